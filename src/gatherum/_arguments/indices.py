@@ -73,7 +73,7 @@ def number_entries(
     The numbers are row-major positions in an array of shape `space`, which consists of some of the
     dimensions of the data. An entry that is still invalid after applying the mode has -1.
     """
-    return _number(operator, space, indices, axis, mode, negative)[0]
+    return _element_numbers(operator, space, indices, axis, mode, negative)[0]
 
 
 def number_rows(
@@ -83,7 +83,7 @@ def number_rows(
 
     The positions are a new array, with -1 for invalid indices.
     """
-    numbers, invalid = _number(OPERATORS["gather"], (size,), values, 0, mode, negative)
+    numbers, invalid = _element_numbers(OPERATORS["gather"], (size,), values, 0, mode, negative)
     return numbers.reshape(values.shape), invalid
 
 
@@ -117,11 +117,11 @@ def first_invalid(
     del pins
     if invalid is None or invalid[0] < 0:  # another thread has made it valid in the meantime
         return None
-    number, component, value = invalid
-    return Invalid(place_of(number, shape), component, value)
+    position, component, value = invalid
+    return Invalid(place_of(position, shape), component, value)
 
 
-def _number(
+def _element_numbers(
     operator: Operator,
     space: Shape,
     indices: NDArray[Any],
@@ -136,7 +136,7 @@ def _number(
     if count == 0:
         return np.empty(0, np.int64), 0
     program = _numbering(operator, space, layout, indices.dtype, axis, mode, negative)
-    result = native.number(program, indices, count)
+    result = native.element_numbers(program, indices, count)
     del pins
     return result
 

@@ -241,11 +241,11 @@ def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Verify
             attributes = {**named, addressing.attribute: axis}
             yield _scatter(op, dtype, shape, shape, 11 + axis, attributes)
         return
-    for number, (axis, data, entries) in enumerate(_SLICES):
-        places = (*data[:axis], *entries) if addressing.shares_front else entries
-        rule = FoldRule(named["reduction"], number % 2 == 0)
+    for case, (axis, data, entries) in enumerate(_SLICES):
+        entry_shape = (*data[:axis], *entries) if addressing.shares_front else entries
+        rule = FoldRule(named["reduction"], case % 2 == 0)
         attributes = {**named, addressing.attribute: axis, **rule._asdict()}
-        yield _scatter(op, dtype, data, places, 41 + number, attributes)
+        yield _scatter(op, dtype, data, entry_shape, 41 + case, attributes)
 
 
 def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[VerifyCase]:

@@ -66,7 +66,7 @@ class DerivativeOps(ArrayOps, Protocol):
     The framework can differentiate every composition of these functions.
     """
 
-    def maximum(self, x: Array, number: int) -> Array:
+    def maximum(self, x: Array, scalar: int) -> Array:
         """Return the larger of each element and a number."""
 
     def conj(self, x: Array) -> Array:
@@ -225,7 +225,7 @@ class Destinations(NamedTuple):
         """
         destinations = self.destinations()
         entries = destinations.moved()
-        number = self.xp.arange(1, 1 + prod(entries), self.indices)
-        number = self.xp.reshape(number, entries)
-        last = destinations.put(destinations.full(0, number.dtype), number)
-        return self.over_updates(destinations.take(last) == number)
+        entry_numbers = self.xp.arange(1, 1 + prod(entries), self.indices)
+        entry_numbers = self.xp.reshape(entry_numbers, entries)
+        last = destinations.put(destinations.full(0, entry_numbers.dtype), entry_numbers)
+        return self.over_updates(destinations.take(last) == entry_numbers)

@@ -170,8 +170,8 @@ def _of_extreme(places: Destinations, values: ScatterValues) -> Factors:
     olds = equal(data, result)
     dtype = xp.counting(prod(places.indices.shape))
     among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
-    number = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
-    return Factors(_over(places, number), _where(places, olds), _where(places, mine))
+    tie_counts = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
+    return Factors(_over(places, tie_counts), _where(places, olds), _where(places, mine))
 
 
 def _of_product(places: Destinations, values: ScatterValues) -> Factors:
@@ -229,21 +229,21 @@ def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
     length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
-    number = xp.reshape(
+    destination_numbers = xp.reshape(
         xp.arange(1, 1 + prod(destinations.shape), destinations.indices), destinations.shape
     )
-    number = xp.reshape(destinations.take(number), (n,))
-    order = xp.argsort(number)
-    place = xp.arange(0, length, order)
-    sides = xp.stack((place, n - 1 - place), 0)  # from the left, and from the right
+    destination_numbers = xp.reshape(destinations.take(destination_numbers), (n,))
+    order = xp.argsort(destination_numbers)
+    steps = xp.arange(0, length, order)
+    sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right
 
     def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
         return xp.gather(Attributes("gather", axis, "fill", False), table, indices, fill_value)
 
     sorted_entries = pick(order, sides, -1)
-    belongs = pick(number, sorted_entries, 0)
+    belongs = pick(destination_numbers, sorted_entries, 0)
     belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry
-    belongs = belongs & xp.reshape(place > 0, (1, length))
+    belongs = belongs & xp.reshape(steps > 0, (1, length))
     factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
     products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)

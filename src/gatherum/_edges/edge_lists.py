@@ -141,6 +141,6 @@ class EdgeLoops(NamedTuple):
         )
 
 
-def _invalid(op: str, end: EdgeEnd, number: int, value: int, mode: str) -> IndexError:
-    where = shape_limits.place_of(number, end.indices.shape) if number >= 0 else None
+def _invalid(op: str, end: EdgeEnd, edge: int, value: int, mode: str) -> IndexError:
+    where = shape_limits.place_of(edge, end.indices.shape) if edge >= 0 else None
     return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)

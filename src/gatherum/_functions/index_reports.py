@@ -56,8 +56,8 @@ class IndexReport(NamedTuple):
         )
 
 
-def _counted(number: int, what: str, first: Shape | None) -> str:
-    return f"{number} {what}" + ("" if first is None else f" (first at {list(first)})")
+def _counted(count: int, what: str, first: Shape | None) -> str:
+    return f"{count} {what}" + ("" if first is None else f" (first at {list(first)})")
 
 
 def index_report(

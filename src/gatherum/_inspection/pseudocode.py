@@ -25,11 +25,11 @@ def loop_lines(plan: Plan) -> list[str]:
         return [*lines, "# nothing moves: a dimension is empty"]
     names = _names(nest)
     depth = 0
-    for number, loop in enumerate(nest.loops):
+    for i, loop in enumerate(nest.loops):
         if loop.extent != 1:
-            lines.append(f"{'    ' * depth}for {names[number]} in range({loop.extent}):")
+            lines.append(f"{'    ' * depth}for {names[i]} in range({loop.extent}):")
             depth += 1
-        if number == nest.line:
+        if i == nest.line:
             for c, component in enumerate(nest.components):
                 offset = _offset(names, [loop.index for loop in nest.loops], nest, component.offset)
                 load = f"check(indices[{offset}], {component.size})"

@@ -203,8 +203,8 @@ class Plan:
     def __str__(self) -> str:
         lines = self.call_lines()
         lines += self.algorithm_lines()
-        for number, loop in enumerate(self.nest.loops):
-            kind = ("loop", "line", "row")[(number >= self.nest.line) + (number > self.nest.line)]
+        for i, loop in enumerate(self.nest.loops):
+            kind = ("loop", "line", "row")[(i >= self.nest.line) + (i > self.nest.line)]
             lines.append(
                 f"  {kind:<9} {loop.extent} x (data {loop.data:+}, index {loop.index:+}, "
                 f"other {loop.other:+}) bytes"

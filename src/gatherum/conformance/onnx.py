@@ -126,13 +126,13 @@ def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
 
 def _files(case: Case) -> dict[str, Any]:
     """Return the paths of a case's files, relative to the parent folder."""
-    numbers = range(len(case.operands))
+    ordinals = range(len(case.operands))
     if case.error:
         name = f"refused_{case.name}"
-        inputs = [f"{name}_input_{number}.pb" for number in numbers]
+        inputs = [f"{name}_input_{i}.pb" for i in ordinals]
         return {"model": f"{name}.onnx", "inputs": inputs}
     here = f"test_{case.name}"
-    inputs = [f"{here}/test_data_set_0/input_{number}.pb" for number in numbers]
+    inputs = [f"{here}/test_data_set_0/input_{i}.pb" for i in ordinals]
     output = f"{here}/test_data_set_0/output_0.pb"
     return {"model": f"{here}/model.onnx", "inputs": inputs, "output": output}
 

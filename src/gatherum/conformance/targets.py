@@ -125,7 +125,7 @@ def vectors(
     if feature_level is not None:
         _check_level(feature_level)
     options = {"opset": opset, "feature_level": feature_level}
-    number = plain_values.as_size(NAME, "seed", seed)
+    seed_value = plain_values.as_size(NAME, "seed", seed)
     if rule == virtual.NAME:
         if format != "npz":
             raise ValueError(
@@ -133,7 +133,7 @@ def vectors(
                 f"are not stored, got {format!r}"
             )
         return chain.from_iterable(virtual.cases(row, kind) for row in rows)
-    return _cases(target, list(rules), rows, kind, number, options)
+    return _cases(target, list(rules), rows, kind, seed_value, options)
 
 
 def _check_level(level: str) -> None:
@@ -155,7 +155,7 @@ def _cases(
     for row in rows:
         for name in rules:
             rng = np.random.default_rng([seed, *f"{row.name} {name}".encode()])
-            number = 0
+            ordinal = 0
             for call in RULES[name].calls(row, dtype, rng):
                 adapted = target.adapt(call, **options)
                 if adapted is None:
@@ -163,9 +163,9 @@ def _cases(
                 expected, error = answer(adapted)
                 if error in ("TypeError", "ValueError"):
                     continue  # the dtype has no such reduction
-                title = f"{row.name}_{name}_{number}"
+                title = f"{row.name}_{name}_{ordinal}"
                 yield Case(title, *adapted, expected, error, name, RULES[name].source)
-                number += 1
+                ordinal += 1
 
 
 def write(folder: str | PathLike[str], format: TargetName = "npz", **options: Any) -> int:

@@ -50,19 +50,19 @@ class VirtualArray(NamedTuple):
     def array(self) -> Array:
         """Return the array in full size."""
         full = np.zeros(self.shape, self.dtype)
-        for number, row in self.rows.items():
-            full[number] = row
+        for row_number, row in self.rows.items():
+            full[row_number] = row
         return full
 
     def described(self) -> dict[str, Any]:
         """Return the description as plain values."""
-        rows = {str(number): _values(row) for number, row in self.rows.items()}
+        rows = {str(row_number): _values(row) for row_number, row in self.rows.items()}
         return {"shape": list(self.shape), "dtype": self.dtype.name, "fill": 0, "rows": rows}
 
 
 def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
     """Yield the cases of an operator."""
-    number = 0
+    ordinal = 0
     for size, places in _TABLES:
         for small in _calls(operator, dtype, len(places)):
             out, error = answer(small)
@@ -70,9 +70,9 @@ def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
                 continue  # the dtype has no such reduction
             far = _far(operator, small, size, places)
             expected = _spread(out, size, places) if out is not None and operator.scatters else out
-            title = f"{operator.name}_{NAME}_{number}"
+            title = f"{operator.name}_{NAME}_{ordinal}"
             yield Case(title, small.operator, small.attributes, far, expected, error, NAME, SHAPES)
-            number += 1
+            ordinal += 1
 
 
 def _calls(operator: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCall]:

@@ -25,9 +25,9 @@ _protocols = Protocols()
 _of_core: set[type] = set()
 
 
-def _sorter(arena: Any, stream: int, number: int) -> nvidia.Sorter:
+def _sorter(arena: Any, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
-    return nvidia.sorter(_protocols, Part(arena, 0), number, stream)
+    return nvidia.sorter(_protocols, Part(arena, 0), device, stream)
 
 
 def _let_core_read(*operands: object) -> None:

@@ -180,8 +180,8 @@ def _dlpack_device(value: object) -> tuple[int, int]:
     asked = getattr(value, "__dlpack_device__", None)
     if asked is None:
         return 0, 0
-    kind, number = asked()
-    return int(kind), int(number)
+    kind, device = asked()
+    return int(kind), int(device)
 
 
 def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any]) -> View:

@@ -62,20 +62,20 @@ def call(
     plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
     dtype = operands.data.spec.dtype
     item = fill(dtype) if attributes.fills else b""
-    number = _one_device(op, operands)
+    device_number = _one_device(op, operands)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
-    stream = framework.stream(number, arrays)
-    _check_capture(framework, plan, operands, number, stream)
-    addresses, holders = _on_device(framework, operands, number, stream)
+    stream = framework.stream(device_number, arrays)
+    _check_capture(framework, plan, operands, device_number, stream)
+    addresses, holders = _on_device(framework, operands, device_number, stream)
     result = out
     if operands.out is None:
-        result, addresses["out"] = framework.empty(plan.shape, dtype, data, number, stream)
+        result, addresses["out"] = framework.empty(plan.shape, dtype, data, device_number, stream)
     else:
         _check_overlaps(plan, operands, addresses)
-    device = open_device(framework, number, stream)
+    device = open_device(framework, device_number, stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
-        with nullcontext() if waits else framework.lasting(result, number, stream):
+        with nullcontext() if waits else framework.lasting(result, device_number, stream):
             plan_launches.run(
                 device,
                 plan,
@@ -86,13 +86,13 @@ def call(
                 item,
             )
     finally:
-        framework.keep(holders, number, stream)
+        framework.keep(holders, device_number, stream)
     return result
 
 
-def open_device(framework: DeviceFramework, number: int, stream: int) -> Device:
+def open_device(framework: DeviceFramework, device: int, stream: int) -> Device:
     """Return the device with the given number, bound to a stream."""
-    return Nvidia(framework, number, stream)
+    return Nvidia(framework, device, stream)
 
 
 class DeviceOperands(NamedTuple):
@@ -173,13 +173,13 @@ def _one_device(op: str, operands: DeviceOperands) -> int:
         if device is None:
             device = operand.device
         elif operand.device != device:
-            words = [f"cuda:{number}" for number in (device, operand.device)]
+            words = [f"cuda:{device_number}" for device_number in (device, operand.device)]
             raise framework_errors.other_device(op, name, words[0], words[1], "copy it there")
     return device or 0
 
 
 def _check_capture(
-    framework: DeviceFramework, plan: Plan, operands: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, plan: Plan, operands: DeviceOperands, device: int, stream: int
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
     s = plan.call
@@ -189,7 +189,7 @@ def _check_capture(
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
     driver = open_driver()
-    with driver.on(number):
+    with driver.on(device):
         if not driver.captures(stream):
             return
     if not framework.captures_graphs:
@@ -202,7 +202,7 @@ def _check_capture(
 
 
 def _on_device(
-    framework: DeviceFramework, operands: DeviceOperands, number: int, stream: int
+    framework: DeviceFramework, operands: DeviceOperands, device: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy host operands to the device. Return all addresses and the owners of the memory."""
     addresses = {name: 0 for name, _ in operands.named()}
@@ -213,9 +213,9 @@ def _on_device(
             holders.append(operand.holder)
         elif operand is not None:
             array = operand.array
-            buffer = framework.allocate(max(array.nbytes, 1), number, stream)
+            buffer = framework.allocate(max(array.nbytes, 1), device, stream)
             driver = open_driver()
-            with driver.on(number):
+            with driver.on(device):
                 driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
             # The driver may still be reading host memory that the device can access.

@@ -73,8 +73,10 @@ class Driver:
 
     def attribute(self, device: int, name: str) -> int:
         """Return a device attribute by the suffix of its name."""
-        number = getattr(self.api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
-        return int(self.call("cuDeviceGetAttribute", number, self.call("cuDeviceGet", device)))
+        attribute_code = getattr(self.api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
+        return int(
+            self.call("cuDeviceGetAttribute", attribute_code, self.call("cuDeviceGet", device))
+        )
 
     def architecture(self, device: int) -> str:
         """Return a device's architecture as compilers name it: ``"sm_90"``."""

@@ -133,7 +133,7 @@ _COPIED = 1 << 28
 _ROUNDS = 5
 
 
-def copy_bandwidth(number: int = 0) -> float:
+def copy_bandwidth(device: int = 0) -> float:
     """Return the bandwidth of device copies in bytes per second, read plus write.
 
     The result is the best of several copies. The function briefly allocates half a gigabyte and
@@ -141,7 +141,7 @@ def copy_bandwidth(number: int = 0) -> float:
     """
     driver = open_driver()
     stream = LEGACY_STREAM
-    with driver.on(number):
+    with driver.on(device):
         source, target = (driver.allocate(_COPIED, stream) for _ in range(2))
         try:
             seconds = [driver.time_copy(source, target, _COPIED, stream) for _ in range(_ROUNDS)]

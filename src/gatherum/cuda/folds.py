@@ -143,8 +143,8 @@ def _launch(
     fields += [pairs.keys, pairs.payload, work.entries, work.destinations]
     for steps in all_steps:
         fields += kernel_tables.loops(steps, bits, size)
-    for number in (count_points(row), *divided_by):
-        fields += kernel_tables.divisor(number, bits)
+    for extent in (count_points(row), *divided_by):
+        fields += kernel_tables.divisor(extent, bits)
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     threads = LONG_THREADS if "THREADS" in macros else THREADS

@@ -50,12 +50,12 @@ def functions() -> OnDevice | None:
     cupy: Any = import_module("cupy")
     if not cupy.cuda.is_available():
         return None
-    number = cupy.cuda.Device().id
-    device = cupy.cuda.runtime.getDeviceProperties(number)["name"].decode()
+    device_number = cupy.cuda.Device().id
+    device = cupy.cuda.runtime.getDeviceProperties(device_number)["name"].decode()
 
     def back(array: Any, dtype: np.dtype[Any]) -> Array:
         values: Array = cupy.asnumpy(array).view(dtype)
         return values
 
-    name = f"cuda:{number}, {device}, arrays of CuPy {cupy.__version__}"
+    name = f"cuda:{device_number}, {device}, arrays of CuPy {cupy.__version__}"
     return OnDevice(name, cupy.array, back)

@@ -25,7 +25,7 @@ class Step(NamedTuple):
     data: int = 0
     index: int = 0  # type: ignore[assignment]  # hides tuple.index
     other: int = 0
-    number: int = 0
+    destination: int = 0
     position: int = 0
 
 
@@ -38,7 +38,7 @@ class IndexComponent(NamedTuple):
     size: int
     stride: int
     offset: int
-    number: int
+    destination: int
     from_end: int
 
 
@@ -82,14 +82,14 @@ def reach(steps: Steps, parts: Parts, width: int) -> int:
     data += sum(abs(part.stride) * max(part.size, 1) for part in parts)
     index = sum(abs(step.index) * (step.extent - 1) for step in steps)
     index += max((abs(part.offset) for part in parts), default=0)
-    number = sum(step.number * (step.extent - 1) for step in steps)
-    number += sum(part.number * max(part.size, 1) for part in parts)
-    return max(most, data, index, number, *(part.size for part in parts)) + width
+    destination = sum(step.destination * (step.extent - 1) for step in steps)
+    destination += sum(part.destination * max(part.size, 1) for part in parts)
+    return max(most, data, index, destination, *(part.size for part in parts)) + width
 
 
-def alignment(most: int, *numbers: int) -> int:
+def alignment(most: int, *values: int) -> int:
     """Return the greatest power of 2 up to `most`, a power of 2, that divides all numbers."""
-    return gcd(most, *numbers)
+    return gcd(most, *values)
 
 
 def table_size(tables: Iterable[Steps]) -> int:

@@ -89,7 +89,7 @@ def _steps(loops: object) -> Steps:
 
 
 def _part(component: Component, from_end: bool) -> IndexComponent:
-    return IndexComponent(*component, number=0, from_end=component.size if from_end else 0)
+    return IndexComponent(*component, destination=0, from_end=component.size if from_end else 0)
 
 
 def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
@@ -99,15 +99,19 @@ def _numbered(tuples: Steps, parts: Parts) -> tuple[Steps, Parts, list[int]]:
     digit varies fastest.
     """
     sizes = [*(step.extent for step in tuples if step.data), *(part.size for part in parts)]
-    numbers = iter(_strides(sizes))
+    destination_strides = iter(_strides(sizes))
     positions = iter(_strides([step.extent for step in tuples if not step.data]))
     tuples = tuple(
-        step._replace(number=next(numbers))
+        step._replace(destination=next(destination_strides))
         if step.data
         else step._replace(position=next(positions))
         for step in tuples
     )
-    return tuples, tuple(part._replace(number=next(numbers)) for part in parts), sizes
+    return (
+        tuples,
+        tuple(part._replace(destination=next(destination_strides)) for part in parts),
+        sizes,
+    )
 
 
 def _strides(sizes: list[int]) -> list[int]:

@@ -49,7 +49,7 @@ def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
     """Copy the data to a scatter's result."""
     work = run.work
     steps = work.copy
-    moved = [number for step in steps for number in (step.data, step.other)]
+    moved = [step_bytes for step in steps for step_bytes in (step.data, step.other)]
     places = source.alignment, run.data.alignment
     width = kernel_tables.alignment(WIDEST, *places, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}

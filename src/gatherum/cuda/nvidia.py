@@ -23,40 +23,42 @@ Sorter: TypeAlias = Callable[[int, int, int, int, int, int], tuple[int, int]]
 class Nvidia:
     """A GPU with one stream. A framework supplies the memory and the sort."""
 
-    def __init__(self, framework: DeviceFramework, number: int, stream: int) -> None:
+    def __init__(self, framework: DeviceFramework, device_number: int, stream: int) -> None:
         self._framework = framework
         self._driver = open_driver()
-        self._number = number
+        self._device_number = device_number
         self._stream = stream
 
     @property
     def processors(self) -> int:
         """Number of multiprocessors."""
-        return processors_of(self._driver, self._number)
+        return processors_of(self._driver, self._device_number)
 
     def allocate(self, nbytes: int) -> Buffer:
         """Return scratch memory from the framework's allocator."""
-        return self._framework.allocate(nbytes, self._number, self._stream)
+        return self._framework.allocate(nbytes, self._device_number, self._stream)
 
     def clear(self, buffer: Buffer, nbytes: int) -> None:
         """Set scratch to zero."""
-        with self._driver.on(self._number):
+        with self._driver.on(self._device_number):
             self._driver.clear(buffer.address, nbytes, self._stream)
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Launch a kernel, compiled for this device."""
-        with self._driver.on(self._number):
-            function = loaded(self._driver, kernel, architecture_of(self._driver, self._number))
+        with self._driver.on(self._device_number):
+            function = loaded(
+                self._driver, kernel, architecture_of(self._driver, self._device_number)
+            )
             self._driver.launch(function, grid, block, self._stream, arguments)
 
     def sort(self, pairs: Pairs) -> Pairs:
         """Sort with the framework's stable sort."""
-        return self._framework.sort(pairs, self._number, self._stream)
+        return self._framework.sort(pairs, self._device_number, self._stream)
 
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream and return the first bytes of scratch."""
         content = ctypes.create_string_buffer(nbytes)
-        with self._driver.on(self._number):
+        with self._driver.on(self._device_number):
             self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
         return content.raw
 
@@ -64,12 +66,12 @@ class Nvidia:
         """Replay a program in the core, or step by step if the core cannot call the driver."""
         if not self._driver.replays:
             return programs.play(self, program, operands)
-        loaded = loaded_program(self._driver, program, self._number)
+        loaded = loaded_program(self._driver, program, self._device_number)
         arena, sort, address = None, None, 0
         if program.arena:
             arena = self.allocate(program.arena)
             sort, address = (
-                sorter(self._framework, arena, self._number, self._stream),
+                sorter(self._framework, arena, self._device_number, self._stream),
                 arena.address,
             )
         result = loaded.replay(operands, address, self._stream, sort)
@@ -78,7 +80,7 @@ class Nvidia:
         return result
 
 
-def sorter(framework: DeviceFramework, arena: Buffer, number: int, stream: int) -> Sorter:
+def sorter(framework: DeviceFramework, arena: Buffer, device_number: int, stream: int) -> Sorter:
     """Return the sort for one replay. It keeps its results as long as it exists."""
     kept: list[Pairs] = []
 
@@ -86,7 +88,7 @@ def sorter(framework: DeviceFramework, arena: Buffer, number: int, stream: int) 
         key, value, bits = widths
         parts = arena.part(keys, length * key), arena.part(payload, length * value)
         pairs = Pairs(*parts, length, Widths(key, value, bits))
-        kept.append(framework.sort(pairs, number, stream))
+        kept.append(framework.sort(pairs, device_number, stream))
         return kept[-1].keys.address, kept[-1].payload.address
 
     return sort
@@ -94,9 +96,9 @@ def sorter(framework: DeviceFramework, arena: Buffer, number: int, stream: int) 
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
-def loaded_program(driver: Driver, program: Program, number: int) -> native.DeviceProgram:
+def loaded_program(driver: Driver, program: Program, device_number: int) -> native.DeviceProgram:
     """Return a program for replays on a device, with its kernels compiled and loaded."""
-    architecture = architecture_of(driver, number)
+    architecture = architecture_of(driver, device_number)
     steps: list[tuple[Any, ...]] = []
     for step in program.steps:
         match step:
@@ -110,22 +112,22 @@ def loaded_program(driver: Driver, program: Program, number: int) -> native.Devi
             case Sort(pairs, results, length, widths):
                 steps.append(("sort", *pairs, *results, length, *widths))
     places = tuple((buffer.slot, buffer.place) for buffer in program.scratch)
-    with driver.on(number):
+    with driver.on(device_number):
         return native.DeviceProgram(
-            driver.context(number), tuple(steps), places, program.slots, program.arena
+            driver.context(device_number), tuple(steps), places, program.slots, program.arena
         )
 
 
 @cache
-def processors_of(driver: Driver, number: int) -> int:
+def processors_of(driver: Driver, device_number: int) -> int:
     """Return a device's number of multiprocessors. The value is cached."""
-    return driver.attribute(number, "MULTIPROCESSOR_COUNT")
+    return driver.attribute(device_number, "MULTIPROCESSOR_COUNT")
 
 
 @cache
-def architecture_of(driver: Driver, number: int) -> str:
+def architecture_of(driver: Driver, device_number: int) -> str:
     """Return a device's architecture as compilers name it. The value is cached."""
-    return driver.architecture(number)
+    return driver.architecture(device_number)
 
 
 @cache

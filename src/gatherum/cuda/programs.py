@@ -50,7 +50,7 @@ class Placement(NamedTuple):
 class Slot(NamedTuple):
     """An address that is known when a program runs, and a distance from it in bytes."""
 
-    number: int
+    ordinal: int
     alignment: int = WIDEST  # of the address
     distance: int = 0
 
@@ -75,12 +75,12 @@ class Arguments(NamedTuple):
     @classmethod
     def of(cls, fields: Iterable[Field], tail: bytes = b"") -> Arguments:
         """Return a struct of 64-bit fields, signed or unsigned, followed by other bytes."""
-        numbers, patches = [], []
-        for number, field in enumerate(fields):
+        words, patches = [], []
+        for i, field in enumerate(fields):
             if isinstance(field, Slot):
-                patches.append(Patch(8 * number, field.number, field.distance))
-            numbers.append(0 if isinstance(field, Slot) else field & _WORD)
-        return cls(struct.pack(f"={len(numbers)}Q", *numbers) + tail, tuple(patches))
+                patches.append(Patch(8 * i, field.ordinal, field.distance))
+            words.append(0 if isinstance(field, Slot) else field & _WORD)
+        return cls(struct.pack(f"={len(words)}Q", *words) + tail, tuple(patches))
 
     def at(self, addresses: Sequence[int]) -> bytes:
         """Return the struct with the addresses of all slots."""
@@ -174,13 +174,13 @@ class Recorder:
         """Return scratch memory, which lasts until the last step."""
         place = self.program().arena
         slot = self._new_slot()
-        self._scratch.append(Scratch(slot.number, nbytes, place))
+        self._scratch.append(Scratch(slot.ordinal, nbytes, place))
         return slot
 
     def cleared(self, nbytes: int) -> Slot:
         """Return scratch memory set to zero."""
         slot = self.allocate(nbytes)
-        self._steps.append(Clear(slot.number, nbytes))
+        self._steps.append(Clear(slot.ordinal, nbytes))
         return slot
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: Arguments) -> None:
@@ -190,13 +190,13 @@ class Recorder:
     def sort(self, keys: Slot, payload: Slot, length: int, widths: Widths) -> tuple[Slot, Slot]:
         """Record a sort. Return the sorted keys and payload."""
         results = self._new_slot(), self._new_slot()
-        pairs = keys.number, payload.number
-        self._steps.append(Sort(pairs, (results[0].number, results[1].number), length, widths))
+        pairs = keys.ordinal, payload.ordinal
+        self._steps.append(Sort(pairs, (results[0].ordinal, results[1].ordinal), length, widths))
         return results
 
     def read(self, slot: Slot, nbytes: int) -> None:
         """Record the read of the first bytes of scratch memory."""
-        self._steps.append(Read(slot.number, nbytes))
+        self._steps.append(Read(slot.ordinal, nbytes))
 
 
 def play(device: Device, program: Program, operands: Addresses) -> bytes:

@@ -12,7 +12,7 @@ from .plan_launches import program_of
 from .programs import Placement
 
 
-def make_program(plan: Plan, number: int, *alignments: int) -> native.DeviceProgram | None:
+def make_program(plan: Plan, device_number: int, *alignments: int) -> native.DeviceProgram | None:
     """Return the program of a plan on a device, or None if the core cannot run the call.
 
     The alignments are those of data, indices, updates and the result, in bytes.
@@ -22,5 +22,5 @@ def make_program(plan: Plan, number: int, *alignments: int) -> native.DeviceProg
     driver = open_driver()
     data, indices, updates, out = alignments
     placement = Placement(data, indices, updates, out, in_place=False)
-    program = program_of(plan, placement, nvidia.processors_of(driver, number))
-    return nvidia.loaded_program(driver, program, number) if driver.replays else None
+    program = program_of(plan, placement, nvidia.processors_of(driver, device_number))
+    return nvidia.loaded_program(driver, program, device_number) if driver.replays else None

@@ -67,9 +67,9 @@ def lost_scheduler() -> ConnectionError:
     )
 
 
-def dead_workers(number: int) -> OSError:
+def dead_workers(count: int) -> OSError:
     return OSError(
-        f"gatherum.dask: every worker that ran one of the tasks died, {number} in all, most likely "
+        f"gatherum.dask: every worker that ran one of the tasks died, {count} in all, most likely "
         "for want of memory; give workers more of it, or arrays smaller chunks"
     )
 

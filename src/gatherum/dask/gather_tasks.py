@@ -49,14 +49,14 @@ def _by_routes(tasks: Tasks) -> None:
                 _taken(tasks, (shared, free), n, run, column_routes, checked)
                 for n, run in enumerate(owners)
             ]
-            for number, run in enumerate(entries):
+            for group, run in enumerate(entries):
                 replies = [
-                    tasks.add("reply", (*column, n, number), list.__getitem__, rows, number)
+                    tasks.add("reply", (*column, n, group), list.__getitem__, rows, group)
                     for n, rows in enumerate(taken)
                 ]
-                route, shapes = column_routes[number], tasks.shapes(shared, free, run)
+                route, shapes = column_routes[group], tasks.shapes(shared, free, run)
                 arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
-                merged = tasks.add("merge", (*column, number), block_kernels.merge, *arguments)
+                merged = tasks.add("merge", (*column, group), block_kernels.merge, *arguments)
                 for n, place in enumerate(tasks.entered(shared, free, run)):
                     tasks.result(place, list.__getitem__, merged, n)
 
@@ -64,20 +64,20 @@ def _by_routes(tasks: Tasks) -> None:
 def _taken(
     tasks: Tasks,
     column: tuple[Place, Place],
-    number: int,
+    group: int,
     run: range,
     routes: list[Ref],
     checked: Ref,
 ) -> Ref:
     """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
-    place = (*shared, *free, number)
+    place = (*shared, *free, group)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # every owner receives all routes
         arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
         return tasks.add("take", place, block_kernels.take_whole, *arguments)
     parts = [
-        tasks.add("part", (*shared, number, n), ChunkRoute.part, route, run.start, run.stop)
+        tasks.add("part", (*shared, group, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(

@@ -169,17 +169,17 @@ def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]
     indices, updates = operands[1], operands[-1]
     scatters = len(operands) > 2
     chunks: list[Sizes] = []
-    for d, number in zip(roles.entries, roles.moved_entries, strict=True):
-        place = number - len(roles.moved)
+    for d, moved_dimension in zip(roles.entries, roles.moved_entries, strict=True):
+        from_end = moved_dimension - len(roles.moved)
         if scatters and any(sum(sizes) != 1 for sizes in chunks):
             chunks.append((shape[d],))
         elif (
             scatters
             and is_dask(updates)
-            and -place <= updates.ndim
-            and updates.shape[place] == shape[d]
+            and -from_end <= updates.ndim
+            and updates.shape[from_end] == shape[d]
         ):
-            chunks.append(updates.chunks[place])
+            chunks.append(updates.chunks[from_end])
         else:
             chunks.append(indices.chunks[d] if is_dask(indices) else (shape[d],))
     return chunks

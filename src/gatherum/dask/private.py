@@ -69,9 +69,9 @@ async def write_to_disk(run: Any, data: Any) -> None:
     await run._write_to_disk(data)
 
 
-def read_from_disk(run: Any, number: tuple[int]) -> Any:
+def read_from_disk(run: Any, partition: tuple[int]) -> Any:
     """Return the shards that a run has in a file, or raise DataUnavailable."""
-    return run._read_from_disk(number)
+    return run._read_from_disk(partition)
 
 
 def executor_of(plugin: Any) -> Any:

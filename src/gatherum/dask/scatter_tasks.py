@@ -50,10 +50,10 @@ def _fold_blocks(tasks: Tasks) -> Ref:
         for free in layout.free_places():
             target = layout.data_at(shared, free, tasks.owners[0])
             state = tasks.data(target)
-            for number, step in enumerate(steps):
+            for i, step in enumerate(steps):
                 indices = private.List(*where[step.start : step.stop])
                 arguments = tasks.call, checked, state, indices, tasks.updates(shared, free, step)
-                state = tasks.add("fold", (*target, number), block_kernels.fold_block, *arguments)
+                state = tasks.add("fold", (*target, i), block_kernels.fold_block, *arguments)
             tasks.result(target, block_kernels.BlockFold.finish, state)
     return checked
 
@@ -66,10 +66,10 @@ def _fold_apart(tasks: Tasks) -> Ref:
         for free in layout.free_places():
             column, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
-            for number, run in enumerate(tasks.entry_groups()):
+            for group, run in enumerate(tasks.entry_groups()):
                 indices = private.List(*where[run.start : run.stop])
                 arguments = tasks.call, shape, indices, tasks.updates(shared, free, run)
-                parts.append(tasks.add("apart", (*column, number), fold_apart, *arguments))
+                parts.append(tasks.add("apart", (*column, group), fold_apart, *arguments))
             total = _merged(tasks, column, parts)
             arguments = tasks.call, checked, tasks.table(shared, free), total
             places = tasks.owned(shared, free, range(len(tasks.owners)))
@@ -109,10 +109,10 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
                 _cut(tasks, (shared, free), n, run, column_routes[n], checked)
                 for n, run in enumerate(entries)
             ]
-            for number, run in enumerate(tasks.owner_groups(shared)):
+            for group, run in enumerate(tasks.owner_groups(shared)):
                 places = tasks.owned(shared, free, run)
                 state: Any = tasks.blocks(places)
-                run_place = (*shared, *free, number)
+                run_place = (*shared, *free, group)
                 if whole:
                     arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
                     state = tasks.add("fold", (*run_place, 0), block_kernels.fold_whole, *arguments)
@@ -149,9 +149,9 @@ def _fold_steps(
 
 
 def _cut(
-    tasks: Tasks, column: tuple[Place, Place], number: int, run: range, route: Ref, checked: Ref
+    tasks: Tasks, column: tuple[Place, Place], group: int, run: range, route: Ref, checked: Ref
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
-    place = (*column[0], *column[1], number)
+    place = (*column[0], *column[1], group)
     arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
     return tasks.add("cut", place, block_kernels.routed_updates, *arguments)

@@ -93,7 +93,7 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
         return _of_several_types(source, place)
     if isinstance(source, list):
         numbers = [
-            typed_number(number, data_type, f"{place}[{i}]") for i, number in enumerate(source)
+            typed_number(value, data_type, f"{place}[{i}]") for i, value in enumerate(source)
         ]
         return np.array(numbers, data_type.dtype)
     return _generated(source, data_type, place)

@@ -121,7 +121,7 @@ def _require_measurable(
     if data_type is TensorDataType.UNKNOWN:
         raise ValueError(f"{where}: `data_type` must have a width, got UNKNOWN")
     for name, numbers in (("sizes", sizes), ("strides", strides or ())):
-        if not all(isinstance(number, SupportsIndex) for number in numbers):
+        if not all(isinstance(value, SupportsIndex) for value in numbers):
             raise TypeError(f"{where}: `{name}` must be integers, got {tuple(numbers)}")
     if not sizes or min(sizes) < 1:
         raise ValueError(

@@ -32,7 +32,7 @@ class Batches:
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
-        self._number = 0  # the number of the batch that is fetched next
+        self._next = 0  # the number of the batch that is fetched next
         self._held = 0  # the bytes of the fetched batches and their rows
         self._asking = self._ended = False
         self._error: BaseException | None = None
@@ -99,9 +99,9 @@ class Batches:
         try:
             indices = as_indices("gather", batch).copy()
         except Exception as error:
-            error.add_note(batch_note(self._number))
+            error.add_note(batch_note(self._next))
             raise
-        self._number += 1
+        self._next += 1
         return indices
 
     def _has_space(self) -> bool:
@@ -111,9 +111,9 @@ class Batches:
         return indices.size * self._nbytes + indices.nbytes
 
 
-def batch_note(number: int) -> str:
+def batch_note(batch: int) -> str:
     """Return the note with the number of the batch that caused an error."""
-    return f"in batch {number} (the first is 0)"
+    return f"in batch {batch} (the first is 0)"
 
 
 def _work(tasks: "SimpleQueue[Callable[[], None] | None]") -> None:

@@ -218,7 +218,7 @@ def _examined(
     settings: RunSettings,
 ) -> _Examined:
     """Check the shapes of operands, and read the groups if their number is not given."""
-    number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
+    group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     operands = {"groups": groups} if values is None else {"values": values, "groups": groups}
     with ExitStack() as stack:
         means = settings.memory, settings.spill_dir, settings.storage_options
@@ -231,10 +231,10 @@ def _examined(
         entries = sources["groups"]
         if not is_index(entries.dtype):
             raise errors.not_groups(REDUCE_FILE, entries.dtype)
-        if number is None:
-            number = max(_largest(entries, resources) + 1, 0)
+        if group_count is None:
+            group_count = max(_largest(entries, resources) + 1, 0)
     if values is None:
-        return _Examined((number,), np.dtype(np.int64), attributes._replace(axis=0))
+        return _Examined((group_count,), np.dtype(np.int64), attributes._replace(axis=0))
     shape, dtype = sources["values"].shape, sources["values"].dtype
     try:
         axis = shape_limits.resolve_axis(REDUCE_FILE, shape, attributes.axis)
@@ -243,7 +243,7 @@ def _examined(
     if entries.shape not in (shape, shape[axis : axis + 1]):
         raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
-    result = (*shape[:axis], number, *shape[axis + 1 :])
+    result = (*shape[:axis], group_count, *shape[axis + 1 :])
     return _Examined(result, dtype, attributes._replace(op=op, axis=axis))
 
 

@@ -159,8 +159,8 @@ class Job:
         beyond = np.array([[1]] if self.operator.takes_tuples else [1])
         name = named_bytes(self.table.dtype)
         if name is not None and not is_integer_zero(self.fill_value):
-            number = Extension(name, self.table.dtype.itemsize)
-            codes = as_narrow(self.op, "fill_value", self.fill_value, number).codes
+            extension = Extension(name, self.table.dtype.itemsize)
+            codes = as_narrow(self.op, "fill_value", self.fill_value, extension).codes
             return codes.reshape(1).view(self.table.dtype)
         single = np.zeros(1, self.table.dtype)
         return apply(self.op, single, beyond, mode="fill", fill_value=self.fill_value)

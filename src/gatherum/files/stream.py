@@ -176,7 +176,7 @@ class Reader:
 
     def read(self, group: Group) -> GroupRows:
         """Gather all batches of a group together, or one by one if that raises an error."""
-        number, self.done = self.done, self.done + len(group)
+        first, self.done = self.done, self.done + len(group)
         gather = self.source.gather
         if len(group) > 1:
             try:
@@ -189,7 +189,7 @@ class Reader:
             try:
                 group_rows.rows.append(gather(indices))
             except Exception as error:
-                error.add_note(batch_note(number + len(group_rows.rows)))
+                error.add_note(batch_note(first + len(group_rows.rows)))
                 return group_rows._replace(error=error)
         return group_rows
 

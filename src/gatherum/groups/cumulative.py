@@ -130,8 +130,8 @@ def _scan(ufunc: np.ufunc, run: Array, starts: NDArray[np.intp]) -> None:
     order = np.argsort(-lengths, kind="stable")
     starts, lengths = starts[order], lengths[order]
     counts = np.searchsorted(-lengths, -np.arange(1, limit + 1), side="left")  # longer than k
-    for k, number in enumerate(counts.tolist(), 1):
-        if number == 0:
+    for k, long_enough in enumerate(counts.tolist(), 1):
+        if long_enough == 0:
             break
-        places_of_run = starts[:number] + k
+        places_of_run = starts[:long_enough] + k
         run[places_of_run] = ufunc(run[places_of_run - 1], run[places_of_run], dtype=run.dtype)

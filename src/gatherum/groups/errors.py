@@ -27,10 +27,10 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:
-    number = named_bytes(dtype)
-    if number is not None and has_arithmetic(number):
-        return needs_ml_dtypes(op, number)
-    dtype = number or dtype
+    dtype_name = named_bytes(dtype)
+    if dtype_name is not None and has_arithmetic(dtype_name):
+        return needs_ml_dtypes(op, dtype_name)
+    dtype = dtype_name or dtype
     hint = "" if needs is None else f"; it needs {needs}"
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 
@@ -65,10 +65,10 @@ def unknown_function(
     )
 
 
-def sparse_groups(op: str, number: int, entries: int) -> ValueError:
+def sparse_groups(op: str, group_count: int, entries: int) -> ValueError:
     return ValueError(
-        f"{op}: `size` must be given for {entries} values in {number} groups; or renumber them: "
-        "groups, labels = gatherum.groups.factorize(groups)"
+        f"{op}: `size` must be given for {entries} values in {group_count} groups; or renumber "
+        "them: groups, labels = gatherum.groups.factorize(groups)"
     )
 
 

@@ -50,9 +50,9 @@ def reduced(
             return row.compose(values, grouping, start, ddof)
         # Empty groups get a number that no group of values can have, and are found by it. If the
         # number is only unlikely, its absence proves that no group is empty.
-        number = row.unlikely(dtype)
-        start = xp.full((), number or 0, xp.dtype(dtype), values)
-        result = None if number is None else row.compose(values, grouping, start, ddof)
+        sentinel = row.unlikely(dtype)
+        start = xp.full((), sentinel or 0, xp.dtype(dtype), values)
+        result = None if sentinel is None else row.compose(values, grouping, start, ddof)
         place = grouping.first_empty(grouping.filled() if result is None else result != start)
         if place is not None and result is not None and not row.locates:
             place = grouping.first_empty(grouping.filled())

@@ -116,9 +116,9 @@ def _renumbered(codes: Numbers, count: int, ordered: bool) -> tuple[Numbers, Num
     used = np.flatnonzero(first < len(codes))
     if not ordered:
         used = used[np.argsort(first[used], kind="stable")]
-    number = np.full(count + 1, -1)
-    number[used] = np.arange(len(used))
-    return number[codes], used
+    new_codes = np.full(count + 1, -1)
+    new_codes[used] = np.arange(len(used))
+    return new_codes[codes], used
 
 
 def _encoded(place: int, key: Any) -> tuple[Numbers, Labels]:
@@ -194,9 +194,9 @@ def _of_arrow(column: Any) -> tuple[Numbers, Labels]:
     order = order[~missing[order]]
     distinct = np.ones(len(order), bool)  # a dictionary may repeat a value
     distinct[1:] = labels[order[1:]] != labels[order[:-1]]
-    number = np.full(len(labels) + 1, -1)
-    number[order] = np.cumsum(distinct) - 1
-    return number[codes], labels[order[distinct]]
+    new_codes = np.full(len(labels) + 1, -1)
+    new_codes[order] = np.cumsum(distinct) - 1
+    return new_codes[codes], labels[order[distinct]]
 
 
 def _as_numpy(column: Any) -> Labels:

@@ -108,8 +108,8 @@ def astype(x: Array, target: DType) -> Array:
 
 
 def full(shape: Shape, value: int, target: DType, like: Array) -> Array:
-    number = np.array(value, target) if value else np.zeros((), target)  # also for bytes
-    return np.broadcast_to(number, shape) if shape else number
+    item = np.array(value, target) if value else np.zeros((), target)  # also for bytes
+    return np.broadcast_to(item, shape) if shape else item
 
 
 def arange(start: int, stop: int, like: Array) -> Array:

@@ -117,11 +117,11 @@ def widened(value: Any, dtype: DType) -> DType:
 
 
 def _holds(value: Any, dtype: DType) -> bool:
-    number = np.asarray(value)
+    array = np.asarray(value)
     with np.errstate(all="ignore"):
         try:
-            item = number.astype(dtype)
-            return bool(np.isnan(number) or item == value) and stays_finite(number, item)
+            item = array.astype(dtype)
+            return bool(np.isnan(array) or item == value) and stays_finite(array, item)
         except (TypeError, ValueError, OverflowError):
             return False
 

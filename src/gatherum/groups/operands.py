@@ -46,7 +46,7 @@ def grouped(
         values, groups = plain_array(values), plain_array(groups)
     operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
     xp = registry.namespace(op, operands) or namespace
-    number = None if size is None else xp.as_size(op, "size", size)
+    group_count = None if size is None else xp.as_size(op, "size", size)
     array = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, array)
     if not is_index(xp.kind(entries)):
@@ -60,10 +60,10 @@ def grouped(
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if labelled is not None:
         check_numbers(op, "groups", labelled, along, original_groups)
-    if number is None:
-        number = xp.size_of(op, "groups", entries)
-        options.check_dense(op, number, tuple(entries.shape))
-    shape = (*whole[:along], number, *whole[along + 1 :])
+    if group_count is None:
+        group_count = xp.size_of(op, "groups", entries)
+        options.check_dense(op, group_count, tuple(entries.shape))
+    shape = (*whole[:along], group_count, *whole[along + 1 :])
     return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)
 
 

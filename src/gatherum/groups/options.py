@@ -66,10 +66,16 @@ def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] 
     if not any(plain(name) in TAKERS["q"] for name in names):
         check_taken(op, names, "q", q)
         return None
-    number = np.asarray(q) if conversion.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
-    if not isinstance(number, np.ndarray) or number.dtype.kind not in "fiu" or number.ndim > 1:
+    quantiles = (
+        np.asarray(q) if conversion.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
+    )
+    if (
+        not isinstance(quantiles, np.ndarray)
+        or quantiles.dtype.kind not in "fiu"
+        or quantiles.ndim > 1
+    ):
         raise errors.not_quantiles(op, q)
-    wide = number.astype(np.float64)
+    wide = quantiles.astype(np.float64)
     if not ((wide >= 0) & (wide <= 1)).all():
         raise errors.not_quantiles(op, q)
     return tuple(wide.tolist()) if wide.ndim else float(wide)

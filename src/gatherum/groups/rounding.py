@@ -26,12 +26,12 @@ def off_ties(xp: Arrays, x: Array, name: str) -> Array:
     """Adjust float64 numbers so that their conversion to float16 or bfloat16 through float32 equals
     x rounded once.
     """
-    number = xp.stop_gradient(x)
-    single = xp.single(number)
-    near = xp.astype(single, number.dtype)
+    exact = xp.stop_gradient(x)
+    single = xp.single(exact)
+    near = xp.astype(single, exact.dtype)
     tied = ((xp.bits(single) & _LOW[name]) == 0) & (abs(near) < np.inf)
     step = abs(near) * 2.0**-23 + 2.0**-149
-    return _moved(xp, x, tied & (number > near), tied & (number < near), step)
+    return _moved(xp, x, tied & (exact > near), tied & (exact < near), step)
 
 
 def rounded_root(xp: Arrays, x: Array, target: Any) -> Array:
@@ -39,10 +39,10 @@ def rounded_root(xp: Arrays, x: Array, target: Any) -> Array:
     root = xp.sqrt(x)
     if root.dtype == target:
         return xp.rounded(root, target)
-    number = xp.stop_gradient(root)
-    tied = (xp.bits(number) & _LOW_OF_DOUBLE) == 0
-    square, exact = number * number, xp.stop_gradient(x)
-    step = number * 2.0**-51
+    rounded = xp.stop_gradient(root)
+    tied = (xp.bits(rounded) & _LOW_OF_DOUBLE) == 0
+    square, exact = rounded * rounded, xp.stop_gradient(x)
+    step = rounded * 2.0**-51
     return xp.rounded(
         _moved(xp, root, tied & (exact > square), tied & (exact < square), step), target
     )

@@ -144,10 +144,10 @@ def _whole_distances(values: Array, grouping: Grouping, counts: Array, kind: Any
     """
     xp = grouping.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
-    number, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, grouping), whole)
+    whole_values, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, grouping), whole)
     if kind.itemsize < 8:
-        return xp.astype(number - grouping.gather(added(number, grouping) // n), double)
-    low, high = number & _LOW, number >> 32
+        return xp.astype(whole_values - grouping.gather(added(whole_values, grouping) // n), double)
+    low, high = whole_values & _LOW, whole_values >> 32
     if kind.kind == "u":
         high = high & _LOW
     of_low, of_high = added(low, grouping), added(high, grouping)
@@ -182,12 +182,12 @@ def _squares(away: Array, grouping: Grouping) -> Array:
     return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
 
 
-def _quotient(total: Array, grouping: Grouping, number: Array) -> Array:
+def _quotient(total: Array, grouping: Grouping, counts: Array) -> Array:
     """Divide totals by the numbers of values, at least 1."""
     return grouping.xp.divide(
-        total, grouping.xp.astype(_at_least_1(number, grouping), total.dtype), total
+        total, grouping.xp.astype(_at_least_1(counts, grouping), total.dtype), total
     )
 
 
-def _at_least_1(number: Array, grouping: Grouping) -> Array:
-    return grouping.xp.where(number > 0, number, 1)
+def _at_least_1(counts: Array, grouping: Grouping) -> Array:
+    return grouping.xp.where(counts > 0, counts, 1)

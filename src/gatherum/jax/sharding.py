@@ -24,15 +24,15 @@ from . import private
 from .primitives import GATHER, SCATTER, bind, lower_to_custom_call
 
 Shape: TypeAlias = tuple[int, ...]
-Numbers: TypeAlias = tuple[int, ...]
+DimensionNumbers: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
     """The number that identifies each dimension of the operands and of the result of a call."""
 
-    operands: tuple[Numbers, ...]  # of data, indices and updates
-    result: Numbers
+    operands: tuple[DimensionNumbers, ...]  # of data, indices and updates
+    result: DimensionNumbers
     shared: frozenset[int]  # numbers of dimensions that devices may divide
 
     @classmethod
@@ -40,23 +40,25 @@ class Numbered:
         """Return the numbers of a call with a nonnegative axis."""
         fresh, operator, axis = count(), attributes.operator, attributes.axis
         dimensions = operator.dimensions(len(data), indices, axis)
-        data_numbers = [next(fresh) for _ in data]
+        data_dimensions = [next(fresh) for _ in data]
         own = [next(fresh) for _ in indices]
-        whole = {data_numbers[d] for d in dimensions.indexed}
+        whole = {data_dimensions[d] for d in dimensions.indexed}
         for d in dimensions.shared:
             if data[d] == indices[d]:
-                own[d] = data_numbers[d]
+                own[d] = data_dimensions[d]
             else:  # index i addresses element i, and their shards would differ
-                whole |= {data_numbers[d], own[d]}
-        moved = dimensions.choose(data_numbers, own)
-        result = data_numbers if updates else moved
-        operands = [data_numbers, own]
+                whole |= {data_dimensions[d], own[d]}
+        moved = dimensions.choose(data_dimensions, own)
+        result = data_dimensions if updates else moved
+        operands = [data_dimensions, own]
         for shape in updates:
             sizes = operator.moved(data, indices, axis)
             missing = len(sizes) - len(shape)
             both = zip(moved[missing:], sizes[missing:], shape, strict=True)
             # Broadcast dimensions get new numbers.
-            operands.append([number if n == size else next(fresh) for number, size, n in both])
+            operands.append(
+                [dimension if n == size else next(fresh) for dimension, size, n in both]
+            )
         shared = frozenset(result) - whole
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
@@ -68,8 +70,8 @@ class Numbered:
         )
 
 
-def _letters(number: int) -> str:
-    return f"d{number}"
+def _letters(dimension: int) -> str:
+    return f"d{dimension}"
 
 
 def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
@@ -79,16 +81,18 @@ def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
     of the number of shards stays whole, because padding does not hold valid indices.
     """
     shares = {}
-    for number, size, axes in zip(numbered.result, wanted.shape, wanted.sharding.spec, strict=True):
+    for dimension, size, axes in zip(
+        numbered.result, wanted.shape, wanted.sharding.spec, strict=True
+    ):
         names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
         pieces = prod(mesh.shape[name] for name in names)
-        if number in numbered.shared and size % pieces == 0:
-            shares[number] = axes
+        if dimension in numbered.shared and size % pieces == 0:
+            shares[dimension] = axes
     return shares
 
 
-def _sharding(mesh: Any, numbers: Numbers, shares: dict[int, Any]) -> NamedSharding:
-    return NamedSharding(mesh, PartitionSpec(*(shares.get(number) for number in numbers)))
+def _sharding(mesh: Any, numbers: DimensionNumbers, shares: dict[int, Any]) -> NamedSharding:
+    return NamedSharding(mesh, PartitionSpec(*(shares.get(dimension) for dimension in numbers)))
 
 
 def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:

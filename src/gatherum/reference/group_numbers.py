@@ -52,9 +52,9 @@ def is_nan(item: bytes, dtype: DType) -> bool:
         return bool(value != value)  # noqa: PLR0124  # also for complex numbers
 
 
-def fold_of(numbers: list[Any], wide: DType, reduction: str) -> Any:
+def fold_of(values: list[Any], wide: DType, reduction: str) -> Any:
     """Return the left fold of numbers in a dtype."""
-    items = [np.asarray(number, wide).tobytes() for number in numbers]
+    items = [np.asarray(value, wide).tobytes() for value in values]
     return np.frombuffer(folded(items, wide, reduction), wide)[0]
 
 
@@ -69,15 +69,15 @@ def root_of(square: Any, dtype: DType) -> Any:
     return nearest(Fraction(twice, 2 ** (shift + 1)), dtype)
 
 
-def rounded(number: Any, dtype: DType) -> Array:
+def rounded(value: Any, dtype: DType) -> Array:
     """Round once. Every NaN becomes the canonical quiet NaN, of sign 0 and payload 0."""
     if dtype.kind == "c":
         out = np.empty((), dtype)
         real = real_dtype(dtype)
-        out.real, out.imag = rounded(number.real, real), rounded(number.imag, real)
+        out.real, out.imag = rounded(value.real, real), rounded(value.imag, real)
         return out
-    if np.isnan(number):
+    if np.isnan(value):
         return np.asarray(np.float32("nan")).astype(dtype)
-    if dtype.name in HALVES and math.isfinite(number) and number != 0:
-        number = nearest(Fraction(float(number)), dtype)
-    return np.asarray(number).astype(dtype)
+    if dtype.name in HALVES and math.isfinite(value) and value != 0:
+        value = nearest(Fraction(float(value)), dtype)
+    return np.asarray(value).astype(dtype)

@@ -71,5 +71,5 @@ def key_of(item: bytes, dtype: DType) -> Any:
         return (True, 0)
     if dtype.kind in "mM":
         return (False, int(np.frombuffer(item, np.int64)[0]))
-    number = np.frombuffer(item, dtype)[0]
-    return (False, int(number) if dtype.kind in "iu" else float(number))
+    value = np.frombuffer(item, dtype)[0]
+    return (False, int(value) if dtype.kind in "iu" else float(value))

@@ -16,11 +16,11 @@ def _distances(items: Items, dtype: DType) -> list[Any]:
     if dtype.name in INTEGERS:
         whole = [int(number_of(item, dtype, dtype)) for item in items]
         least = sum(whole) // len(whole)
-        return [np.float64(number - least) for number in whole]
+        return [np.float64(value - least) for value in whole]
     double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
-    numbers = [number_of(item, dtype, double) for item in items]
-    mean = fold_of(numbers, double, "fmean")
-    return [number - mean for number in numbers]
+    values = [number_of(item, dtype, double) for item in items]
+    mean = fold_of(values, double, "fmean")
+    return [value - mean for value in values]
 
 
 def centred(items: Items, dtype: DType) -> list[Any]:

@@ -100,7 +100,7 @@ def _spread(items: Items, scales: list[Any], dtype: DType, root: bool) -> Array:
     whole = fold_of(weights, double, "add")
     squares = [double.type(0)] * len(items)
     for i, part in enumerate(("real", "imag")[: 2 if dtype.kind == "c" else 1]):
-        along = [np.float64(getattr(number, part)) for number in numbers]
+        along = [np.float64(getattr(value, part)) for value in numbers]
         mean = fold_of([x * w for x, w in zip(along, weights, strict=True)], double, "add") / whole
         away = [x - mean for x in along]
         squares = [d * d if i == 0 else s + d * d for s, d in zip(squares, away, strict=True)]

@@ -230,8 +230,8 @@ def transform(
         items = [item for _, item in members[place]]
         with np.errstate(all="ignore"):
             results = _transformed(func, items, values.dtype) if items else []
-            for (position, _), number in zip(members[place], results, strict=True):
-                out[position] = rounded(number, result)
+            for (position, _), value in zip(members[place], results, strict=True):
+                out[position] = rounded(value, result)
     return out
 
 
@@ -243,23 +243,23 @@ def _transformed(func: str, items: Items, dtype: DType) -> list[Any]:
         deviation = np.sqrt(variance(items, dtype, 0))
         return [distance / deviation for distance in centred(items, dtype)]
     wide = wide_dtype(dtype)
-    numbers = [number_of(item, dtype, wide) for item in items]
-    largest = fold_of(numbers, wide, "max")
-    shifted = [number - largest for number in numbers]
-    powers = [exp(number) for number in shifted]
+    values = [number_of(item, dtype, wide) for item in items]
+    largest = fold_of(values, wide, "max")
+    shifted = [value - largest for value in values]
+    powers = [exp(value) for value in shifted]
     total = fold_of(powers, wide, "add")
     if func == "softmax":
         return [power / total for power in powers]
-    return [number - log(total) for number in shifted]
+    return [value - log(total) for value in shifted]
 
 
 def _log_sum(items: Items, dtype: DType) -> bytes:
     wide = wide_dtype(dtype)
-    numbers = [number_of(item, dtype, wide) for item in items]
+    values = [number_of(item, dtype, wide) for item in items]
     with np.errstate(all="ignore"):
-        shift = fold_of(numbers, wide, "max")
+        shift = fold_of(values, wide, "max")
         shift = wide.type(0) if np.isinf(shift) else shift
-        total = fold_of([exp(number - shift) for number in numbers], wide, "add")
+        total = fold_of([exp(value - shift) for value in values], wide, "add")
         return rounded(shift + log(total), _result_dtype("logsumexp", dtype)).tobytes()
 
 
@@ -303,9 +303,9 @@ def _listed(
     numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
     items = as_bytes(values)
     for position in np.ndindex(values.shape):
-        number = numbers[position if groups.ndim > 1 else position[axis]]
-        if number is not None:
-            members[(*position[:axis], number, *position[axis + 1 :])].append(
+        group = numbers[position if groups.ndim > 1 else position[axis]]
+        if group is not None:
+            members[(*position[:axis], group, *position[axis + 1 :])].append(
                 (position, items[position].tobytes())
             )
     return values, axis, members

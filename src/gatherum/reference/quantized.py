@@ -117,12 +117,12 @@ def _unpacked(data: Array, bits: int) -> Array:
 
 def _value(code: Any, name: str, bits: int) -> float:
     """Decode a code to its number."""
-    number = int(code) & (1 << bits) - 1
+    bit_pattern = int(code) & (1 << bits) - 1
     if name in INTEGERS:
-        negative = name.startswith("int") and number >> bits - 1
-        return number - (1 << bits) if negative else number
+        negative = name.startswith("int") and bit_pattern >> bits - 1
+        return bit_pattern - (1 << bits) if negative else bit_pattern
     fraction, bias = FLOATS[name]
-    sign, magnitude = -1.0 if number >> 7 else 1.0, number & 0x7F
+    sign, magnitude = -1.0 if bit_pattern >> 7 else 1.0, bit_pattern & 0x7F
     exponent, significand = magnitude >> fraction, magnitude & (1 << fraction) - 1
     if name == "float8_e4m3fn" and magnitude == 0x7F:
         return math.nan

@@ -88,11 +88,11 @@ def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
     return _canonical(nearest(total / len(values) if reduction == "fmean" else total, dtype), dtype)
 
 
-def nearest(number: Fraction, dtype: DType) -> float:
+def nearest(value: Fraction, dtype: DType) -> float:
     """Round to the nearest number of the dtype, ties to even."""
     significand, exponent = FORMS[dtype.name]
     largest = 2 ** (exponent - 1) - 1
-    size = abs(number)
+    size = abs(value)
     if size == 0:
         return 0.0
     # The exponent of the number, and the exponent of the last bit that is kept.
@@ -104,7 +104,7 @@ def nearest(number: Fraction, dtype: DType) -> float:
         rounded = math.inf
     else:
         rounded = math.ldexp(kept, last)
-    return -rounded if number < 0 else rounded
+    return -rounded if value < 0 else rounded
 
 
 def _folded_integers(values: list[int], dtype: DType, reduction: str) -> bytes:

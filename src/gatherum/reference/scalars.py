@@ -159,10 +159,10 @@ def _parts(value: Any, kind: int) -> tuple[Any, Any]:
 
 
 def _same_number(have: Any, want: Any) -> bool:
-    if all(isinstance(number, int) or np.isfinite(number) for number in (have, want)):
+    if all(isinstance(item, int) or np.isfinite(item) for item in (have, want)):
         return bool(have.as_integer_ratio() == want.as_integer_ratio())
     return bool(have == want) or (_is_nan(have) and _is_nan(want))
 
 
-def _is_nan(number: Any) -> bool:
-    return not isinstance(number, int) and bool(np.isnan(number))
+def _is_nan(item: Any) -> bool:
+    return not isinstance(item, int) and bool(np.isnan(item))

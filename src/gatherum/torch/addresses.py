@@ -55,7 +55,7 @@ def first_outside_storage(operands: tuple[Any, ...]) -> int:
 
     Calls do not read tensors without a plain storage.
     """
-    for number, tensor in enumerate(operands):
+    for i, tensor in enumerate(operands):
         if type(tensor) not in (Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
             continue
         if 0 in tensor.shape:
@@ -65,5 +65,5 @@ def first_outside_storage(operands: tuple[Any, ...]) -> int:
         except (NotImplementedError, RuntimeError):  # a wrapper of torch.func
             continue
         if end(tensor) > nbytes:
-            return number
+            return i
     return -1

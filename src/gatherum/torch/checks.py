@@ -149,11 +149,11 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     if private.transforms_active():
         operands = tuple(map(innermost, operands))
     find = addresses if private.exchange is None else native
-    number = find.first_outside_storage(operands)
-    if number >= 0:
-        tensor: Any = operands[number]
+    operand = find.first_outside_storage(operands)
+    if operand >= 0:
+        tensor: Any = operands[operand]
         nbytes = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[number], nbytes, addresses.end(tensor))
+        raise torch_errors.outside_storage(op, names[operand], nbytes, addresses.end(tensor))
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:

@@ -137,16 +137,18 @@ def _replayed(
     return result
 
 
-def sorter(arena: Tensor, stream: int, number: int) -> nvidia.Sorter:
+def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
-    return nvidia.sorter(FRAMEWORK, _Scratch(arena), number, stream)
+    return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
 
 
 def map_values(function: str, values: Tensor) -> Tensor:
     """Return "exp" or "log" of a contiguous floating-point tensor on a CUDA device."""
     _check_device(function)
-    result, number = torch.empty_like(values), values.device.index or 0
-    device = device_calls.open_device(FRAMEWORK, number, FRAMEWORK.stream(number, (values,)))
+    result, device_number = torch.empty_like(values), values.device.index or 0
+    device = device_calls.open_device(
+        FRAMEWORK, device_number, FRAMEWORK.stream(device_number, (values,))
+    )
     dtype = str(values.dtype).removeprefix("torch.")
     addresses = values.data_ptr(), result.data_ptr()
     elementary.map_on_device(device, function, dtype, *addresses, values.numel())
@@ -159,24 +161,24 @@ def _check_device(op: str) -> None:
         raise cuda_errors.on_rocm(op, torch.version.hip)
 
 
-def functions(number: int = 0) -> OnDevice | None:
+def functions(device: int = 0) -> OnDevice | None:
     """Return the six functions for NumPy arrays, run on a CUDA device by torch.
 
     Return None if torch finds no device.
     """
     if not torch.cuda.is_available():
         return None
-    place = torch.device("cuda", number)
+    target = torch.device("cuda", device)
 
     def there(array: NDArray[Any]) -> Tensor:
         dtype = dtypes.of_name(array.dtype.name)
         copied = np.array(array, order="C")
         if dtype is None or not dtypes.is_of_numpy(dtype):
-            return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype).to(place)
-        return torch.from_numpy(copied).to(place)
+            return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype).to(target)
+        return torch.from_numpy(copied).to(target)
 
     def back(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
         return dtypes.as_array(tensor.cpu()).view(dtype)
 
-    name = f"{place}, {torch.cuda.get_device_name(place)}, tensors of torch {torch.__version__}"
+    name = f"{target}, {torch.cuda.get_device_name(target)}, tensors of torch {torch.__version__}"
     return OnDevice(name, there, back)

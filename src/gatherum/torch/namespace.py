@@ -57,8 +57,8 @@ def flip(x: Tensor, axes: Shape) -> Tensor:
     return x.flip(axes)
 
 
-def maximum(x: Tensor, number: int) -> Tensor:
-    return x.clamp(min=number)
+def maximum(x: Tensor, scalar: int) -> Tensor:
+    return x.clamp(min=scalar)
 
 
 def argsort(x: Tensor) -> Tensor:
@@ -70,8 +70,8 @@ def arange(start: int, stop: int, like: Tensor) -> Tensor:
 
 
 def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
-    number = torch.full((), value, dtype=dtype, device=like.device)
-    return number.expand(shape)  # one number in memory, broadcast by stride 0
+    item = torch.full((), value, dtype=dtype, device=like.device)
+    return item.expand(shape)  # one number in memory, broadcast by stride 0
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:
@@ -196,8 +196,8 @@ def item(op: str, plan_dtype: AnyDType, value: object, like: Tensor) -> Tensor:
     if target.itemsize == 1 and target.is_floating_point:  # torch has another NaN
         code = operands.fill_item(op, value, target)[0]
         return torch.full((), code, dtype=torch.uint8, device=like.device).view(target)
-    number = operands.as_fill(op, value, torch.empty(0, dtype=target, device="cpu"))
-    return torch.full((), number, dtype=target, device=like.device)
+    scalar = operands.as_fill(op, value, torch.empty(0, dtype=target, device="cpu"))
+    return torch.full((), scalar, dtype=target, device=like.device)
 
 
 def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:

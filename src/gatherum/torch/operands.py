@@ -86,7 +86,7 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
     """Return `fill_value` as a Python number that the data's dtype represents exactly."""
     check_container(op, "fill_value", value)
     if isinstance(value, Tensor):
-        value = _number_in(op, value, data.dtype)
+        value = _scalar_in(op, value, data.dtype)
     if is_symbol(value):
         return value
     if conversion.is_integer_zero(value):
@@ -96,7 +96,7 @@ def as_fill(op: str, value: object, data: Tensor) -> Any:
     return _narrow_fill(op, value, data.dtype).values.item()
 
 
-def _number_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
+def _scalar_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
     """Return the number in a tensor that is used as `fill_value`."""
     check_plain_tensor(op, "fill_value", fill)
     check_storage(op, "fill_value", fill)
@@ -131,13 +131,13 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks. Typed values must convert exactly."""
     kind = dtypes.plan_dtype(op, "data", dtype)
-    fill = conversion.as_narrow(op, "fill_value", number := _number(value), kind)
-    if number is not value and not np.array_equal(fill.values, np.asarray(number), equal_nan=True):
+    fill = conversion.as_narrow(op, "fill_value", scalar := _python_scalar(value), kind)
+    if scalar is not value and not np.array_equal(fill.values, np.asarray(scalar), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
     return fill
 
 
-def _number(value: object) -> object:
+def _python_scalar(value: object) -> object:
     """Return a NumPy scalar as a Python number, and any other value unchanged."""
     if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return value.item()

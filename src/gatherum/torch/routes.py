@@ -29,8 +29,8 @@ def route(data: object, indices: object, updates: object) -> str:
         return ""
     if any(isinstance(value, Tensor) and value.is_meta for value in operands.values()):
         return "meta: an operand has no values"
-    reason, number, recorded = native.tensor_route(data, indices, updates)
+    reason, operand, recorded = native.tensor_route(data, indices, updates)
     if not reason:
         return "eager, recorded by autograd" if recorded else "eager"
-    name, value = list(operands.items())[number]
+    name, value = list(operands.items())[operand]
     return "op: " + reason.format(name=name, type=type(value).__name__)

@@ -27,12 +27,12 @@ def _sizes(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[
     sizes = {}
     for text in texts:
         name, _equals, size = text.partition("=")
-        number = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # no sign, as in ONNX
-        if not name or number is None:
+        parsed = integer(size, 0, 2**63 - 1) if size.isdecimal() else None  # no sign, as in ONNX
+        if not name or parsed is None:
             raise click.BadParameter(
                 f"must be a name and a size such as batch=8, got {short(text)}."
             )
-        sizes[name] = number
+        sizes[name] = parsed
     return sizes
 
 

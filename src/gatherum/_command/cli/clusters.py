@@ -31,10 +31,10 @@ _ALONE = {
 _PACKAGES = ("dask", "distributed")
 
 
-def _at_least_one(_: click.Context, __: click.Parameter, number: int | None) -> int | None:
-    if number is not None and number < 1:
-        raise click.BadParameter(f"must be at least 1, got {number}.")
-    return number
+def _at_least_one(_: click.Context, __: click.Parameter, count: int | None) -> int | None:
+    if count is not None and count < 1:
+        raise click.BadParameter(f"must be at least 1, got {count}.")
+    return count
 
 
 options = together(
@@ -89,9 +89,9 @@ def run(
         if (dashboard := cluster.dashboard) is not None:
             click.echo(f"Dashboard: {dashboard}")
             sys.stdout.flush()
-        number, began = cluster.workers, time.perf_counter()
+        worker_count, began = cluster.workers, time.perf_counter()
         rows = call.run(lambda tasks: cluster.compute(tasks, shown=shown))
-        return f"{rows:,} rows, {number} workers, {time.perf_counter() - began:.2f} s"
+        return f"{rows:,} rows, {worker_count} workers, {time.perf_counter() - began:.2f} s"
 
 
 @contextmanager

@@ -71,7 +71,7 @@ class OperandSpec(Parsed):
             return map_file(text)
         sizes = [] if text == "scalar" else text.split("x")
         digits = all(map(str.isdecimal, sizes))
-        shape = [number for size in sizes if (number := integer(size)) is not None]
+        shape = [extent for size in sizes if (extent := integer(size)) is not None]
         return tuple(shape) if digits and len(shape) == len(sizes) else None
 
     def shell_complete(

@@ -41,7 +41,7 @@ class Axes(Parsed):
     def parse(self, text: str) -> list[int | str] | None:
         """Return a list of integers and names."""
         parts = [part.strip() for part in text.split(",")]
-        axes = [part if (number := integer(part)) is None else number for part in parts]
+        axes = [part if (axis := integer(part)) is None else axis for part in parts]
         return axes if all(parts) else None
 
 
@@ -90,17 +90,18 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
         raise ValueError(f"{name}: is not a text file") from None
     rows: list[list[int]] = []
     header: tuple[int, str] | None = None
-    for number, line in enumerate(lines, 1):
+    for line_number, line in enumerate(lines, 1):
         text = line.partition("#")[0]
         row = integers(",".join(filter(None, _BETWEEN.split(text))))
         if row is None and not rows and header is None and _is_header(text):
-            header = number, line
+            header = line_number, line
             continue
         if row is None:
-            raise NotIntegers(name, number, line)
+            raise NotIntegers(name, line_number, line)
         if row and rows and len(row) != len(rows[0]):
             raise ValueError(
-                f"{name}, line {number}: has {len(row)} numbers, the lines before {len(rows[0])}"
+                f"{name}, line {line_number}: has {len(row)} numbers, the lines before "
+                f"{len(rows[0])}"
             )
         rows += [row] if row else []
     if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
@@ -115,8 +116,8 @@ class NotIntegers(ValueError):
     `has_numbers`: whether all entries of the line are numbers.
     """
 
-    def __init__(self, name: str, number: int, line: str) -> None:
-        super().__init__(f"{name}, line {number}: expected integers, got {short(line)}")
+    def __init__(self, name: str, line_number: int, line: str) -> None:
+        super().__init__(f"{name}, line {line_number}: expected integers, got {short(line)}")
         self.has_numbers = all(map(_is_number, _entries(line)))
 
 

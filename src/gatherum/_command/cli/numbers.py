@@ -43,17 +43,17 @@ class Integer(Parsed):
 
 def integer(text: str, least: int = LEAST, greatest: int = GREATEST) -> int | None:
     """Parse an integer. Return None if the text is not an integer in the range."""
-    number = integer_of(text)
-    if number is None:
+    value = integer_of(text)
+    if value is None:
         return None
-    return number if least <= number <= greatest else None
+    return value if least <= value <= greatest else None
 
 
 def integers(text: str) -> list[int] | None:
     """Parse comma-separated integers. Return None for any other text."""
     texts = text.split(",") if text else []
-    numbers = [number for text in texts if (number := integer(text)) is not None]
-    return numbers if len(numbers) == len(texts) else None
+    values = [value for text in texts if (value := integer(text)) is not None]
+    return values if len(values) == len(texts) else None
 
 
 def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None) -> object:
@@ -64,18 +64,18 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
     """
     if text is None:
         return None
-    number = number_of(text)
-    if number is None:
+    value = number_of(text)
+    if value is None:
         return text
     try:
-        infinite = sum(map(isinf, (number.real, number.imag)))
+        infinite = sum(map(isinf, (value.real, value.imag)))
     except OverflowError:  # isinf converts an integer to a float
         infinite = 1
     if infinite > text.lower().count("inf"):
         raise click.BadParameter(
             f"must be a number that float64 can hold, or inf, got {short(text)}.", ctx, param
         )
-    return number
+    return value
 
 
 def short(text: str) -> str:

@@ -56,8 +56,8 @@ def name_of(dtype: Any) -> str:
 
     Raise ImportError for a dtype whose package is not installed.
     """
-    if number := named_bytes(dtype):
-        raise errors.needs_ml_dtypes(NAME, number)
+    if dtype_name := named_bytes(dtype):
+        raise errors.needs_ml_dtypes(NAME, dtype_name)
     if isinstance(dtype, np.dtype):
         return dtype.name if dtype.isnative else str(dtype)
     return str(dtype).removeprefix("torch.")

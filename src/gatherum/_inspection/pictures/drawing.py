@@ -103,7 +103,7 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
 def _arrow(layout: Layout, label: Label) -> Iterator[str]:
     """Draw the arrow between an index and the data."""
     link, route = label.link, layout.route(label)
-    lost = all(layout.moved.cells[number].mark == "lost" for number in link.moved)
+    lost = all(layout.moved.cells[i].mark == "lost" for i in link.moved)
     opacity, dashes = 0.45 if link.repeat else None, "5 4" if lost else None
     yield svg.line(
         route.path,
@@ -127,8 +127,8 @@ def _grid(grid: Grid) -> Iterator[str]:
             yield svg.words(*baseline, "IndexError", 15, "warning", "middle", "bold")
         return
     yield from _positions(grid)
-    for number, cell in enumerate(grid.cells):
-        yield from _cell(grid.box(number).on_page(grid.across), cell)
+    for i, cell in enumerate(grid.cells):
+        yield from _cell(grid.box(i).on_page(grid.across), cell)
 
 
 def _positions(grid: Grid) -> Iterator[str]:
@@ -171,9 +171,9 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
         yield svg.hatching(box, "thin")
         yield from _cleared(box, cell.lines[0], style)
     ink = "muted" if cell.mark in ("lost", "dropped") else "ink"
-    for number, text in enumerate(cell.lines):
+    for i, text in enumerate(cell.lines):
         if text:
-            baseline = _baseline(box, number, len(cell.lines))
+            baseline = _baseline(box, i, len(cell.lines))
             yield svg.words(*baseline, text, FONT, ink, "mono", "middle")
     if cell.mark == "lost":
         left, top, right, bottom = box
@@ -199,13 +199,13 @@ def _index(label: Label, box: Box) -> Iterator[str]:
     yield svg.rectangle(box, style, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
     width = (box.right - box.left) / len(texts)
     wrong = entry.wrong if len(entry.wrong) == len(texts) else (any(entry.wrong),)
-    for number, text in enumerate(texts):
-        left = box.left + number * width
+    for i, text in enumerate(texts):
+        left = box.left + i * width
         part = Box(left, box.top, left + width, box.bottom)
-        if wrong[number]:
+        if wrong[i]:
             yield from _wrong(part)
             yield from _cleared(part, text, style)
-        elif number:
+        elif i:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
         yield svg.words(*_baseline(part), text, FONT, "ink", "mono", "middle")
     if link.again:

@@ -126,23 +126,27 @@ class Grid:
         _, rows, columns = self.planes
         return (rows, columns) if self.across else (columns, rows)
 
-    def _place(self, number: int) -> tuple[int, int, int]:
+    def _place(self, ordinal: int) -> tuple[int, int, int]:
         """Return the plane of a cell, its line in the plane, and its position in the line."""
         _, rows, columns = self.planes
-        plane, row, column = number // (rows * columns), number // columns % rows, number % columns
+        plane, row, column = (
+            ordinal // (rows * columns),
+            ordinal // columns % rows,
+            ordinal % columns,
+        )
         return (plane, row, column) if self.across else (plane, column, row)
 
-    def box(self, number: int) -> Box:
+    def box(self, ordinal: int) -> Box:
         """Return the box of a cell."""
-        plane, line, place = self._place(number)
+        plane, line, place = self._place(ordinal)
         x = self.x + (self.margin.left + place * (self.length + TIGHT))
         y = self.y + plane * (self.plane[1] + PLANE_GAP)
         y += self.margin.top + line * (self.breadth + self.gap)
         return Box(x, y, x + self.length, y + self.breadth)
 
-    def around(self, numbers: Sequence[int]) -> Box:
+    def around(self, ordinals: Sequence[int]) -> Box:
         """Return the smallest box around some cells."""
-        first, last = self.box(numbers[0]), self.box(numbers[-1])
+        first, last = self.box(ordinals[0]), self.box(ordinals[-1])
         return Box(first.left, first.top, last.right, last.bottom)
 
     def edges(self, numbers: Sequence[int]) -> Box:

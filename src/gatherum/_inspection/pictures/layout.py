@@ -61,8 +61,8 @@ class Layout:
         self.titles: dict[str, tuple[float, float]] = {}
         self._stack(titles(scene), len(links), max(map(len, texts), default=1))
         self.labels = [
-            Label(link, line, self._index_box(link, number, len(line)), pair)
-            for number, (link, line, pair) in enumerate(zip(links, texts, lanes, strict=True))
+            Label(link, line, self._index_box(link, i, len(line)), pair)
+            for i, (link, line, pair) in enumerate(zip(links, texts, lanes, strict=True))
         ]
 
     def _take_lanes(self, links: list[Link]) -> list[tuple[int, int]]:
@@ -138,10 +138,10 @@ class Layout:
             return self.moved.size
         return length * components, self.moved.size[1]
 
-    def _index_box(self, link: Link, number: int, components: int) -> Box:
+    def _index_box(self, link: Link, i: int, components: int) -> Box:
         """Return the box of an index, next to the cells that it moves."""
         length, breadth = self._index
-        x, y = self.band.left, self.band.top + number * (breadth + TIGHT)
+        x, y = self.band.left, self.band.top + i * (breadth + TIGHT)
         if not self.moved.empty:
             around = self.moved.around(link.moved)
             if self.form.congruent:

@@ -149,13 +149,13 @@ def _entries(call: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]
     valid = resolved("drop")
     brought = resolved(call.mode) if call.mode in MOVING else valid
     entries = []
-    for number, where in enumerate(np.ndindex(form.entries)):
-        place = tuple(positions[number] for positions in brought)
+    for i, where in enumerate(np.ndindex(form.entries)):
+        place = tuple(positions[i] for positions in brought)
         met = min(place, default=0) >= 0
         if form.elements:
             place = (*where[: form.axis], *place, *where[form.axis + 1 :])
-        wrong = tuple(positions[number] < 0 for positions in valid)
-        entries.append(Entry(where, tuple(rows[number].tolist()), wrong, place if met else None))
+        wrong = tuple(positions[i] < 0 for positions in valid)
+        entries.append(Entry(where, tuple(rows[i].tolist()), wrong, place if met else None))
     return tuple(entries)
 
 
@@ -189,10 +189,10 @@ def _links(
         if 0 in form.moved:
             yield Link(entry, [], [], colour, again, False)
             continue
-        for number, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
+        for i, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
             source = [] if place is None else data[(*outer, *whole_column, *place)].ravel().tolist()
             target = moved[(*outer, *whole_column, *inner)].ravel().tolist()
-            yield Link(entry, source, target, colour, again, number > 0)
+            yield Link(entry, source, target, colour, again, i > 0)
 
 
 def example_indices(call: Call, form: Form) -> NDArray[np.int64]:
@@ -205,16 +205,16 @@ def example_indices(call: Call, form: Form) -> NDArray[np.int64]:
     example = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
     signed = call.negative and call.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(form.entries)):
-        number = where[form.axis] if form.elements else entry
+        position = where[form.axis] if form.elements else entry
         for c, size in enumerate(form.sizes):
-            shift = sum(where) - number if form.elements else c
+            shift = sum(where) - position if form.elements else c
             pattern = (2, 0, 2, size - 1, 1)
-            value = pattern[number] if number < len(pattern) else 2 * number - 7
+            value = pattern[position] if position < len(pattern) else 2 * position - 7
             value = (value + shift) % size if size else 0
             if c == len(form.sizes) - 1:
-                if number == 1 and shift == 0 and call.mode != "raise":
+                if position == 1 and shift == 0 and call.mode != "raise":
                     value = size + 1
-                elif number == 3 and signed and size:
+                elif position == 3 and signed and size:
                     value = -1
             example[entry, c] = value
     return example.reshape(form.indices)

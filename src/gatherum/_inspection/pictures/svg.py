@@ -91,12 +91,12 @@ def element(name: str, style: str, inside: str = "", /, **attributes: object) ->
     """Return an element of a class, with the class's colours for light pages."""
     overrides = {key.replace("_", "-"): value for key, value in attributes.items()}
     pairs = {"class": style} | COLOURS[style][0] | overrides
-    shown = {key: _number(value) for key, value in pairs.items() if value is not None}
+    shown = {key: _as_text(value) for key, value in pairs.items() if value is not None}
     text = "".join(f' {key}="{value}"' for key, value in shown.items())
     return f"<{name}{text}>{inside}</{name}>" if inside else f"<{name}{text}/>"
 
 
-def _number(value: object) -> str:
+def _as_text(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else plain(str(value))
 
 

@@ -175,8 +175,8 @@ def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> Exception:
-    if number := named_bytes(expected) or named_bytes(found):
-        return needs_ml_dtypes(op, number)
+    if dtype_name := named_bytes(expected) or named_bytes(found):
+        return needs_ml_dtypes(op, dtype_name)
     cast = advice("astype", "to")
     named = operand in ("updates", "weights")
     behind = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
@@ -186,15 +186,15 @@ def other_dtype(op: str, operand: str, expected: object, found: object) -> Excep
 
 
 def not_convertible(op: str, operand: str, expected: object, value: object) -> Exception:
-    if number := named_bytes(expected):
-        return needs_ml_dtypes(op, number)
+    if dtype_name := named_bytes(expected):
+        return needs_ml_dtypes(op, dtype_name)
     return TypeError(
         f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
     )
 
 
-def needs_ml_dtypes(op: str, number: object) -> ImportError:
-    return ImportError(f"{op}: {number} needs ml_dtypes: pip install ml_dtypes")
+def needs_ml_dtypes(op: str, dtype_name: object) -> ImportError:
+    return ImportError(f"{op}: {dtype_name} needs ml_dtypes: pip install ml_dtypes")
 
 
 def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
@@ -206,8 +206,8 @@ def loses_kind(op: str, operand: str, expected: object, kind: str, value: object
 def does_not_fit(
     op: str, operand: str, dtype: object, value: object, rounds: bool = False
 ) -> Exception:
-    if number := named_bytes(dtype):
-        return needs_ml_dtypes(op, number)
+    if dtype_name := named_bytes(dtype):
+        return needs_ml_dtypes(op, dtype_name)
     behind = hint(f"write {operand}.item() to round it" if rounds else "")
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
@@ -222,10 +222,10 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
 
 
 def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
-    number = named_bytes(dtype)
-    if number is not None and has_arithmetic(number):
-        return needs_ml_dtypes(op, number)
-    dtype = number or dtype
+    dtype_name = named_bytes(dtype)
+    if dtype_name is not None and has_arithmetic(dtype_name):
+        return needs_ml_dtypes(op, dtype_name)
+    dtype = dtype_name or dtype
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
     advised += ", and the same for updates" if swapped and has_updates else ""

@@ -39,17 +39,17 @@ def no_out_with_labels(op: str) -> TypeError:
     )
 
 
-def no_names(op: str, number: int) -> ValueError:
+def no_names(op: str, count: int) -> ValueError:
     return ValueError(
-        f"{op}: `indices` must be an xarray.DataArray, whose dimensions give the result {number} "
+        f"{op}: `indices` must be an xarray.DataArray, whose dimensions give the result {count} "
         "names; write data.data for a result without names"
     )
 
 
-def other_name(op: str, operand: str, number: object, expected: object, found: object
+def other_name(op: str, operand: str, dimension: object, expected: object, found: object
                ) -> ValueError:  # fmt: skip
     return ValueError(
-        f"{op}: dimension {number} of `{operand}` must be named {expected!r}, got {found!r}"
+        f"{op}: dimension {dimension} of `{operand}` must be named {expected!r}, got {found!r}"
     )
 
 

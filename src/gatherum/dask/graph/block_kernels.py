@@ -169,8 +169,8 @@ def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
     shape3: list[int] = []
     full: list[int] = []
-    for number, part in enumerate((slice(first), slice(first, last), slice(last, None))):
-        broadcasts = call.one_update if number == 1 else all(n == 1 for n in block.shape[part])
+    for i, part in enumerate((slice(first), slice(first, last), slice(last, None))):
+        broadcasts = call.one_update if i == 1 else all(n == 1 for n in block.shape[part])
         full += block.shape[part] if broadcasts else shape[part]
         shape3.append(1 if broadcasts else prod(shape[part]))
     return np.broadcast_to(block, full).reshape(shape3)
@@ -269,9 +269,9 @@ def fold_whole(
     )
 
 
-def finished_of(folds: Sequence[BlockFold], number: int, shape: Shape) -> Array:
+def finished_of(folds: Sequence[BlockFold], block: int, shape: Shape) -> Array:
     """Return one of the folded blocks."""
-    return folds[number].finish().reshape(shape)
+    return folds[block].finish().reshape(shape)
 
 
 def kept(_: None, block: Array) -> Array:

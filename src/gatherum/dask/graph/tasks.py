@@ -139,12 +139,12 @@ class Tasks:
         keyed = self.node("chunks", self.layout.keyed)
         for shared in self.layout.shared_places():
             shape, columns[shared] = self.layout.column_shape(shared), []
-            for number, run in enumerate(entries):
+            for group, run in enumerate(entries):
                 places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
                 origins = [self.layout.origin(place) for place in places]
                 blocks = private.List(*(self.indices(place) for place in places))
                 arguments = self.call, keyed, shape, origins, blocks
-                columns[shared].append(self.add("route", (*shared, number), make_route, *arguments))
+                columns[shared].append(self.add("route", (*shared, group), make_route, *arguments))
         return columns
 
     def check_routes(self, routes: dict[Place, list[Ref]]) -> Ref:

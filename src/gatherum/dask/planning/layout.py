@@ -208,11 +208,11 @@ def runs_within(
     """
     runs: list[range] = []
     total = 0
-    for number in range(len(weights)) if members is None else members:
-        if runs and number == runs[-1].stop and total + weights[number] <= limit:
-            runs[-1] = range(runs[-1].start, number + 1)
+    for block in range(len(weights)) if members is None else members:
+        if runs and block == runs[-1].stop and total + weights[block] <= limit:
+            runs[-1] = range(runs[-1].start, block + 1)
         else:
-            runs.append(range(number, number + 1))
+            runs.append(range(block, block + 1))
             total = 0
-        total += weights[number]
+        total += weights[block]
     return runs

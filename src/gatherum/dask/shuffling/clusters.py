@@ -29,8 +29,8 @@ class Cluster:
     @property
     def workers(self) -> int:
         """The number of workers."""
-        number: int = len(self.client.ncores())
-        return number
+        count: int = len(self.client.ncores())
+        return count
 
     @property
     def dashboard(self) -> str | None:

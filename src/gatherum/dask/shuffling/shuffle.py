@@ -37,10 +37,10 @@ class Shuffle:
         self.spec = RowsSpec(id=self.id, disk=disk, receivers=receivers)
         self.sent: list[Ref] = []
 
-    def send(self, number: int, function: Callable[..., Any], *arguments: Any) -> None:
-        """Add a sending task, which calls `function` with the shuffle, `number` and `arguments`."""
-        place = (*self.place, number)
-        self.sent.append(self.tasks.add(self.step, place, function, self.id, number, *arguments))
+    def send(self, sender: int, function: Callable[..., Any], *arguments: Any) -> None:
+        """Add a sending task, which calls `function` with the shuffle, `sender` and `arguments`."""
+        place = (*self.place, sender)
+        self.sent.append(self.tasks.add(self.step, place, function, self.id, sender, *arguments))
 
     def barrier(self) -> Ref:
         """Add the barrier, and return a reference to it. No sender can be added after this."""
@@ -57,7 +57,7 @@ def wait_for_all(id: ShuffleId, *runs: int) -> int:
         return run
 
 
-def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
+def send(id: ShuffleId, sender: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
     """Send each shard to its receiver, and return the number of the run.
 
     `shards` are sent in batches of `most` bytes. Each batch waits until it fits in the worker's
@@ -70,25 +70,25 @@ def send(id: ShuffleId, number: int, shards: Iterable[tuple[int, Shard]], most: 
         batch.append((receiver, shard))
         size += shard.values.nbytes + shard.rows.nbytes
         if size >= most:
-            runs.append(_add(id, (number, len(runs)), batch))
+            runs.append(_add(id, (sender, len(runs)), batch))
             batch, size = [], 0
     if batch or not runs:  # without shards, an empty batch returns the number of the run
-        runs.append(_add(id, (number, len(runs)), batch))
+        runs.append(_add(id, (sender, len(runs)), batch))
     if len(set(runs)) > 1:  # a worker was lost, and its batches with it
         raise Reschedule()
     return runs[0]
 
 
-def _add(id: ShuffleId, number: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
+def _add(id: ShuffleId, partition: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
     with plain_disk_errors(), private.handle_transfer_errors(id):
-        run: int = private.get_worker_plugin().add_partition(batch, partition_id=number, id=id)
+        run: int = private.get_worker_plugin().add_partition(batch, partition_id=partition, id=id)
         return run
 
 
-def receive(id: ShuffleId, number: int, run: int) -> Received:
+def receive(id: ShuffleId, receiver: int, run: int) -> Received:
     """Return the shards for a receiver."""
     with plain_disk_errors(), private.handle_unpack_errors(id):
-        shards: Received = private.get_worker_plugin().get_output_partition(id, run, (number,))
+        shards: Received = private.get_worker_plugin().get_output_partition(id, run, (receiver,))
         return shards
 
 
@@ -96,19 +96,19 @@ _NONE = np.empty(0, np.uint8)
 
 
 def send_parts(
-    id: ShuffleId, number: int, route: ChunkRoute, owners: Sequence[range], most: int
+    id: ShuffleId, sender: int, route: ChunkRoute, owners: Sequence[range], most: int
 ) -> int:
     """Send the row numbers that a block of entries requests to the groups of owners."""
     parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
     shards = (
-        (n, pack_shard(number, part.rows, part.starts)) for n, part in parts if part.rows.size
+        (n, pack_shard(sender, part.rows, part.starts)) for n, part in parts if part.rows.size
     )
-    return send(id, number, shards, most)
+    return send(id, sender, shards, most)
 
 
 def send_taken(
     id: ShuffleId,
-    number: int,
+    sender: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
@@ -118,12 +118,12 @@ def send_taken(
 ) -> int:
     """Send every block of entries the rows that it requests from a group of owners."""
     parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
-    return send(id, number, _taken(number, call, checked, blocks, parts), most)
+    return send(id, sender, _taken(sender, call, checked, blocks, parts), most)
 
 
 def send_asked(
     id: ShuffleId,
-    number: int,
+    owner: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
@@ -132,14 +132,14 @@ def send_asked(
     most: int,
 ) -> int:
     """Send rows in the same way as `send_taken`, with requests from another shuffle."""
-    shards = receive(asked, number, run).one_by_one()
+    shards = receive(asked, owner, run).one_by_one()
     pairs = ((shard.sender, unpacked(shard, np.dtype(np.int64))) for shard in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
-    return send(id, number, _taken(number, call, checked, blocks, parts), most)
+    return send(id, owner, _taken(owner, call, checked, blocks, parts), most)
 
 
 def _taken(
-    number: int,
+    sender: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
@@ -149,12 +149,12 @@ def _taken(
     for receiver, part in parts:
         if part.rows.size:
             (rows,) = block_kernels.take(call, checked, blocks, [part])
-            yield receiver, pack_shard(number, _NONE, rows)
+            yield receiver, pack_shard(sender, _NONE, rows)
 
 
 def receive_merge(
     id: ShuffleId,
-    number: int,
+    receiver: int,
     run: int,
     call: DaskCall,
     checked: None,
@@ -165,21 +165,21 @@ def receive_merge(
     """Return blocks of a gather's result. `owners` are the groups that send rows, possibly none."""
     if not owners:
         return block_kernels.merge(call, checked, route, shapes, [], [])
-    shards = receive(id, number, run)
+    shards = receive(id, receiver, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
     return block_kernels.merge(call, checked, route, shapes, sent, rows)
 
 
-def receive_block(id: ShuffleId, number: int, run: int, call: DaskCall, *arguments: Any) -> Array:
+def receive_block(id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any) -> Array:
     """Return the only block of `receive_merge`."""
-    (block,) = receive_merge(id, number, run, call, *arguments)
+    (block,) = receive_merge(id, receiver, run, call, *arguments)
     return block
 
 
 def send_cut(
     id: ShuffleId,
-    number: int,
+    sender: int,
     call: DaskCall,
     checked: None,
     route: ChunkRoute,
@@ -189,14 +189,14 @@ def send_cut(
 ) -> int:
     """Send each owner its updates from a run of blocks, in order."""
     cuts = block_kernels.cut_each(call, route, shapes, blocks)
-    shards = ((n, pack_shard(number, part.rows, values)) for n, part, values in cuts)
-    return send(id, number, shards, most)
+    shards = ((n, pack_shard(sender, part.rows, values)) for n, part, values in cuts)
+    return send(id, sender, shards, most)
 
 
-def receive_fold(id: ShuffleId, number: int, run: int, call: DaskCall, block: Array) -> Array:
+def receive_fold(id: ShuffleId, receiver: int, run: int, call: DaskCall, block: Array) -> Array:
     """Fold the updates that were sent to a block of data, one shard at a time; return the block."""
     fold = block_kernels.BlockFold(call, call.table(block))
-    for shard in receive(id, number, run).one_by_one():
+    for shard in receive(id, receiver, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
         fold.take("scatter_slices", rows, values, axis=1)
     return fold.finish().reshape(block.shape)

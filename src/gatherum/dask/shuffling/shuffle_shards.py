@@ -149,12 +149,12 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is 
         shards, file = self._opened(receiver // _TOGETHER)
         return Received(sorted(shards.get(receiver, ()), key=attrgetter("sender")), file)
 
-    def _opened(self, number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
+    def _opened(self, file_number: int) -> tuple[dict[int, list[Shard]], mmap.mmap | None]:
         """Return the shards in a file by receiver, and the file."""
         with self._opening:
-            if number not in self._files:
+            if file_number not in self._files:
                 try:
-                    batches = private.read_from_disk(self, (number,))
+                    batches = private.read_from_disk(self, (file_number,))
                 except private.DataUnavailable:  # no shards were sent
                     batches = []
                 by_receiver: dict[int, list[Shard]] = {}
@@ -164,8 +164,8 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is 
                 _let_go(file)
                 while file is not None and len(self._files) >= _OPEN:
                     del self._files[next(iter(self._files))]
-                self._files[number] = by_receiver, file
-            return self._files[number]
+                self._files[file_number] = by_receiver, file
+            return self._files[file_number]
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,8 @@ def uninterrupted() -> Iterator[None]:
         return
     signals: list[int] = []
 
-    def hold(number: int, frame: FrameType | None) -> None:
-        signals.append(number)
+    def hold(signal_number: int, frame: FrameType | None) -> None:
+        signals.append(signal_number)
 
     signal.signal(signal.SIGINT, hold)
     try:

@@ -102,10 +102,10 @@ class ParquetGroups:
         self._name, metadata = name, self._file.metadata
         self.lengths = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
-    def read(self, number: int) -> Any:
+    def read(self, group_number: int) -> Any:
         """Return the column of one group."""
         # this also reads the field "b" of a column "a" if a column is named "a.b"
-        return self._file.read_row_group(number, columns=[self._name]).column(self._name)
+        return self._file.read_row_group(group_number, columns=[self._name]).column(self._name)
 
 
 class ArrowGroups:
@@ -130,9 +130,9 @@ class ArrowGroups:
         # the length is stored only in the batch
         self.lengths = [len(self.read(i)) for i in range(self._file.num_record_batches)]
 
-    def read(self, number: int) -> Any:
+    def read(self, group_number: int) -> Any:
         """Return the column of one batch."""
-        return _valid(self._file.get_batch(number))
+        return _valid(self._file.get_batch(group_number))
 
 
 class StreamGroups:
@@ -165,12 +165,15 @@ class StreamGroups:
             self._ends.append(self._raw.tell())
             self.held = max(self.held, self._ends[-1] - self._ends[-2])
 
-    def read(self, number: int) -> Any:
+    def read(self, group_number: int) -> Any:
         """Return the column of one batch. The batch is read as a stream of only that batch."""
         import pyarrow
 
         parts = []
-        for start, stop in ((0, self._begin), (self._ends[number], self._ends[number + 1])):
+        for start, stop in (
+            (0, self._begin),
+            (self._ends[group_number], self._ends[group_number + 1]),
+        ):
             self._raw.seek(start)
             parts.append(self._raw.read(stop - start))
         stream = pyarrow.ipc.open_stream(b"".join(parts), options=self._options)
@@ -262,13 +265,13 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
 
     Reading the lists checks that all of them have these lengths.
     """
-    number = next((i for i, length in enumerate(groups.lengths) if length), None)
-    if number is None and None in widths:
+    group_number = next((i for i, length in enumerate(groups.lengths) if length), None)
+    if group_number is None and None in widths:
         raise ValueError(f"{location}: has no row that says how long its lists are")
     row = None
-    if number is not None and None in widths:
-        with _plain_errors(f"{location}: group {number}"):
-            row = groups.read(number)[0]
+    if group_number is not None and None in widths:
+        with _plain_errors(f"{location}: group {group_number}"):
+            row = groups.read(group_number)[0]
     lengths: list[int] = []
     for width in widths:
         if row is not None and not row.is_valid:
@@ -314,12 +317,12 @@ class ArrowColumn(BoxArray):
     def view_box(self, box: tuple[slice, ...]) -> NDArray[Any] | None:
         """Return rows of one group, without a copy; None for rows of several groups."""
         rows, columns = box[0], box[1:]
-        number = bisect_right(self._ends, rows.start)
-        if rows.stop > self._ends[number]:
+        group_number = bisect_right(self._ends, rows.start)
+        if rows.stop > self._ends[group_number]:
             return None
-        is_kept = self._last is not None and self._last[0] == number
-        group = self._group(number)
-        first = self._ends[number] - len(group)
+        is_kept = self._last is not None and self._last[0] == group_number
+        group = self._group(group_number)
+        first = self._ends[group_number] - len(group)
         view = group[(slice(rows.start - first, rows.stop - first), *columns)]
         view.flags.writeable = False  # other calls read the same group
         if not is_kept:
@@ -332,10 +335,10 @@ class ArrowColumn(BoxArray):
         values = np.empty([part.stop - part.start for part in box], self.dtype)
         row = rows.start
         while row < rows.stop:
-            number = bisect_right(self._ends, row)
-            group = self._group(number)
-            first = self._ends[number] - len(group)
-            stop = min(rows.stop, self._ends[number])
+            group_number = bisect_right(self._ends, row)
+            group = self._group(group_number)
+            first = self._ends[group_number] - len(group)
+            stop = min(rows.stop, self._ends[group_number])
             values[row - rows.start : stop - rows.start] = group[
                 (slice(row - first, stop - first), *columns)
             ]
@@ -343,14 +346,14 @@ class ArrowColumn(BoxArray):
         self._meter.read(values.nbytes)
         return values
 
-    def _group(self, number: int) -> NDArray[Any]:
+    def _group(self, group_number: int) -> NDArray[Any]:
         """Return the rows of one group. The last group is cached, because chunks may share it."""
-        if self._last is None or self._last[0] != number:
+        if self._last is None or self._last[0] != group_number:
             self._last = None
-            self._last = number, self._decoded(number)
+            self._last = group_number, self._decoded(group_number)
         return self._last[1]
 
-    def _decoded(self, number: int) -> NDArray[Any]:
-        with _plain_errors(f"{self._name}: group {number}"):
-            items = np.asarray(_flat(self._groups.read(number), self.shape[1:]), self.dtype)
-            return items.reshape(self._groups.lengths[number], *self.shape[1:])
+    def _decoded(self, group_number: int) -> NDArray[Any]:
+        with _plain_errors(f"{self._name}: group {group_number}"):
+            items = np.asarray(_flat(self._groups.read(group_number), self.shape[1:]), self.dtype)
+            return items.reshape(self._groups.lengths[group_number], *self.shape[1:])

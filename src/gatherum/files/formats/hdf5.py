@@ -314,12 +314,12 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     return int(offset)
 
 
-def other_filter(name: str, number: int) -> ValueError:
+def other_filter(name: str, filter_id: int) -> ValueError:
     """Return the error for a filter whose output cannot be bounded."""
     import h5py
 
-    known = f"{OTHERS[number]} ({number})" if number in OTHERS else str(number)
-    plugin = "" if h5py.h5z.filter_avail(number) else ", with a plugin such as hdf5plugin"
+    known = f"{OTHERS[filter_id]} ({filter_id})" if filter_id in OTHERS else str(filter_id)
+    plugin = "" if h5py.h5z.filter_avail(filter_id) else ", with a plugin such as hdf5plugin"
     advice = hint(f"h5py runs it{plugin}: pass an open dataset, as h5py.File(file)[name]")
     return ValueError(
         f"{name}: HDF5's filter {known} is not supported, because its output has no size "
@@ -333,9 +333,9 @@ class ChunkedDataset(SlicedArray):
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
         super().__init__(name, dataset, meter, PIECE)
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
-        for number in self.filters:
-            if number not in FILTERS:
-                raise other_filter(name, number)
+        for filter_id in self.filters:
+            if filter_id not in FILTERS:
+                raise other_filter(name, filter_id)
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Read a box of the dataset, preferably of whole chunks."""
@@ -358,8 +358,8 @@ class ChunkedDataset(SlicedArray):
             return
         item = self._array.dtype.itemsize
         sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last one
-        for number in self.filters:
-            sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
+        for filter_id in self.filters:
+            sizes.append(encoded_size(FILTERS[filter_id], {}, sizes[-1])[0])
         if chunk.size > 2 * sizes[-1] + 1024:
             raise ValueError(f"a chunk of {chunk.size} bytes for {sizes[0]}")
         run = [i for i, _ in enumerate(self.filters) if not chunk.filter_mask & 1 << i]

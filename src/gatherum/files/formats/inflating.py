@@ -162,23 +162,23 @@ def _zstd_size(data: memoryview) -> tuple[int, bool]:
     """Add up the sizes of all frames. If a frame has no size, use the maximum of its blocks."""
     total, position, announced = 0, 0, True
     while position < len(data):
-        magic, position = _number(data, position, 4)
+        magic, position = _read_integer(data, position, 4)
         if magic >> 4 == ZSTD_SKIPPED:
-            length, position = _number(data, position, 4)
+            length, position = _read_integer(data, position, 4)
             position += length
             continue
         if magic != ZSTD_MAGIC:
             raise ValueError("a chunk of zstd is damaged: no frame where one should begin")
-        settings, position = _number(data, position, 1)
+        settings, position = _read_integer(data, position, 1)
         single, width = settings >> 5 & 1, (0, 2, 4, 8)[settings >> 6]
         position += 1 - single + (0, 1, 2, 4)[settings & 3]
-        size, position = _number(data, position, width or single)
+        size, position = _read_integer(data, position, width or single)
         known = bool(width or single)
         announced = announced and known
         total += size + (256 if width == 2 else 0)
         last = 0
         while not last:
-            block, position = _number(data, position, 3)
+            block, position = _read_integer(data, position, 3)
             last = block & 1
             position += 1 if block >> 1 & 3 == 1 else block >> 3
             if not known:  # compressed blocks do not contain their size, other blocks do
@@ -187,7 +187,7 @@ def _zstd_size(data: memoryview) -> tuple[int, bool]:
     return total, announced
 
 
-def _number(data: memoryview, position: int, width: int) -> tuple[int, int]:
+def _read_integer(data: memoryview, position: int, width: int) -> tuple[int, int]:
     """Return the number of `width` bytes at `position`, and the position after it."""
     if position + width > len(data):
         raise ValueError("a chunk of zstd is damaged: it ends too early")

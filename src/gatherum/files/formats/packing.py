@@ -73,7 +73,7 @@ def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]
     """
     if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or not attributes:
         return None
-    scale, offset = (_number(name, attributes, key) for key in LINEAR)
+    scale, offset = (_number_attribute(name, attributes, key) for key in LINEAR)
     stored = _as_signed(attributes.get(UNSIGNED), dtype)
     fills, marked = _fills(name, attributes, dtype, stored)
     if scale is None and offset is None:
@@ -98,7 +98,7 @@ def _instead() -> str:
     return f"; {option('decode=False')} takes the stored numbers"
 
 
-def _number(name: object, attributes: Mapping[str, Any], key: str) -> Any:
+def _number_attribute(name: object, attributes: Mapping[str, Any], key: str) -> Any:
     """Return the number of an attribute, with its type, or None without the attribute."""
     value = attributes.get(key)
     if value is None:

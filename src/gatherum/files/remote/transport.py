@@ -147,7 +147,7 @@ class Http:
             match = _PART.fullmatch(said)
             if match is None:
                 raise Refused("the server does not say how large the file is (Content-Range)")
-            first, end, size = (int(number) for number in match.groups())
+            first, end, size = (int(digits) for digits in match.groups())
             if first != start or not first <= end <= last or end >= size:
                 raise Failed(
                     f"the server gave bytes {first} to {end} of {size} for {start} to {last}"

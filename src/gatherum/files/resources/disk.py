@@ -180,8 +180,8 @@ class DiskFile:
         """Let the system begin to read all rows together, and return immediately."""
         if ADVISE is None:
             return
-        for number in numbers.tolist():
-            ADVISE(self.fd, stored.base + number * stored.stride, stored.item, WILL_NEED)
+        for row_number in numbers.tolist():
+            ADVISE(self.fd, stored.base + row_number * stored.stride, stored.item, WILL_NEED)
 
     def cached_share(self, offsets: Ints) -> float:
         """Return the share of some positions in the page cache, or 0 if unknown."""

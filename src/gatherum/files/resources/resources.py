@@ -33,8 +33,8 @@ def size_of(name: str, size: object) -> int:
         if match is None or match[2].lower() not in UNITS:
             raise ValueError(f"{name} must be a size such as '512MiB', got {size!r:.60}")
         # longer than any size; the float could be infinite
-        number = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
-        total = int(number * UNITS[match[2].lower()])
+        amount = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
+        total = int(amount * UNITS[match[2].lower()])
     elif isinstance(size, int) and not isinstance(size, bool):
         total = size
     else:

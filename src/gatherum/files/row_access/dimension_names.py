@@ -67,7 +67,7 @@ def _of_scale(scale: Any) -> list[str | None]:
     """
     if scale.ndim == 1:
         return [_last_part(scale)]
-    wanted = [int(number) for number in scale.attrs["_Netcdf4Coordinates"]]
+    wanted = [int(dimension) for dimension in scale.attrs["_Netcdf4Coordinates"]]
     names: dict[int, str] = {}
     group = scale.parent
     while not names.keys() >= set(wanted):

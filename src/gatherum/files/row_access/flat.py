@@ -86,7 +86,7 @@ class FlatRows(RowTable):
         base = self.array.offset + first * item
         self._stored = StoredRows(base, step * item, (end - first) * item, extent)
 
-    def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
+    def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
         numbers: Ints | None = None
         for coordinate, stride in zip(coordinates, self.strides, strict=True):

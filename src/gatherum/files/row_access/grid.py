@@ -68,7 +68,7 @@ class GridRows(RowTable):
         self.grid = tuple(-(-n // c) for n, c in zip(array.shape, self.chunk, strict=False))
         self.extent = math.prod(self.grid) * self.chunk_rows
 
-    def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
+    def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
         outer, inner = np.zeros(length, np.int64), np.zeros(length, np.int64)
         for coordinate, grid, chunk in zip(coordinates, self.grid, self.chunk, strict=True):
@@ -149,8 +149,8 @@ class GridRows(RowTable):
     def _box(self, first: int) -> Box:
         corner = np.unravel_index(first // self.chunk_rows, self.grid) if self.grid else ()
         keyed = (
-            slice(int(number) * c, min((int(number) + 1) * c, n))
-            for number, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
+            slice(int(i) * c, min((int(i) + 1) * c, n))
+            for i, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
         )
         return (*keyed, *(slice(*part) for part in self.panel.box))
 

@@ -117,7 +117,7 @@ class Requests:
     ) -> tuple[Ints, NDArray[np.bool_] | None]:
         """Return the row numbers of requests in a table, and a mask of invalid ones."""
         coordinates, invalid = self.coordinates(start, stop)
-        return table.number(coordinates, stop - start), invalid
+        return table.row_numbers_at(coordinates, stop - start), invalid
 
     def check(self, length: int) -> None:
         """Check every index, even if no request uses it. Raise IndexError like `coordinates`."""

@@ -75,7 +75,7 @@ class Panel:
         steps = [math.prod(row_shape[dim + 1 :]) for dim in range(len(row_shape))]
         first = sum(part[0] * step for part, step in zip(box[outer:], steps[outer:], strict=True))
         starts = (
-            first + sum(number * step for number, step in zip(corner, steps, strict=False))
+            first + sum(i * step for i, step in zip(corner, steps, strict=False))
             for corner in product(*(range(*part) for part in box[:outer]))
         )
         return cls(box, tuple((start, start + length) for start in starts) if length else ())
@@ -147,7 +147,7 @@ class RowTable(Protocol):
     quantum: int  # rows that are always read and written together
     chunked: bool  # whether a block may use half of the budget, because chunks have a fixed size
 
-    def number(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
+    def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:

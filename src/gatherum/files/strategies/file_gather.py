@@ -116,7 +116,7 @@ def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePa
 
 def _passes(sink: FileSink, windows: Windows, survey: Survey) -> bool:
     """Return True if one pass over the table is better. A resumed run keeps its strategy."""
-    if windows.number == 1 or not windows.whole:
+    if windows.window_count == 1 or not windows.whole:
         return False
     if records := sink.records():
         return any("passed" in record for record in records)
@@ -139,7 +139,7 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
     """Check every index once, before anything is written."""
     table = windows.table
     buckets = Buckets(table.extent, table.quantum)
-    if windows.number == 1:
+    if windows.window_count == 1:
         numbers = windows.keep_numbers()
         return Survey(buckets, 0, 0, table.cached_share(numbers))
     cached = table.cached_share(windows.numbers(0, windows.length)[0])

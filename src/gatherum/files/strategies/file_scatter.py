@@ -93,9 +93,9 @@ class Updates:
         """Return the stored row of each request."""
         position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
         for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
-            position, number = np.divmod(position, extent)
+            position, coordinate = np.divmod(position, extent)
             if own != 1:
-                source += number * step
+                source += coordinate * step
                 step *= own
         return source
 

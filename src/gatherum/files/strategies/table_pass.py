@@ -35,7 +35,7 @@ class TablePass:
         self.windows, self.buckets, self.requests = windows, buckets, windows.requests
         self.window, self.row_bytes = windows.length, windows.row_bytes
         window_bytes = self.window * self.row_bytes
-        self.setback = min(windows.number, max(1, SETBACK_BYTES // window_bytes))
+        self.setback = min(windows.window_count, max(1, SETBACK_BYTES // window_bytes))
         offset = windows.out.offset + self.setback * window_bytes
         self.parked = replace(windows.out, offset=offset)
         self.arrived = FlatRows(self.parked, (1,), windows.row_length, windows.panel)
@@ -53,14 +53,14 @@ class TablePass:
     def _sort(self, job: Job, sink: FileSink, writer: Writer) -> None:
         """Sort the parked rows of each window."""
         with closing(ahead(self._windows(sink))) as prepared:
-            for number, (start, stop, wanted, invalid) in enumerate(prepared, 1):
+            for done, (start, stop, wanted, invalid) in enumerate(prepared, 1):
                 if wanted is not None:
                     rows = writer.rows(stop - start)
                     self.windows.blank(rows, invalid)
                     self.windows.fetch(self.arrived, wanted, rows)
                     writer.put(self.windows.write, start, rows)
                     writer.put(sink.finish, {"ordered": start}, rows.nbytes)
-                if number % self.setback == 0:
+                if done % self.setback == 0:
                     # the next windows overwrite the parked rows of these
                     writer.put(sink.checkpoint)
                 job.meter.advance((stop - start) * self.row_bytes)
@@ -87,7 +87,7 @@ class TablePass:
         if passed.all():
             job.meter.advance(self.requests.count * self.row_bytes)
             return
-        arrived = np.zeros(self.windows.number, np.int64)
+        arrived = np.zeros(self.windows.window_count, np.int64)
         columns = [(np.dtype(np.int64), 1)] * 2
         kept = Partition(buckets, columns, job.budget.window, job.resources.scratch)
         with closing(kept) as partition:
@@ -97,7 +97,9 @@ class TablePass:
                 if invalid is not None:
                     numbers, places = numbers[~invalid], places[~invalid]
                 done = passed[buckets.of(numbers)]
-                arrived += np.bincount(places[done] // self.window, minlength=self.windows.number)
+                arrived += np.bincount(
+                    places[done] // self.window, minlength=self.windows.window_count
+                )
                 partition.put(numbers, numbers, places)
             with closing(ahead(self._slices(partition, passed, arrived))) as prepared:
                 for bucket, wanted, cuts, rows_at in prepared:

@@ -56,7 +56,7 @@ class Windows:
         return max(1, min(budget.window // row, budget.whole // (2 * row + ENTRY)))
 
     @property
-    def number(self) -> int:
+    def window_count(self) -> int:
         """The number of windows of the output."""
         return -(-self.requests.count // self.length)
 

@@ -122,7 +122,7 @@ def _placed(tensor: Tensor, data: Tensor) -> Tensor:
     return tensor if tensor.device == data.device else tensor.to(data.device)
 
 
-def _numbers(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, Tensor]]:
+def _integer_indices(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, Tensor]]:
     """Return the indexed dimensions with integer indices.
 
     A mask becomes one index for each of its dimensions.
@@ -138,9 +138,7 @@ def _numbers(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, 
             if not width or index.shape != data.shape[dim : dim + width]:
                 raise Declined
             numbers = _placed(index, data).nonzero().unbind(1)
-            result += [
-                (dim + number, numbers_of_dim) for number, numbers_of_dim in enumerate(numbers)
-            ]
+            result += [(dim + i, positions) for i, positions in enumerate(numbers)]
         elif index.dtype in INDEX_DTYPES:
             result.append((dim, _placed(index, data).to(torch.int64)))
         else:
@@ -152,7 +150,7 @@ def _numbers(data: Tensor, indices: Sequence[Tensor | None]) -> list[tuple[int, 
 def _several(data: Tensor, indices: Sequence[Tensor | None], values: Tensor, reduction: str
              ) -> Tensor:  # fmt: skip
     """Write to several indexed dimensions, as a scatter of tuples."""
-    numbers = _numbers(data, indices)
+    numbers = _integer_indices(data, indices)
     dims = [dim for dim, _ in numbers]
     tuples = torch.stack(torch.broadcast_tensors(*(index for _, index in numbers)), -1)
     others = [dim for dim in range(data.dim()) if dim not in dims]

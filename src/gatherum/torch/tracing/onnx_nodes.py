@@ -136,8 +136,8 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
         first = updates
         if (neutral := ROWS[reduction].neutral) is not None:
             constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
-            number = op.CastLike(constant, updates)
-            first = op.Expand(number, op.Shape(updates))
+            neutral_item = op.CastLike(constant, updates)
+            first = op.Expand(neutral_item, op.Shape(updates))
         data = scatter(data, first, "none")
     return scatter(data, updates, reduction)
 

@@ -53,11 +53,11 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
     """Return `updates` as a tensor: a tensor, or a single number."""
     if isinstance(updates, Tensor):
         return updates
-    if not _is_number(updates):
+    if not _is_scalar(updates):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
         raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
-    number = _in_scalar(op, "updates", updates, data)
-    return torch.ops.gatherum.number(op, number, dtype=data.dtype, device=data.device)
+    scalar = _in_scalar(op, "updates", updates, data)
+    return torch.ops.gatherum.number(op, scalar, dtype=data.dtype, device=data.device)
 
 
 def as_fill(op: str, value: Any, data: Tensor) -> Any:
@@ -65,12 +65,12 @@ def as_fill(op: str, value: Any, data: Tensor) -> Any:
     if isinstance(value, Tensor) and value.shape == ():
         operands.check_fill_gradient(op, value)
         value = value.item()
-    if not _is_number(value):
+    if not _is_scalar(value):
         raise errors.does_not_fit(op, "fill_value", _name(data), value)
     return _in_scalar(op, "fill_value", value, data)
 
 
-def _is_number(value: Any) -> bool:
+def _is_scalar(value: Any) -> bool:
     return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
 
 
@@ -89,17 +89,17 @@ def _name(data: Tensor) -> str:
     return str(data.dtype).removeprefix("torch.")
 
 
-def _number(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _scalar(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
     if operands.is_symbol(value):
         return torch.ops.gatherum.open_number(op, value, dtype=dtype, device=device)
     exact = operands.as_number(op, "updates", value, dtype)
     return torch.full((), exact, dtype=dtype, device=device)
 
 
-def _no_number(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _fake_scalar(op: str, value: Any, *, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.empty((), dtype=dtype, device=device)
 
 
-LIBRARY.impl("number", _number, "CompositeImplicitAutograd")
-LIBRARY.impl("open_number", _number, "CompositeExplicitAutograd")
-torch.library.register_fake("gatherum::open_number", _no_number, lib=LIBRARY)
+LIBRARY.impl("number", _scalar, "CompositeImplicitAutograd")
+LIBRARY.impl("open_number", _scalar, "CompositeExplicitAutograd")
+torch.library.register_fake("gatherum::open_number", _fake_scalar, lib=LIBRARY)

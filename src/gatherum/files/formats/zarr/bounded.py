@@ -137,13 +137,13 @@ def bounded(array: Any, store: Any) -> tuple[Any, int]:
 def inner_chunks(metadata: Any) -> int:
     """Return the number of chunks of a shard, at all depths, or 0 without shards."""
     codecs = getattr(metadata, "codecs", ())
-    shape, number = None, 0
+    shape, count = None, 0
     if codecs:
         shape = metadata.chunk_grid.chunk_shape
     while sharding := next((c for c in codecs if _name(c) == "sharding_indexed"), None):
-        number = max(1, number) * (math.prod(shape or ()) // math.prod(sharding.chunk_shape))
+        count = max(1, count) * (math.prod(shape or ()) // math.prod(sharding.chunk_shape))
         codecs, shape = sharding.codecs, sharding.chunk_shape
-    return number
+    return count
 
 
 def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
@@ -152,14 +152,14 @@ def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tup
     Each number is paired with whether it is exact. A shard contains its index, and each of its
     chunks as encoded by the codecs of the shard.
     """
-    number = math.prod(shape)
-    sizes = [(number * item, True)]
+    item_count = math.prod(shape)
+    sizes = [(item_count * item, True)]
     for codec in codecs:
         most, exact = sizes[-1]
         name, config = _name(codec), _config(codec)
         if name == "sharding_indexed":
-            inner, width = tuple(codec.chunk_shape), -(-most // max(1, number))
-            chunks = number // max(1, math.prod(inner))
+            inner, width = tuple(codec.chunk_shape), -(-most // max(1, item_count))
+            chunks = item_count // max(1, math.prod(inner))
             most = chunks * _sizes(codec.codecs, inner, width)[-1][0]
             most += _sizes(codec.index_codecs, (chunks, 2), 8)[-1][0]
             exact = False
