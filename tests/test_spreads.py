@@ -54,7 +54,7 @@ def _equal(rng):
 
 
 def _places(groups):
-    return Grouping.of("reduce", "groups", groups, (GROUPS,), 0).places
+    return Grouping.of("reduce", "groups", groups, (GROUPS,), 0).destinations
 
 
 def _both(monkeypatch, values, groups, **options):

@@ -62,7 +62,7 @@ def test_when_parts_are_read(tmp_path: Path) -> None:
     everywhere = np.random.default_rng(0).permutation(1 << 10) * 256
 
     def in_parts(numbers: Any) -> bool:
-        return table.ordered(np.asarray(numbers), None).numbers is numbers
+        return table.ordered(np.asarray(numbers), None).row_numbers is numbers
 
     assert in_parts(everywhere)
     assert not in_parts(np.sort(everywhere))  # already in order

@@ -15,7 +15,7 @@ from gatherum._model.dtypes import DType, index_fields
 from gatherum._model.errors import Shape
 from gatherum._model.nests import Component, Nest
 from gatherum._model.operators import OPERATORS, Operator
-from gatherum._model.shape_limits import OperandLayout, place_of
+from gatherum._model.shape_limits import OperandLayout, coordinates_of
 from gatherum._system import native
 
 from .conversion import pinned
@@ -83,8 +83,8 @@ def number_rows(
 
     The positions are a new array, with -1 for invalid indices.
     """
-    numbers, invalid = _element_numbers(OPERATORS["gather"], (size,), values, 0, mode, negative)
-    return numbers.reshape(values.shape), invalid
+    positions, invalid = _element_numbers(OPERATORS["gather"], (size,), values, 0, mode, negative)
+    return positions.reshape(values.shape), invalid
 
 
 def first_invalid(
@@ -118,7 +118,7 @@ def first_invalid(
     if invalid is None or invalid[0] < 0:  # another thread has made it valid in the meantime
         return None
     position, component, value = invalid
-    return Invalid(place_of(position, shape), component, value)
+    return Invalid(coordinates_of(position, shape), component, value)
 
 
 def _element_numbers(

@@ -104,30 +104,30 @@ def gathered(
     return _with_coordinates(resolved_attributes, data, indices, labelled, dimensions, op)
 
 
-def check_numbers(op: str, operand: str, data: Labelled, axis: int, numbers: Any) -> None:
-    """Raise ValueError if the names of `numbers` differ from the names of the data.
+def check_groups(op: str, operand: str, data: Labelled, axis: int, groups: Any) -> None:
+    """Raise ValueError if the names of `groups` differ from the names of the data.
 
-    If the array of numbers has one dimension, its name is compared with the name of one axis;
+    If the array of groups has one dimension, its name is compared with the name of one axis;
     otherwise, all dimension names are compared.
     """
-    if not has_labels(numbers):
+    if not has_labels(groups):
         return
-    expected = data.dims if numbers.ndim > 1 else (data.dims[axis],)
-    for i, (name, actual) in enumerate(zip(expected, numbers.dims, strict=False)):
+    expected = data.dims if groups.ndim > 1 else (data.dims[axis],)
+    for i, (name, actual) in enumerate(zip(expected, groups.dims, strict=False)):
         if name != actual:
             raise framework_errors.other_name(op, operand, i, name, actual)
 
 
 def renumbered(
-    op: str, operand: str, data: Labelled, axis: int, numbers: Any, new: str,
+    op: str, operand: str, data: Labelled, axis: int, indices: Any, new: str,
     call: Callable[[], Any],
 ) -> Labelled:  # fmt: skip
     """Run a call whose result has new positions along an axis of the data.
 
-    The dimension gets the name of `numbers` if they are a DataArray with a name, otherwise `new`.
+    The dimension gets the name of `indices` if they are a DataArray with a name, otherwise `new`.
     Coordinates of other dimensions are kept.
     """
-    own = numbers.name if has_labels(numbers) else None
+    own = indices.name if has_labels(indices) else None
     dim, name = data.dims[axis], new if own is None else own
     names = tuple(name if d == axis else other for d, other in enumerate(data.dims))
     if len(set(names)) < len(names):
@@ -177,10 +177,10 @@ def _with_coordinates(
 ) -> Labelled:
     """Return a gather's result with the known coordinates of its dimensions."""
     entries, kept = set(), set()
-    for place, (d, _) in enumerate(dimensions.moved):
+    for moved_dimension, (d, _) in enumerate(dimensions.moved):
         if d is None:
-            entries.add(labelled.dims[place])
-        elif data.shape[d] == labelled.shape[place]:
+            entries.add(labelled.dims[moved_dimension])
+        elif data.shape[d] == labelled.shape[moved_dimension]:
             kept.add(data.dims[d])
     if (picked := _picked(attributes, data.shape, indices)) is None:
         coordinates = _along(data, kept)

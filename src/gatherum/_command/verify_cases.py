@@ -138,10 +138,10 @@ def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) ->
     limits = np.iinfo(kind)
     z = random_bits(seed, prod(shape))
     remainders = (z >> np.uint64(8)) % np.uint64(size)
-    numbers = remainders.astype("i8")
+    signed = remainders.astype("i8")
     if kind.kind == "i":
-        numbers -= np.where(z & np.uint64(1), size, 0)
-    result = numbers.astype(kind)
+        signed -= np.where(z & np.uint64(1), size, 0)
+    result = signed.astype(kind)
     if invalid:
         ends = [size, -size - 1, limits.min, limits.max]
         wrong = [end for end in ends if limits.min <= end <= limits.max and not -size <= end < size]
@@ -158,7 +158,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
         mode = MODES[turn % len(MODES)]
         attributes: dict[str, Any] = {"mode": mode, "negative": turn % 3 != 2}
         picked = {"negative": attributes["negative"], "invalid": mode != "raise"}
-        places, named = _places(op, turn, index, next(seeds), picked)
+        places, named = _indices_and_attributes(op, turn, index, next(seeds), picked)
         operands: tuple[Array, ...] = (data, places)
         operator = OPERATORS[op]
         if operator.scatters:
@@ -168,17 +168,19 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
         yield VerifyCase(op, operands, attributes | named)
 
 
-def _places(
+def _indices_and_attributes(
     op: str, turn: int, index: str, seed: int, picked: dict[str, bool]
 ) -> tuple[Array, dict[str, Any]]:
     """Return indices into data of shape (4, 5, 3), and the attributes that they require."""
     sizes = (4, 5, 3)
 
     def pick(shape: Shape, size: int, salt: int = 0) -> Array:
-        numbers = indices(index, 8 * seed + salt, shape, size, invalid=picked["invalid"])
+        signed_indices = indices(index, 8 * seed + salt, shape, size, invalid=picked["invalid"])
         if picked["invalid"] or picked["negative"]:
-            return numbers
-        return np.where(numbers < 0, numbers + size, numbers).astype(numbers.dtype)
+            return signed_indices
+        return np.where(signed_indices < 0, signed_indices + size, signed_indices).astype(
+            signed_indices.dtype
+        )
 
     addressing = OPERATORS[op].addressing
     if addressing.takes_tuples:

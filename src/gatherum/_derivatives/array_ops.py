@@ -87,7 +87,7 @@ class DerivativeOps(ArrayOps, Protocol):
     def sum_to(self, x: Array, shape: Shape) -> Array:
         """Sum over the dimensions along which `shape` was broadcast to the shape of `x`."""
 
-    def product_of_others(self, places: Destinations, data: Array, updates: Array) -> Array:
+    def product_of_others(self, destinations: Destinations, data: Array, updates: Array) -> Array:
         """Compute `derivatives.product_of_others` by the fastest method of the framework."""
 
     def truth(self) -> Any:
@@ -173,7 +173,7 @@ class Destinations(NamedTuple):
 
     # If the call moves slices, one number for each slice is enough.
 
-    def destinations(self) -> Destinations:
+    def addressed(self) -> Destinations:
         """Return the same destinations without the free dimensions."""
         shape, axis = self.operator.space(self.shape, tuple(self.indices.shape), self.axis)
         return self._replace(shape=shape, attributes=self.attributes._replace(axis=axis))
@@ -207,25 +207,25 @@ class Destinations(NamedTuple):
 
     def counts(self) -> Array:
         """Return the number of updates of each destination."""
-        destinations = self.destinations()
+        addressed = self.addressed()
         dtype = self.xp.counting(prod(self.indices.shape))
-        return destinations.put(
-            destinations.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD
+        return addressed.put(
+            addressed.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD
         )
 
     def arriving(self) -> Array:
         """Return a mask of the entries that are not skipped, with the rank of the moved shape."""
-        destinations = self.destinations()
-        return self.over_updates(destinations.take(destinations.full(1, self.xp.truth())))
+        addressed = self.addressed()
+        return self.over_updates(addressed.take(addressed.full(1, self.xp.truth())))
 
     def staying(self) -> Array:
         """Return a mask of the last entry of each destination, with the rank of the moved shape.
 
         Entries are numbered from 1 and the numbers are scattered, so that the last one remains.
         """
-        destinations = self.destinations()
-        entries = destinations.moved()
+        addressed = self.addressed()
+        entries = addressed.moved()
         entry_numbers = self.xp.arange(1, 1 + prod(entries), self.indices)
         entry_numbers = self.xp.reshape(entry_numbers, entries)
-        last = destinations.put(destinations.full(0, entry_numbers.dtype), entry_numbers)
-        return self.over_updates(destinations.take(last) == entry_numbers)
+        last = addressed.put(addressed.full(0, entry_numbers.dtype), entry_numbers)
+        return self.over_updates(addressed.take(last) == entry_numbers)

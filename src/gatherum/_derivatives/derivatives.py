@@ -74,46 +74,46 @@ def rule(reduction: str) -> DerivativeRule:
     return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
 
 
-def tangent(places: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
+def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
     """Return the tangent of a scatter's result.
 
     `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear rule
     does not need `values`.
     """
-    xp, fold = places.xp, places.attributes.fold
+    xp, fold = destinations.xp, destinations.attributes.fold
     reduction_rule = rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
     if reduction_rule.linear:
-        old = places.full(0, dtype) if of_data is None else of_data
-        new = xp.full((), 0, dtype, places.indices) if of_updates is None else of_updates
-        return places.put(old, new, fold)
-    wide, factors = xp.wide(dtype), reduction_rule.factors(places, values)
-    old, new = places.full(0, wide), xp.full((), 0, wide, places.indices)
+        old = destinations.full(0, dtype) if of_data is None else of_data
+        new = xp.full((), 0, dtype, destinations.indices) if of_updates is None else of_updates
+        return destinations.put(old, new, fold)
+    wide, factors = xp.wide(dtype), reduction_rule.factors(destinations, values)
+    old, new = destinations.full(0, wide), xp.full((), 0, wide, destinations.indices)
     if of_updates is not None:
-        new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), places.moved()))
+        new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), destinations.moved()))
     if of_data is not None:
         old = xp.astype(of_data, wide)
         old = factors.data(old) if fold.include_self else old
-    total = places.put(old, new, fold._replace(reduction="add"))
+    total = destinations.put(old, new, fold._replace(reduction="add"))
     return xp.astype(factors.both(total), dtype)
 
 
 def cotangents(
-    places: Destinations, values: Any, gradient: Array, wanted: tuple[bool, bool]
+    destinations: Destinations, values: Any, gradient: Array, wanted: tuple[bool, bool]
 ) -> tuple[Array, Array]:
     """Return the gradients of a scatter's data and updates, or None for a gradient not wanted.
 
     The gradient of the updates has the moved shape. Complex factors that depend on values are
     conjugated, by the convention of torch.
     """
-    xp, dtype, fold = places.xp, gradient.dtype, places.attributes.fold
+    xp, dtype, fold = destinations.xp, gradient.dtype, destinations.attributes.fold
     reduction_rule = rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
     if to_data and (reduction_rule.replaces or not fold.include_self):
-        to_data, of_data = False, places.emptied(gradient)
+        to_data, of_data = False, destinations.emptied(gradient)
     if not (to_data or to_updates):
         return of_data, None
-    factors = reduction_rule.factors(places, values)
+    factors = reduction_rule.factors(destinations, values)
 
     def conjugated(value: Array) -> Array:
         return value if reduction_rule.linear else xp.conj(value)
@@ -123,7 +123,7 @@ def cotangents(
     if to_data:
         of_data = xp.astype(conjugated(factors.data(scaled)), dtype)
     if to_updates:
-        of_updates = xp.astype(conjugated(factors.updates(places.take(scaled))), dtype)
+        of_updates = xp.astype(conjugated(factors.updates(destinations.take(scaled))), dtype)
     return of_data, of_updates
 
 
@@ -134,18 +134,21 @@ def _same(value: Array) -> Array:
     return value
 
 
-def _over(places: Destinations, counts: Array) -> Times:
-    return lambda value: value / places.xp.astype(counts, value.dtype)
+def _over(destinations: Destinations, counts: Array) -> Times:
+    return lambda value: value / destinations.xp.astype(counts, value.dtype)
 
 
-def _where(places: Destinations, mask: Array) -> Times:
+def _where(destinations: Destinations, mask: Array) -> Times:
     """Return a function that sets values outside a mask to zero, even infinity and NaN."""
-    return lambda value: places.xp.where(mask, value, 0)
+    return lambda value: destinations.xp.where(mask, value, 0)
 
 
-def _of_none(places: Destinations, _: Any) -> Factors:
+def _of_none(destinations: Destinations, _: Any) -> Factors:
     return Factors(
-        _same, _same, lambda value: places.xp.where(places.staying(), value, 0), moves=True
+        _same,
+        _same,
+        lambda value: destinations.xp.where(destinations.staying(), value, 0),
+        moves=True,
     )
 
 
@@ -153,38 +156,46 @@ def _of_add(_: Destinations, __: Any) -> Factors:
     return Factors(_same, _same, _same, moves=True)
 
 
-def _of_mean(places: Destinations, _: Any) -> Factors:
-    counts = places.counts()
-    counts = counts + 1 if places.attributes.include_self else places.xp.maximum(counts, 1)
-    return Factors(_over(places, places.over_data(counts)), _same, _same)
+def _of_mean(destinations: Destinations, _: Any) -> Factors:
+    counts = destinations.counts()
+    counts = (
+        counts + 1 if destinations.attributes.include_self else destinations.xp.maximum(counts, 1)
+    )
+    return Factors(_over(destinations, destinations.over_data(counts)), _same, _same)
 
 
-def _of_extreme(places: Destinations, values: ScatterValues) -> Factors:
-    xp = places.xp
+def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
+    xp = destinations.xp
     data, updates, result = map(xp.stop_gradient, values)
 
     def equal(first: Array, second: Array) -> Array:
         return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
-    mine = equal(xp.broadcast_to(updates, places.moved()), places.take(result))
+    mine = equal(xp.broadcast_to(updates, destinations.moved()), destinations.take(result))
     olds = equal(data, result)
-    dtype = xp.counting(prod(places.indices.shape))
-    among = xp.astype(olds, dtype) if places.attributes.include_self else places.full(0, dtype)
-    tie_counts = xp.maximum(places.put(among, xp.astype(mine, dtype), ADD), 1)
-    return Factors(_over(places, tie_counts), _where(places, olds), _where(places, mine))
+    dtype = xp.counting(prod(destinations.indices.shape))
+    among = (
+        xp.astype(olds, dtype)
+        if destinations.attributes.include_self
+        else destinations.full(0, dtype)
+    )
+    tie_counts = xp.maximum(destinations.put(among, xp.astype(mine, dtype), ADD), 1)
+    return Factors(
+        _over(destinations, tie_counts), _where(destinations, olds), _where(destinations, mine)
+    )
 
 
-def _of_product(places: Destinations, values: ScatterValues) -> Factors:
-    xp, wide = places.xp, places.xp.wide(values.data.dtype)
+def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
+    xp, wide = destinations.xp, destinations.xp.wide(values.data.dtype)
     data, updates = (xp.astype(value, wide) for value in values[:2])
-    updates = xp.broadcast_to(updates, places.moved())
+    updates = xp.broadcast_to(updates, destinations.moved())
 
     def of_data(value: Array) -> Array:
-        back, moved = places.reversed(updates)
-        return value * back.put(places.full(1, wide), moved, FoldRule("mul"))
+        back, moved = destinations.reversed(updates)
+        return value * back.put(destinations.full(1, wide), moved, FoldRule("mul"))
 
     def of_updates(value: Array) -> Array:
-        return value * xp.product_of_others(places, data, updates)
+        return value * xp.product_of_others(destinations, data, updates)
 
     return Factors(_same, of_data, of_updates)
 
@@ -205,34 +216,34 @@ FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {
 # special case, and derivatives of any order are derivatives of a polynomial
 
 
-def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
+def product_of_others(destinations: Destinations, data: Array, updates: Array) -> Array:
     """Return the product of the other values of the destination, for each update.
 
     The old value is one of these values if `include_self` is true. The updates have the moved
     shape.
     """
-    front, behind = _other_updates(places, updates)
-    front = places.take(data) * front if places.attributes.include_self else front
+    front, behind = _other_updates(destinations, updates)
+    front = destinations.take(data) * front if destinations.attributes.include_self else front
     return front * behind
 
 
-def _other_updates(places: Destinations, updates: Array) -> tuple[Array, Array]:
+def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, Array]:
     """Return the products of the earlier and of the later updates of each update's destination.
 
     Entries are sorted by destination; for the second product, their order is reversed.
     """
-    xp, destinations = places.xp, places.destinations()
-    if places.skips:  # skipped updates are not factors
-        updates = xp.where(places.arriving(), updates, 1)
-    moved, entries, first = places.moved(), destinations.moved(), places.entries_begin()
+    xp, addressed = destinations.xp, destinations.addressed()
+    if destinations.skips:  # skipped updates are not factors
+        updates = xp.where(destinations.arriving(), updates, 1)
+    moved, entries, first = destinations.moved(), addressed.moved(), destinations.entries_begin()
     n, before, behind = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
     length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
     destination_numbers = xp.reshape(
-        xp.arange(1, 1 + prod(destinations.shape), destinations.indices), destinations.shape
+        xp.arange(1, 1 + prod(addressed.shape), addressed.indices), addressed.shape
     )
-    destination_numbers = xp.reshape(destinations.take(destination_numbers), (n,))
+    destination_numbers = xp.reshape(addressed.take(destination_numbers), (n,))
     order = xp.argsort(destination_numbers)
     steps = xp.arange(0, length, order)
     sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right

@@ -45,8 +45,8 @@ class EdgeLoops(NamedTuple):
         """Return a program that iterates, in order, over the indices of one end of the edges."""
         extents = [loop.extent for loop in self.loops]
         loops = list(map(Loop, extents, repeat(0), steps, repeat(0)))
-        numbers = Component(end.size, 1, 0)  # the elements that the indices address
-        nest = Nest(len(loops) - 1, tuple(loops), (numbers,), 0)
+        component = Component(end.size, 1, 0)  # the elements that the indices address
+        nest = Nest(len(loops) - 1, tuple(loops), (component,), 0)
         fields = index_fields(end.indices.dtype, mode, negative)
         return native.Program(**fields, checks=nest if loops else nests.EMPTY)
 
@@ -142,5 +142,5 @@ class EdgeLoops(NamedTuple):
 
 
 def _invalid(op: str, end: EdgeEnd, edge: int, value: int, mode: str) -> IndexError:
-    where = shape_limits.place_of(edge, end.indices.shape) if edge >= 0 else None
+    where = shape_limits.coordinates_of(edge, end.indices.shape) if edge >= 0 else None
     return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)

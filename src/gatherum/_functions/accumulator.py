@@ -217,9 +217,9 @@ class Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
         others = self._attributes.positional[1:]
         plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *others, 0, None)
-        numbers, values = plain[2:4]
-        pins = conversion.pinned(numbers, values)
-        specs = ArraySpec.of(numbers), ArraySpec.of(values)
+        entries, values = plain[2:4]
+        pins = conversion.pinned(entries, values)
+        specs = ArraySpec.of(entries), ArraySpec.of(values)
         attributes = self._attributes._replace(op=op, axis=plain[4])
         plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
@@ -228,8 +228,8 @@ class Accumulator:
             byte = ArraySpec.contiguous(self._shape, values.dtype)
             plan = build_once(Call(attributes, byte, *specs))
         with self._whole():
-            self._expect(numbers.size)
-            self._fold.accumulate(plan, self._sums, self._counts, numbers, values)
+            self._expect(entries.size)
+            self._fold.accumulate(plan, self._sums, self._counts, entries, values)
         del pins
         return self
 

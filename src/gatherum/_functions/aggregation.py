@@ -261,8 +261,8 @@ class _Rows(NamedTuple):
             if edges.fold_pointed(NAME, pointer, sources, *options, *inputs, result, fresh):
                 return result
         count = len(sources.indices)
-        numbers = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
-        return self.fold(sources, pointer._replace(indices=numbers))
+        segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
+        return self.fold(sources, pointer._replace(indices=segments))
 
     def _result(self) -> Array:
         if self.out is not None:

@@ -21,7 +21,7 @@ from gatherum._model.errors import Shape
 from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.modes import MOVING
 from gatherum._model.operators import Operator, find_operator
-from gatherum._model.shape_limits import OperandLayout, place_of
+from gatherum._model.shape_limits import OperandLayout, coordinates_of
 
 
 @public
@@ -139,18 +139,18 @@ def reported(
     axis = operator.resolve(shape, array.shape, a.axis)
     space, axis = _numbered_space(operator, shape, array, axis)
     entries = operator.entries(OperandLayout(array.shape, array.strides)).shape
-    numbers = number_entries(operator, space, array, axis, "drop", a.negative)
-    invalid = numbers < 0
+    element_numbers = number_entries(operator, space, array, axis, "drop", a.negative)
+    invalid = element_numbers < 0
     if a.mode in MOVING and invalid.any():
-        numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
+        element_numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
     del pins
-    duplicates = _duplicates(numbers)
+    duplicates = _duplicates(element_numbers)
     return IndexReport(
-        entries=numbers.size,
+        entries=element_numbers.size,
         invalid=int(np.count_nonzero(invalid)),
         duplicates=duplicates.size,
-        first_invalid=place_of(int(invalid.argmax()), entries) if invalid.any() else None,
-        first_duplicate=place_of(int(duplicates.min()), entries) if duplicates.size else None,
+        first_invalid=coordinates_of(int(invalid.argmax()), entries) if invalid.any() else None,
+        first_duplicate=coordinates_of(int(duplicates.min()), entries) if duplicates.size else None,
     )
 
 
@@ -170,9 +170,9 @@ def _numbered_space(
     return space, axis
 
 
-def _duplicates(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _duplicates(element_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of the numbers that occurred before, ignoring -1."""
-    order = np.argsort(numbers, kind="stable")
-    ordered = numbers[order]
+    order = np.argsort(element_numbers, kind="stable")
+    ordered = element_numbers[order]
     again: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]
     return again

@@ -238,11 +238,11 @@ def _row_lists(call: Call, indices: Array, axis: int) -> _Rows | None:
     block = 1 if row >= SHORTEST_ROW else _block(call, prod(sizes), prod(entries))
     if block == 0:
         return None
-    numbers = indices
+    element_numbers = indices
     if call.operator.takes_tuples:
         within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
-        numbers = np.where((indices < 0).any(-1), -1, within)
-    end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+        element_numbers = np.where((indices < 0).any(-1), -1, within)
+    end = EdgeEnd("indices", np.ascontiguousarray(element_numbers).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))
     lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
     return _Rows(lists, edges, block, keyed, len(entries))
@@ -384,8 +384,8 @@ def _frozen(call: Call, indices: Array) -> Array:
     narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
     kept = np.empty(indices.shape, narrow)
     for c, size in enumerate(sizes):
-        place = (..., c) if call.operator.takes_tuples else ...
-        positions, invalid = resolve(indices[place], size, call.mode, call.negative)
-        kept[place] = positions if invalid is None else np.where(invalid, -1, positions)
+        component = (..., c) if call.operator.takes_tuples else ...
+        positions, invalid = resolve(indices[component], size, call.mode, call.negative)
+        kept[component] = positions if invalid is None else np.where(invalid, -1, positions)
     kept.flags.writeable = False
     return kept

@@ -94,12 +94,12 @@ def rounded(exact: Floats, name: str) -> Rounded:
 
 def widened(codes: NDArray[Any], name: str) -> NDArray[np.float32]:
     """Convert codes of a type of `FORMATS` to numbers. The conversion is exact."""
-    numbers: NDArray[np.float32] = _numbers(name)[codes]
-    return numbers
+    decoded: NDArray[np.float32] = _decoded_values(name)[codes]
+    return decoded
 
 
 @cache
-def _numbers(name: str) -> NDArray[np.float32]:
+def _decoded_values(name: str) -> NDArray[np.float32]:
     """Return the numbers that all codes of a type represent."""
     number_format = FORMATS[name]
     bits = 8 * np.dtype(number_format.codes).itemsize
@@ -119,5 +119,5 @@ def _numbers(name: str) -> NDArray[np.float32]:
     values[codes == number_format.nan] = np.nan
     if number_format.infinity is not None:
         values[size == number_format.infinity] = np.inf
-    numbers: NDArray[np.float32] = np.where(codes > size, -values, values).astype(np.float32)
-    return numbers
+    decoded: NDArray[np.float32] = np.where(codes > size, -values, values).astype(np.float32)
+    return decoded

@@ -152,7 +152,7 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     return tuple(reversed(strides))
 
 
-def place_of(position: int, shape: Shape) -> Shape:
+def coordinates_of(position: int, shape: Shape) -> Shape:
     """Convert a row-major item number to the item's coordinates in a shape."""
     return tuple(int(n) for n in np.unravel_index(position, shape))
 

@@ -84,5 +84,5 @@ def raise_invalid(plan: Plan, position: int, component: int, value: int) -> NoRe
     where: Shape | None = None
     if position >= 0:
         entries = call.operator.entries(call.indices.layout).shape
-        where = shape_limits.place_of(position, entries)
+        where = shape_limits.coordinates_of(position, entries)
     raise invalid_index(call, component, value, where)

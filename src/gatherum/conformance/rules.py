@@ -165,8 +165,8 @@ def _folds(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters and dtype.kind == "f":
         large = 1 / float(np.finfo(dtype).eps) ** 2 if dtype.itemsize > 2 else 2048.0
-        for numbers in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
-            yield _folded(op, 0, np.array(numbers, dtype), FoldRule("add"))
+        for terms in ((large, 1, -large, 1), (1, large, 1, -large), (large, 1, 1, 1)):
+            yield _folded(op, 0, np.array(terms, dtype), FoldRule("add"))
 
 
 def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall:
@@ -181,18 +181,18 @@ def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall
 
 def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
-        for numbers in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
-            yield _folded(op, 0, np.array(numbers, np.float16), FoldRule("add"))
+        for terms in ((2048, 1, 1), (1, 2**-11, 2**-11), (60000, 60000, -60000)):
+            yield _folded(op, 0, np.array(terms, np.float16), FoldRule("add"))
         yield _folded(op, 1, np.full(5, 1.0009765625, np.float16), FoldRule("mul"))
 
 
 def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     """Yield calls on NaN with payloads, -0, an infinity and the smallest subnormal number."""
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
-    numbers = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
+    terms = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    moved = np.resize(numbers, op.moved(numbers.shape, indices.shape, 0))
-    yield make_call(op, numbers, indices, updates=moved)
+    moved = np.resize(terms, op.moved(terms.shape, indices.shape, 0))
+    yield make_call(op, terms, indices, updates=moved)
 
 
 def _types(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -225,8 +225,8 @@ def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
     if op.scatters:
         nan = np.array([0x7FC00001], np.uint32).view(np.float32)[0]
         for reduction in REDUCTIONS[1:]:
-            for numbers in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
-                values = np.array(numbers, np.float32)
+            for terms in ((0.0, -0.0), (-0.0, 0.0), (1.0, nan, 2.0), (np.inf, -np.inf)):
+                values = np.array(terms, np.float32)
                 yield _folded(op, 0, values, FoldRule.afresh(reduction))
 
 
@@ -241,8 +241,8 @@ def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
         for reduction in _reductions(np.dtype(bool)):
-            for numbers in ((True, True), (False, True), (False, False)):
-                yield _folded(op, 0, np.array(numbers), FoldRule.afresh(reduction))
+            for terms in ((True, True), (False, True), (False, False)):
+                yield _folded(op, 0, np.array(terms), FoldRule.afresh(reduction))
 
 
 def _empty(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:

@@ -63,13 +63,15 @@ class VirtualArray(NamedTuple):
 def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
     """Yield the cases of an operator."""
     ordinal = 0
-    for size, places in _TABLES:
-        for small in _calls(operator, dtype, len(places)):
+    for size, rows_of_table in _TABLES:
+        for small in _calls(operator, dtype, len(rows_of_table)):
             out, error = answer(small)
             if error in ("TypeError", "ValueError"):
                 continue  # the dtype has no such reduction
-            far = _far(operator, small, size, places)
-            expected = _spread(out, size, places) if out is not None and operator.scatters else out
+            far = _far(operator, small, size, rows_of_table)
+            expected = (
+                _spread(out, size, rows_of_table) if out is not None and operator.scatters else out
+            )
             title = f"{operator.name}_{NAME}_{ordinal}"
             yield Case(title, small.operator, small.attributes, far, expected, error, NAME, SHAPES)
             ordinal += 1
@@ -84,20 +86,25 @@ def _calls(operator: Operator, dtype: np.dtype[Any], n: int) -> Iterator[RuleCal
     yield make_call(operator, table, pointing(operator, 0, n))  # the first invalid index
 
 
-def _far(operator: Operator, small: RuleCall, size: int, places: tuple[int, ...]) -> dict[str, Any]:
-    """Return the operands of the call on a large table, with the small table's rows at `places`."""
+def _far(
+    operator: Operator, small: RuleCall, size: int, rows_of_table: tuple[int, ...]
+) -> dict[str, Any]:
+    """Return the operands of the call on a large table.
+
+    It has the rows of the small table at `rows_of_table`.
+    """
     operands = dict(small.operands)
     indices = operands["indices"]
-    numbers = np.array([*places, size, *(place - size for place in places)])
-    # Negative values count from the end of `numbers`, as they do in the table.
+    row_numbers = np.array([*rows_of_table, size, *(row - size for row in rows_of_table)])
+    # Negative values count from the end of `row_numbers`, as they do in the table.
     moved, rows = indices.copy(), slice(1 if operator.takes_tuples else None)
-    moved[..., rows] = numbers[indices[..., rows]]
-    return operands | {"data": _spread(operands["data"], size, places), "indices": moved}
+    moved[..., rows] = row_numbers[indices[..., rows]]
+    return operands | {"data": _spread(operands["data"], size, rows_of_table), "indices": moved}
 
 
-def _spread(rows: Array, size: int, places: tuple[int, ...]) -> VirtualArray:
+def _spread(rows: Array, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:
     shape = (size, *rows.shape[1:])
-    return VirtualArray(shape, rows.dtype, dict(zip(places, rows, strict=True)))
+    return VirtualArray(shape, rows.dtype, dict(zip(rows_of_table, rows, strict=True)))
 
 
 def write(cases: Iterator[Case], folder: str) -> int:

@@ -119,8 +119,8 @@ def _operands(
     """Return the operands. Check only what the conversion requires."""
     op = attributes.op
     table = framework.view(op, "data", data)
-    places = _operand(framework, op, "indices", indices, None)
-    data_spec, indices_spec = table.spec, places.spec
+    entries = _operand(framework, op, "indices", indices, None)
+    data_spec, indices_spec = table.spec, entries.spec
     check_before_updates(
         op,
         data_spec.shape,
@@ -133,7 +133,7 @@ def _operands(
     if attributes.operator.scatters:
         others = _operand(framework, op, "updates", updates, data_spec.dtype)
     target = None if out is None else framework.view(op, "out", out)
-    return DeviceOperands(table, places, others, target)
+    return DeviceOperands(table, entries, others, target)
 
 
 def _operand(
@@ -225,8 +225,8 @@ def _on_device(
 
 def _check_overlaps(plan: Plan, operands: DeviceOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError if `out` shares memory with an input that it must not overlap."""
-    places = [
+    memory = [
         None if operand is None else place_at(addresses[name], operand.spec)
         for name, operand in operands.named()
     ]
-    check_out_memory(plan.call.op, *places)  # type: ignore[arg-type]  # data, indices and out are there
+    check_out_memory(plan.call.op, *memory)  # type: ignore[arg-type]  # data, indices and out are there

@@ -2,10 +2,10 @@
 
 
 def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
-    place = "" if device is None else f" on {device}"
+    where = "" if device is None else f" on {device}"
     return TypeError(
         f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
-        f"__cuda_array_interface__ or __dlpack__, got {found}{place}"
+        f"__cuda_array_interface__ or __dlpack__, got {found}{where}"
     )
 
 

@@ -53,7 +53,7 @@ class Execution:
             "MODE": f"mode_{'drop' if mode == 'fill' else mode}",
         }
 
-    def alignment(self, most: int, *numbers: int) -> int:
+    def alignment(self, most: int, *values: int) -> int:
         """Return the common alignment of data, the other operand and all their steps."""
         work = self.work
         steps = (*work.tuples, *work.row)
@@ -64,7 +64,7 @@ class Execution:
             *(step.data for step in steps),
             *(step.other for step in steps),
             *(part.stride for part in work.parts),
-            *numbers,
+            *values,
         )
 
     def launch_nest(

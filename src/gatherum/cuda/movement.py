@@ -50,8 +50,8 @@ def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
     work = run.work
     steps = work.copy
     moved = [step_bytes for step in steps for step_bytes in (step.data, step.other)]
-    places = source.alignment, run.data.alignment
-    width = kernel_tables.alignment(WIDEST, *places, work.copy_block, *moved)
+    alignments = source.alignment, run.data.alignment
+    width = kernel_tables.alignment(WIDEST, *alignments, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
     first = source, 0, run.data, 0, or_null(guard), 0, 1
     steps = with_chunks(steps, work.copy_block, width)

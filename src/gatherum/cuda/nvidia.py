@@ -111,10 +111,10 @@ def loaded_program(driver: Driver, program: Program, device_number: int) -> nati
                 steps.append(("read", slot, nbytes))
             case Sort(pairs, results, length, widths):
                 steps.append(("sort", *pairs, *results, length, *widths))
-    places = tuple((buffer.slot, buffer.place) for buffer in program.scratch)
+    offsets = tuple((buffer.slot, buffer.offset) for buffer in program.scratch)
     with driver.on(device_number):
         return native.DeviceProgram(
-            driver.context(device_number), tuple(steps), places, program.slots, program.arena
+            driver.context(device_number), tuple(steps), offsets, program.slots, program.arena
         )
 
 

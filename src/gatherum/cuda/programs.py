@@ -61,7 +61,7 @@ Field: TypeAlias = "int | Slot"
 class Patch(NamedTuple):
     """A gap in a kernel's arguments: its place in bytes, and the slot that fills it."""
 
-    place: int
+    offset: int
     slot: int
     distance: int
 
@@ -85,8 +85,8 @@ class Arguments(NamedTuple):
     def at(self, addresses: Sequence[int]) -> bytes:
         """Return the struct with the addresses of all slots."""
         content = bytearray(self.content)
-        for place, slot, distance in self.patches:
-            struct.pack_into("=Q", content, place, addresses[slot] + distance)
+        for offset, slot, distance in self.patches:
+            struct.pack_into("=Q", content, offset, addresses[slot] + distance)
         return bytes(content)
 
 
@@ -133,7 +133,7 @@ class Scratch(NamedTuple):
 
     slot: int
     nbytes: int
-    place: int
+    offset: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,9 +172,9 @@ class Recorder:
 
     def allocate(self, nbytes: int) -> Slot:
         """Return scratch memory, which lasts until the last step."""
-        place = self.program().arena
+        offset = self.program().arena
         slot = self._new_slot()
-        self._scratch.append(Scratch(slot.ordinal, nbytes, place))
+        self._scratch.append(Scratch(slot.ordinal, nbytes, offset))
         return slot
 
     def cleared(self, nbytes: int) -> Slot:

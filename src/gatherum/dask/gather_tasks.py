@@ -8,7 +8,7 @@ them in the order of its entries. Adjacent blocks share a task if they are small
 from __future__ import annotations
 
 from gatherum.dask.graph.tasks import Ref, Tasks
-from gatherum.dask.planning.layout import Place
+from gatherum.dask.planning.layout import Coordinates
 from gatherum.dask.planning.routing import ChunkRoute
 from gatherum.dask.planning.strategy import is_small
 
@@ -27,23 +27,25 @@ def gather_tasks(tasks: Tasks) -> None:
         gather_by_shuffle(tasks, is_small(tasks.index_bytes))
         return
     layout, checked = tasks.layout, tasks.check()
-    for shared in layout.shared_places():
-        for free in layout.free_places():
+    for shared in layout.shared_coordinates():
+        for free in layout.free_coordinates():
             table = tasks.table(shared, free)
             for entry in tasks.entries:
                 indices = tasks.indices(layout.indices_at(shared, entry))
-                place = layout.moved_at(shared, free, entry)
-                tasks.result(place, block_kernels.gather_block, tasks.call, checked, table, indices)
+                coordinates = layout.moved_at(shared, free, entry)
+                tasks.result(
+                    coordinates, block_kernels.gather_block, tasks.call, checked, table, indices
+                )
 
 
 def _by_routes(tasks: Tasks) -> None:
     entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
-    for shared in tasks.layout.shared_places():
+    for shared in tasks.layout.shared_coordinates():
         owners = tasks.owner_groups(shared)
         column_routes = routes[shared]
-        for free in tasks.layout.free_places():
+        for free in tasks.layout.free_coordinates():
             column = (*shared, *free)
             taken = [
                 _taken(tasks, (shared, free), n, run, column_routes, checked)
@@ -57,13 +59,13 @@ def _by_routes(tasks: Tasks) -> None:
                 route, shapes = column_routes[group], tasks.shapes(shared, free, run)
                 arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
                 merged = tasks.add("merge", (*column, group), block_kernels.merge, *arguments)
-                for n, place in enumerate(tasks.entered(shared, free, run)):
-                    tasks.result(place, list.__getitem__, merged, n)
+                for n, coordinates in enumerate(tasks.entered(shared, free, run)):
+                    tasks.result(coordinates, list.__getitem__, merged, n)
 
 
 def _taken(
     tasks: Tasks,
-    column: tuple[Place, Place],
+    column: tuple[Coordinates, Coordinates],
     group: int,
     run: range,
     routes: list[Ref],
@@ -71,15 +73,15 @@ def _taken(
 ) -> Ref:
     """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
-    place = (*shared, *free, group)
+    coordinates = (*shared, *free, group)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # every owner receives all routes
         arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
-        return tasks.add("take", place, block_kernels.take_whole, *arguments)
+        return tasks.add("take", coordinates, block_kernels.take_whole, *arguments)
     parts = [
         tasks.add("part", (*shared, group, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(
-        "take", place, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
+        "take", coordinates, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
     )

@@ -181,12 +181,12 @@ def in_blocks(
     axis = grouping.axis
     if len(values.chunks[axis]) > 1:
         raise dask_errors.needs_whole_axis(grouping.op, name, axis)
-    groups = grouping.places.indices
+    groups = grouping.destinations.indices
     every = tuple(range(values.ndim))
     of_groups = every if groups.ndim > 1 else (axis,)
     groups = groups.rechunk(tuple(values.chunks[d] for d in of_groups))
     block = partial(
-        _in_block, run, grouping.op, grouping.shape[axis], axis, grouping.places.attributes
+        _in_block, run, grouping.op, grouping.shape[axis], axis, grouping.destinations.attributes
     )
     return da.blockwise(
         block, every, values, every, groups, of_groups, dtype=dtype,
@@ -223,5 +223,5 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    numbers = da.from_array(np.arange(size), chunks=-1)
-    return lazy_call(attributes._replace(op="gather", axis=0), numbers, entries, None, -1)
+    positions = da.from_array(np.arange(size), chunks=-1)
+    return lazy_call(attributes._replace(op="gather", axis=0), positions, entries, None, -1)

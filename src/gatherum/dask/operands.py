@@ -18,7 +18,7 @@ from gatherum._plans.plans import build
 from gatherum.dask.planning.layout import (
     ChunkLayout,
     Chunks,
-    Place,
+    Coordinates,
     Sizes,
     leading_chunks,
     refined,
@@ -110,10 +110,12 @@ TINY_BYTES = 1 << 20
 KNOWN_MOST = 1 << 20
 
 
-def _addressed(call: DaskCall, layout: ChunkLayout, indices: Any) -> dict[Place, tuple[int, ...]]:
+def _addressed(
+    call: DaskCall, layout: ChunkLayout, indices: Any
+) -> dict[Coordinates, tuple[int, ...]]:
     """Return the owners in each column that indices in memory address. Ignore invalid indices."""
     owners = {}
-    for shared in layout.shared_places():
+    for shared in layout.shared_coordinates():
         block = [slice(None)] * indices.ndim
         for d, n in zip(layout.roles.shared, shared, strict=True):
             start = starts_of(layout.indices[d])[n]
@@ -149,8 +151,8 @@ def _index_chunks(
     if not (call.operator.scatters or is_dask(operands[1])):
         # As in `dask.array.Array.vindex`, chunks of the result are no larger than chunks of the
         # data.
-        places = prod(max(data[d], default=1) for d in roles.indexed)
-        most = min(most, max(places, TINY_BYTES // row))
+        row_count = prod(max(data[d], default=1) for d in roles.indexed)
+        most = min(most, max(row_count, TINY_BYTES // row))
     entry = _entry_chunks(roles, shape, operands)
     for n, d in enumerate(roles.entries):
         slices = prod(max(1, *sizes) for sizes in entry[n + 1 :])

@@ -11,7 +11,7 @@ from dask.delayed import delayed
 
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS
-from gatherum.dask.planning.layout import places
+from gatherum.dask.planning.layout import grid_coordinates
 from gatherum.dask.planning.strategy import chunk_bytes
 from gatherum.dask.shuffling.staging import Compute, Staging, discarded_when_failed, write
 from gatherum.files.arguments.outputs import check_target
@@ -123,6 +123,6 @@ def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:
     whole = result.rechunk(sizes, method="tasks")
     blocks, boxes = whole.to_delayed(), chunk_boxes(result.shape, sizes)
     return [
-        delayed(write)(folder, box, blocks[place])
-        for place, box in zip(places(whole.chunks), boxes, strict=True)
+        delayed(write)(folder, box, blocks[coordinates])
+        for coordinates, box in zip(grid_coordinates(whole.chunks), boxes, strict=True)
     ]

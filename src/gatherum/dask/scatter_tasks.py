@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from gatherum.dask.graph.tasks import Ref, Tasks
-from gatherum.dask.planning.layout import Place, runs_within
+from gatherum.dask.planning.layout import Coordinates, runs_within
 from gatherum.dask.planning.partials import cut_out, finish_whole, fold_apart, merged
 from gatherum.dask.planning.strategy import FOLD_STEP, MERGED
 
@@ -31,23 +31,23 @@ def scatter_tasks(tasks: Tasks) -> None:
         checked = scatter_by_shuffle(tasks)
     else:
         checked = _fold_by_routes(tasks)
-    for place in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
-        if (key := (tasks.name, *place)) in tasks.made:
+    for coordinates in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
+        if (key := (tasks.name, *coordinates)) in tasks.made:
             continue
-        block = tasks.data(place)  # no entry addresses it
+        block = tasks.data(coordinates)  # no entry addresses it
         if checked is None:
             tasks.made[key] = private.Alias(key, block.key)
         else:
-            tasks.result(place, block_kernels.kept, checked, block)
+            tasks.result(coordinates, block_kernels.kept, checked, block)
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
     """Fold into blocks that have all rows of their columns; return the task of the check."""
     layout, checked = tasks.layout, tasks.check()
     steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
-    for shared in layout.shared_places():
+    for shared in layout.shared_coordinates():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
-        for free in layout.free_places():
+        for free in layout.free_coordinates():
             target = layout.data_at(shared, free, tasks.owners[0])
             state = tasks.data(target)
             for i, step in enumerate(steps):
@@ -61,9 +61,9 @@ def _fold_blocks(tasks: Tasks) -> Ref:
 def _fold_apart(tasks: Tasks) -> Ref:
     """Fold each group of updates into a separate table, and merge a few tables at a time."""
     layout, checked = tasks.layout, tasks.check()
-    for shared in layout.shared_places():
+    for shared in layout.shared_coordinates():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
-        for free in layout.free_places():
+        for free in layout.free_coordinates():
             column, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
             for group, run in enumerate(tasks.entry_groups()):
@@ -72,25 +72,25 @@ def _fold_apart(tasks: Tasks) -> Ref:
                 parts.append(tasks.add("apart", (*column, group), fold_apart, *arguments))
             total = _merged(tasks, column, parts)
             arguments = tasks.call, checked, tasks.table(shared, free), total
-            places = tasks.owned(shared, free, range(len(tasks.owners)))
-            if len(places) == 1:
-                tasks.result(places[0], finish_whole, *arguments)
+            blocks_at = tasks.owned(shared, free, range(len(tasks.owners)))
+            if len(blocks_at) == 1:
+                tasks.result(blocks_at[0], finish_whole, *arguments)
                 continue
             whole = tasks.add("whole", column, finish_whole, *arguments)
-            for place in places:
-                starts, size = layout.within_column(place), layout.data_shape(place)
-                tasks.result(place, cut_out, whole, starts, size)
+            for coordinates in blocks_at:
+                starts, size = layout.within_column(coordinates), layout.data_shape(coordinates)
+                tasks.result(coordinates, cut_out, whole, starts, size)
     return checked
 
 
-def _merged(tasks: Tasks, place: Place, parts: Sequence[Ref]) -> Ref:
+def _merged(tasks: Tasks, coordinates: Coordinates, parts: Sequence[Ref]) -> Ref:
     """Merge adjacent tables of updates until one is left."""
     level = 0
     while len(parts) > 1:
         steps = range(0, len(parts), MERGED)
         few = [private.List(*parts[n : n + MERGED]) for n in steps]
         parts = [
-            tasks.add("merged", (*place, level, n), merged, tasks.call, some)
+            tasks.add("merged", (*coordinates, level, n), merged, tasks.call, some)
             for n, some in enumerate(few)
         ]
         level += 1
@@ -102,33 +102,35 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
     entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
-    for shared in tasks.layout.shared_places():
+    for shared in tasks.layout.shared_coordinates():
         column_routes = routes[shared]
-        for free in tasks.layout.free_places():
+        for free in tasks.layout.free_coordinates():
             values = [
                 _cut(tasks, (shared, free), n, run, column_routes[n], checked)
                 for n, run in enumerate(entries)
             ]
             for group, run in enumerate(tasks.owner_groups(shared)):
-                places = tasks.owned(shared, free, run)
-                state: Any = tasks.blocks(places)
-                run_place = (*shared, *free, group)
+                blocks_at = tasks.owned(shared, free, run)
+                state: Any = tasks.blocks(blocks_at)
+                run_coordinates = (*shared, *free, group)
                 if whole:
                     arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
-                    state = tasks.add("fold", (*run_place, 0), block_kernels.fold_whole, *arguments)
+                    state = tasks.add(
+                        "fold", (*run_coordinates, 0), block_kernels.fold_whole, *arguments
+                    )
                 else:
                     state = _fold_steps(
-                        tasks, run_place, state, run, entries, column_routes, values, checked
+                        tasks, run_coordinates, state, run, entries, column_routes, values, checked
                     )
-                for n, place in enumerate(places):
-                    shape = tasks.layout.data_shape(place)
-                    tasks.result(place, block_kernels.finished_of, state, n, shape)
+                for n, coordinates in enumerate(blocks_at):
+                    shape = tasks.layout.data_shape(coordinates)
+                    tasks.result(coordinates, block_kernels.finished_of, state, n, shape)
     return checked
 
 
 def _fold_steps(
     tasks: Tasks,
-    place: Place,
+    coordinates: Coordinates,
     state: Any,
     run: range,
     entries: Sequence[range],
@@ -142,16 +144,23 @@ def _fold_steps(
         parts = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
-            parts.append(tasks.add("part", (*place, n), block_kernels.values_of, tasks.call, *cut))
+            parts.append(
+                tasks.add("part", (*coordinates, n), block_kernels.values_of, tasks.call, *cut)
+            )
         arguments = tasks.call, checked, state, private.List(*parts)
-        state = tasks.add("fold", (*place, step), block_kernels.fold_parts, *arguments)
+        state = tasks.add("fold", (*coordinates, step), block_kernels.fold_parts, *arguments)
     return state
 
 
 def _cut(
-    tasks: Tasks, column: tuple[Place, Place], group: int, run: range, route: Ref, checked: Ref
+    tasks: Tasks,
+    column: tuple[Coordinates, Coordinates],
+    group: int,
+    run: range,
+    route: Ref,
+    checked: Ref,
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
-    place = (*column[0], *column[1], group)
+    coordinates = (*column[0], *column[1], group)
     arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
-    return tasks.add("cut", place, block_kernels.routed_updates, *arguments)
+    return tasks.add("cut", coordinates, block_kernels.routed_updates, *arguments)

@@ -108,12 +108,12 @@ def _directory(op: str, store: Any) -> str:
 
 def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any]:
     """Return the tasks that stage the chunks that change."""
-    places = product(*(range(len(sizes)) for sizes in new.chunks))
+    grid = product(*(range(len(sizes)) for sizes in new.chunks))
     boxes = chunk_boxes(table.shape, table.chunks)
     before, after = lazy_file(old, table.chunks).to_delayed(), new.to_delayed()
     tasks = [
-        delayed(_stage)(folder, box, before[place], after[place])
-        for place, box in zip(places, boxes, strict=False)
+        delayed(_stage)(folder, box, before[coordinates], after[coordinates])
+        for coordinates, box in zip(grid, boxes, strict=False)
     ]
     return tasks or [new]  # computing it checks its indices
 

@@ -246,11 +246,10 @@ def _read_buffer_tensor(
     if "Strides" in members:  # DxDispatch reads an empty list as none
         strides = unsigned_list(members["Strides"], f"`{where}.Strides") or None
     count = number_of(members, "DimensionCount", where, UINT32_MAX, len(sizes))
-    for name, numbers in (("Sizes", sizes), ("Strides", strides)):
-        if numbers is not None and len(numbers) != count:
+    for name, values in (("Sizes", sizes), ("Strides", strides)):
+        if values is not None and len(values) != count:
             raise ValueError(
-                f"`{where}.DimensionCount` must be the length of {name}, {len(numbers)}, "
-                f"got {count}"
+                f"`{where}.DimensionCount` must be the length of {name}, {len(values)}, got {count}"
             )
     total = number_of(members, "TotalTensorSizeInBytes", where, UINT64_MAX)
     alignment = number_of(members, "GuaranteedBaseOffsetAlignment", where, UINT32_MAX)

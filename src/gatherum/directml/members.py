@@ -24,8 +24,8 @@ def unsigned_list(values: object, where: str) -> tuple[int, ...]:
     """Return a list of 32-bit unsigned integers; `where` lacks its last backtick."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         raise ValueError(f"{where}` must be a list of integers, got {shortened(values)}")
-    numbers = enumerate(values)
-    return tuple(unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in numbers)
+    pairs = enumerate(values)
+    return tuple(unsigned(value, f"{where}[{i}]`", UINT32_MAX) for i, value in pairs)
 
 
 def unsigned(value: object, where: str, limit: int) -> int:

@@ -121,17 +121,17 @@ class _Model:
         compiled = self._compile(name, f"{where}.dispatchable")
         tensors = compiled.desc.tensors
         # Buffers that are bound at initialisation are read at that time.
-        place = f"dispatchables.{name}.bindings"
-        bound = self._bind(self._source["dispatchables"][name].get("bindings", {}), tensors, place)
+        member = f"dispatchables.{name}.bindings"
+        bound = self._bind(self._source["dispatchables"][name].get("bindings", {}), tensors, member)
         bound = {tensor: buffer.copy() for tensor, buffer in bound.items()}
-        place = f"{where}.bindings"
-        for tensor, buffer in self._bind(command.get("bindings"), tensors, place).items():
+        member = f"{where}.bindings"
+        for tensor, buffer in self._bind(command.get("bindings"), tensors, member).items():
             if tensor in bound:
-                raise ValueError(f"`{place}.{tensor}` must be absent: it is bound before")
+                raise ValueError(f"`{member}.{tensor}` must be absent: it is bound before")
             bound[tensor] = buffer
         for tensor in tensors:
             if tensor not in bound:
-                raise ValueError(f"`{place}.{tensor}` is missing: {compiled.desc.operator} has it")
+                raise ValueError(f"`{member}.{tensor}` is missing: {compiled.desc.operator} has it")
         fields = compiled.desc.field_names()
         operands: dict[str, Any] = {fields[tensor]: buffer for tensor, buffer in bound.items()}
         return lambda: _at(where, lambda: compiled.dispatch(**operands))
@@ -150,11 +150,11 @@ class _Model:
         reject_unknown(bindings, tuple(tensors), f"`{where}`")
         bound = {}
         for tensor, binding in bindings.items():
-            place = f"{where}.{tensor}"
+            member = f"{where}.{tensor}"
             desc = tensors[tensor]
             alignment = max(_ALIGNMENT, desc.guaranteed_base_offset_alignment)
-            bound[tensor] = self._range(binding, place, alignment)
-            bytes_of(bound[tensor], desc, f"`{place}`")
+            bound[tensor] = self._range(binding, member, alignment)
+            bytes_of(bound[tensor], desc, f"`{member}`")
         return bound
 
     def _range(self, source: object, where: str, alignment: int) -> Bytes:
@@ -256,15 +256,15 @@ class _Model:
             title = f"Resource '{command['resource']}'"
             actual, wanted = resource.values(), expected.values()
             bits = f"u{actual.itemsize}"
-            places = np.flatnonzero(actual.view(bits) != wanted.view(bits))
-            if not places.size:
+            differing = np.flatnonzero(actual.view(bits) != wanted.view(bits))
+            if not differing.size:
                 self._result.lines.append(f"{title} equals '{command['expected']}'")
                 return
             self._result.equal = False
-            first = places[0]
+            first = differing[0]
             self._result.lines.append(
-                f"{title} differs from '{command['expected']}' in {places.size} of {actual.size} "
-                f"elements: at [{first}] it has {_element(actual[first])}, "
+                f"{title} differs from '{command['expected']}' in {differing.size} of "
+                f"{actual.size} elements: at [{first}] it has {_element(actual[first])}, "
                 f"expected {_element(wanted[first])}"
             )
 

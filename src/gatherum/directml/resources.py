@@ -55,9 +55,9 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
         raise ValueError(f"`{where}.type` must be 'buffer', got {shortened(kind)}")
     if "initialValues" not in members:
         raise ValueError(f"`{where}.initialValues` is missing: every buffer needs it")
-    data_type, place = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
+    data_type, member = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
     if "initialValuesDataType" in members:
-        data_type = _whole_type(members["initialValuesDataType"], place)
+        data_type = _whole_type(members["initialValuesDataType"], member)
     values = _initial_values(members["initialValues"], data_type, where, folder)
     if not values.size:
         raise ValueError(f"`{where}.initialValues` must have values, got none")
@@ -85,62 +85,62 @@ def _whole_type(value: object, where: str) -> TensorDataType:
 
 
 def _initial_values(source: object, data_type: TensorDataType, where: str, folder: str) -> Array:
-    place = f"{where}.initialValues"
+    member = f"{where}.initialValues"
     if isinstance(source, Mapping) and "sourcePath" in source:
-        reject_unknown(source, ("sourcePath",), f"`{place}`")
-        return _of_file(text_of(source, "sourcePath", place), data_type, place, folder)
+        reject_unknown(source, ("sourcePath",), f"`{member}`")
+        return _of_file(text_of(source, "sourcePath", member), data_type, member, folder)
     if data_type is TensorDataType.UNKNOWN:
-        return _of_several_types(source, place)
+        return _of_several_types(source, member)
     if isinstance(source, list):
-        numbers = [
-            typed_number(value, data_type, f"{place}[{i}]") for i, value in enumerate(source)
+        values = [
+            typed_number(value, data_type, f"{member}[{i}]") for i, value in enumerate(source)
         ]
-        return np.array(numbers, data_type.dtype)
-    return _generated(source, data_type, place)
+        return np.array(values, data_type.dtype)
+    return _generated(source, data_type, member)
 
 
-def _generated(source: object, data_type: TensorDataType, place: str) -> Array:
+def _generated(source: object, data_type: TensorDataType, member: str) -> Array:
     """Return a repeated value, or evenly spaced values."""
     if not isinstance(source, Mapping):
-        raise ValueError(f"`{place}` must be a list or an object, got {shortened(source)}")
+        raise ValueError(f"`{member}` must be a list or an object, got {shortened(source)}")
     names = ("value",) if "value" in source else ("valueStart", "valueDelta")
-    reject_unknown(source, ("valueCount", *names), f"`{place}`")
+    reject_unknown(source, ("valueCount", *names), f"`{member}`")
     for name in ("valueCount", *names):
         if name not in source:
-            raise ValueError(f"`{place}.{name}` is missing")
+            raise ValueError(f"`{member}.{name}` is missing")
     dtype = data_type.dtype
     limit = _LARGEST // dtype.itemsize
-    count = number_of(source, "valueCount", place, limit)
-    start = typed_number(source[names[0]], data_type, f"{place}.{names[0]}")
+    count = number_of(source, "valueCount", member, limit)
+    start = typed_number(source[names[0]], data_type, f"{member}.{names[0]}")
     if names == ("value",):
         return np.full(count, start, dtype)
     delta = source["valueDelta"]
     if dtype.kind == "f":
-        delta = typed_number(delta, data_type, f"{place}.valueDelta")
+        delta = typed_number(delta, data_type, f"{member}.valueDelta")
         end = float(start) + float(delta) * max(count - 1, 0)
         if math.isfinite(start) and math.isfinite(delta):
-            typed_number(end, data_type, f"{place}: the last value")
+            typed_number(end, data_type, f"{member}: the last value")
         with np.errstate(invalid="ignore"), native.FloatMode():  # infinite start or delta
             return (np.arange(count) * float(delta) + float(start)).astype(dtype)
     if isinstance(delta, bool) or not isinstance(delta, int):
-        raise ValueError(f"`{place}.valueDelta` must be an integer, got {shortened(delta)}")
-    typed_number(int(start) + delta * max(count - 1, 0), data_type, f"{place}: the last value")
+        raise ValueError(f"`{member}.valueDelta` must be an integer, got {shortened(delta)}")
+    typed_number(int(start) + delta * max(count - 1, 0), data_type, f"{member}: the last value")
     steps = np.arange(count, dtype=np.uint64) * np.uint64(delta % 2**64)  # exact modulo 2^64
     return (steps + np.uint64(int(start) % 2**64)).astype(dtype)
 
 
-def _of_several_types(source: object, place: str) -> Array:
+def _of_several_types(source: object, member: str) -> Array:
     """Return the bytes of values that each have a type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
-        kind = f"{place.rpartition('.')[0]}.initialValuesDataType"
-        raise ValueError(f"`{kind}` must be a type: `{place}` is not a list of typed values")
+        kind = f"{member.rpartition('.')[0]}.initialValuesDataType"
+        raise ValueError(f"`{kind}` must be a type: `{member}` is not a list of typed values")
     pieces = []
     for i, item in enumerate(source):
-        item_place = f"{place}[{i}]"
-        typed = as_object(item, f"`{item_place}`, in a buffer of no one type,")
-        reject_unknown(typed, ("name", "type", "value"), f"`{item_place}`")
-        data_type = _whole_type(typed.get("type"), f"{item_place}.type")
-        value = typed_number(typed.get("value"), data_type, f"{item_place}.value")
+        item_member = f"{member}[{i}]"
+        typed = as_object(item, f"`{item_member}`, in a buffer of no one type,")
+        reject_unknown(typed, ("name", "type", "value"), f"`{item_member}`")
+        data_type = _whole_type(typed.get("type"), f"{item_member}.type")
+        value = typed_number(typed.get("value"), data_type, f"{item_member}.value")
         pieces.append(np.array([value], data_type.dtype).tobytes())
     return np.frombuffer(b"".join(pieces), np.uint8)
 
@@ -157,20 +157,20 @@ def _source_file(path: str, folder: str) -> str:
     return joined if os.path.exists(joined) else path
 
 
-def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> Array:
+def _of_file(path: str, data_type: TensorDataType, member: str, folder: str) -> Array:
     """Return the array of an .npy file, or the elements of a file of raw bytes."""
     content = read_regular(_source_file(path, folder), _LARGEST)
     if not path.lower().endswith(".npy"):
         if path.lower().endswith((".png", ".jpg")):
             raise ValueError(
-                f"`{place}.sourcePath` must be .npy or raw bytes, got {shortened(path)}"
+                f"`{member}.sourcePath` must be .npy or raw bytes, got {shortened(path)}"
             )
         if data_type is TensorDataType.UNKNOWN:
-            raise ValueError(f"`{place}`: raw bytes need `initialValuesDataType`, got none")
+            raise ValueError(f"`{member}`: raw bytes need `initialValuesDataType`, got none")
         size = data_type.dtype.itemsize
         if len(content) % size:
             raise ValueError(
-                f"`{place}.sourcePath` must have whole elements of {size} bytes, "
+                f"`{member}.sourcePath` must have whole elements of {size} bytes, "
                 f"{shortened(path)} has {len(content)} bytes"
             )
         return np.frombuffer(content, data_type.dtype)
@@ -179,42 +179,42 @@ def _of_file(path: str, data_type: TensorDataType, place: str, folder: str) -> A
         file_type = TensorDataType.from_dtype(array.dtype.newbyteorder("="))
     except (ValueError, EOFError) as error:
         raise ValueError(
-            f"`{place}.sourcePath`: {shortened(path)} is not readable: {error}"
+            f"`{member}.sourcePath`: {shortened(path)} is not readable: {error}"
         ) from None
     if data_type not in (TensorDataType.UNKNOWN, file_type):
         raise ValueError(
-            f"`{place}.sourcePath` must have elements of {data_type.name}, "
+            f"`{member}.sourcePath` must have elements of {data_type.name}, "
             f"{shortened(path)} has {file_type.name}"
         )
     return np.ascontiguousarray(array, file_type.dtype).ravel()
 
 
-def typed_number(value: object, data_type: TensorDataType, place: str) -> int | float:
+def typed_number(value: object, data_type: TensorDataType, member: str) -> int | float:
     """Return a number if a type can represent it, or raise ValueError."""
     if data_type is TensorDataType.UNKNOWN:
-        raise ValueError(f"`{place}` must have a type, got UNKNOWN")
+        raise ValueError(f"`{member}` must have a type, got UNKNOWN")
     dtype = data_type.dtype
     if dtype.kind == "f":
         if isinstance(value, str) and value in _SPECIAL:
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise ValueError(
-                f"`{place}` must be a number or one of {', '.join(_SPECIAL)}, "
+                f"`{member}` must be a number or one of {', '.join(_SPECIAL)}, "
                 f"got {shortened(value)}"
             )
         if not _fits(value, dtype):
             raise ValueError(
-                f"`{place}` must be a number of {data_type.name}, got {shortened(value)}"
+                f"`{member}` must be a number of {data_type.name}, got {shortened(value)}"
             )
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     limits: Any = np.iinfo(dtype)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError(f"`{place}` must be an integer, got {shortened(value)}")
+        raise ValueError(f"`{member}` must be an integer, got {shortened(value)}")
     if not limits.min <= value <= limits.max:
         raise ValueError(
-            f"`{place}` must be from {limits.min} to {limits.max} for {data_type.name}, "
+            f"`{member}` must be from {limits.min} to {limits.max} for {data_type.name}, "
             f"got {shortened(value)}"
         )
     return value

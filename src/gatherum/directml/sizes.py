@@ -120,9 +120,9 @@ def _require_measurable(
     where = "calc_buffer_tensor_size"
     if data_type is TensorDataType.UNKNOWN:
         raise ValueError(f"{where}: `data_type` must have a width, got UNKNOWN")
-    for name, numbers in (("sizes", sizes), ("strides", strides or ())):
-        if not all(isinstance(value, SupportsIndex) for value in numbers):
-            raise TypeError(f"{where}: `{name}` must be integers, got {tuple(numbers)}")
+    for name, integers in (("sizes", sizes), ("strides", strides or ())):
+        if not all(isinstance(value, SupportsIndex) for value in integers):
+            raise TypeError(f"{where}: `{name}` must be integers, got {tuple(integers)}")
     if not sizes or min(sizes) < 1:
         raise ValueError(
             f"{where}: `sizes` must be one or more sizes of at least 1, got {tuple(sizes)}"

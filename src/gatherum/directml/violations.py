@@ -81,10 +81,10 @@ class Inspection:
         return holds
 
 
-def listing(numbers: tuple[int, ...]) -> str:
+def listing(integers: tuple[int, ...]) -> str:
     """Format sizes as DirectML's pages do, such as ``{1,4,6}``; shorten long lists."""
-    shown = [written_integer(n) for n in numbers[:_MOST_LISTED]]
-    more = [f"... {len(numbers)} in all"] if len(numbers) > _MOST_LISTED else []
+    shown = [written_integer(n) for n in integers[:_MOST_LISTED]]
+    more = [f"... {len(integers)} in all"] if len(integers) > _MOST_LISTED else []
     return "{" + ",".join(shown + more) + "}"
 
 

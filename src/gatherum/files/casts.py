@@ -40,7 +40,7 @@ def cast_copy(
     suffix = "safetensors:cast" if is_added(dtype) else "npy"
     location = locate(os.path.join(folder, f"{name}.{suffix}"))
     with _opened(where, folder, decode) as (source, resources), open(location.file, "wb") as file:
-        stored = _numbers_in(source, like)
+        stored = _dtype_of(source, like)
         check_cast(where, stored, dtype)
         array = source.storage.flat(replace(resources, budget=Budget.parse("64MiB"))).array
         file.write(location.format.checked_header(location, source.shape, dtype))
@@ -67,8 +67,8 @@ def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> No
     source, target = (
         np.dtype(np.float64) if name_of(kind) in FORMATS else kind for kind in (stored, dtype)
     )
-    numbers = source.kind in "biufc" and target.kind in "biufc"
-    if not numbers or not np.can_cast(source, target, "same_kind"):
+    numeric = source.kind in "biufc" and target.kind in "biufc"
+    if not numeric or not np.can_cast(source, target, "same_kind"):
         values_text = f"values of dtype {name_of(stored)}"
         raise ValueError(f"{where}: {values_text} do not become {name_of(dtype)}")
 
@@ -86,7 +86,7 @@ def array_text(
     `like` is the dtype of the elements if they are plain bytes.
     """
     with _opened(where, folder, decode) as (source, _):
-        stored, shape = _numbers_in(source, like), source.shape
+        stored, shape = _dtype_of(source, like), source.shape
     whole = math.prod(shape) <= WHOLE
     indices = np.zeros(0, np.int64)
     if not whole:
@@ -94,7 +94,7 @@ def array_text(
         indices = np.stack(np.meshgrid(*edges, indexing="ij"), -1)
     values = gather_nd_file(where, indices, decode=decode)
     with np.printoptions(threshold=WHOLE if whole else 0, edgeitems=EDGE):
-        return str(_numbers(values, stored))
+        return str(_decoded(values, stored))
 
 
 def _edges(size: int) -> NDArray[np.int64]:
@@ -111,13 +111,13 @@ def _opened(
         yield open_all({"table": locate(where)}, resources)["table"], resources
 
 
-def _numbers_in(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
+def _dtype_of(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a file, or `like` if its elements are plain bytes of the same size."""
     taken = is_added(like) and is_bytes(source.dtype, like.itemsize)
     return like if taken else source.dtype
 
 
-def _numbers(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
+def _decoded(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
     """Convert values to a NumPy dtype."""
     name = name_of(stored)
     return widened(values.view(FORMATS[name].codes), name) if name in FORMATS else values
@@ -127,7 +127,7 @@ def _converted(
     where: object, values: NDArray[Any], stored: np.dtype[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
     """Convert values to another dtype. Raise ValueError if it cannot represent one of them."""
-    values, name = _numbers(values, stored), name_of(dtype)
+    values, name = _decoded(values, stored), name_of(dtype)
     if name in FORMATS:
         rounding = rounded(values.astype(np.float64), name)
         fits, result = rounding.stay_finite and rounding.have_codes, rounding.codes

@@ -140,10 +140,10 @@ def reduce_file(
         quiet = replace(settings, progress=None)
         touched = examined.scatter(np.zeros((), np.bool_), groups, np.ones((), np.bool_), quiet)
         if not touched.all():
-            place = shape_limits.place_of(int(touched.argmin()), touched.shape)
-            where = place if examined.elements else ()
+            coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
+            where = coordinates if examined.elements else ()
             raise errors.empty_group(
-                REDUCE_FILE, name, dtype, place[examined.attributes.axis], where
+                REDUCE_FILE, name, dtype, coordinates[examined.attributes.axis], where
             )
         start = np.zeros((), dtype)
     updates = np.ones((), dtype) if name == "count" else values

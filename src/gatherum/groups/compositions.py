@@ -33,8 +33,8 @@ def fold_extreme(extreme: str, values: Array, grouping: Grouping, start: Array, 
     """Return the largest or smallest value of each group. Dates are compared as integers."""
     if not is_date(dtype := grouping.xp.kind(values)):
         return grouping.scatter(values, extreme, start)
-    numbers, empty = (as_integers(dates, extreme) for dates in (values, start))
-    return as_dates(grouping.scatter(numbers, extreme, empty), extreme, grouping.xp.dtype(dtype))
+    integers, empty = (as_integers(dates, extreme) for dates in (values, start))
+    return as_dates(grouping.scatter(integers, extreme, empty), extreme, grouping.xp.dtype(dtype))
 
 
 def fold_truth(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
@@ -72,12 +72,12 @@ def position(extreme: str, values: Array, grouping: Grouping, start: Array, ddof
 
 def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the logarithm of the sum of the exponentials of each group."""
-    numbers, xp = working(values, grouping), grouping.xp
-    shift = grouping.scatter(xp.stop_gradient(numbers), "max", grouping.zero(numbers))
+    floats, xp = working(values, grouping), grouping.xp
+    shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
     shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values stay infinite without a shift
     spread = grouping.gather(shift)
     total = grouping.scatter(
-        xp.exp(xp.subtract(numbers, spread, spread)), "add", grouping.zero(numbers)
+        xp.exp(xp.subtract(floats, spread, spread)), "add", grouping.zero(floats)
     )
     result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
     return xp.replaced(result, grouping.count() == 0, start)

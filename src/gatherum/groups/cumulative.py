@@ -27,8 +27,8 @@ RANKS = ("average", "ordinal", "min", "max", "dense")
 def count(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return, for each value, the number of earlier values in its group, or -1 without a group."""
     ordered = SortedGroups.of(grouping, values, by_value=False)
-    places = grouping.xp.astype(ordered.places(), target)
-    return grouping.xp.reshape(ordered.unsorted(places, -1), tuple(values.shape))
+    own_positions = grouping.xp.astype(ordered.positions_in_cell(), target)
+    return grouping.xp.reshape(ordered.unsorted(own_positions, -1), tuple(values.shape))
 
 
 def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
@@ -36,11 +36,13 @@ def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
     xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
     shape = tuple(values.shape)
     if method == "ordinal":
-        return xp.reshape(ordered.unsorted(xp.astype(ordered.places() + 1, target)), shape)
+        return xp.reshape(
+            ordered.unsorted(xp.astype(ordered.positions_in_cell() + 1, target)), shape
+        )
     positions = ordered.positions()
     begins = ordered.begins_run(values)
     runs = xp.cumsum(xp.astype(begins, positions.dtype)) - 1
-    starts = take(xp, ordered.starts, ordered.numbers)
+    starts = take(xp, ordered.starts, ordered.cells)
     if method == "dense":
         ranks = runs - take(xp, runs, starts) + 1
         return xp.reshape(ordered.unsorted(xp.astype(ranks, target)), shape)
@@ -62,9 +64,9 @@ def fold(reduction: str, values: Array, grouping: Grouping, target: Any) -> Arra
         raise errors.needs_numpy(grouping.op, reduction)
     ordered = SortedGroups.of(grouping, values, by_value=False)
     run = np.ascontiguousarray(values).reshape(-1)[ordered.order]
-    ends = np.flatnonzero(ordered.numbers[1:] != ordered.numbers[:-1]) + 1
+    ends = np.flatnonzero(ordered.cells[1:] != ordered.cells[:-1]) + 1
     starts = np.concatenate([[0], ends]) if len(run) else ends
-    grouped = ordered.numbers < ordered.cells
+    grouped = ordered.cells < ordered.cell_count
     result = np.zeros(values.size, values.dtype)
     if is_date(values.dtype):
         result[:] = not_a_date(values.dtype)
@@ -102,9 +104,9 @@ def _extremes(extreme: str, run: Array, starts: NDArray[np.intp]) -> Array:
         _scan(ufunc, dates, starts)
         return as_dates(dates, extreme, run.dtype)
     if not has_nan(run.dtype):
-        numbers = np.not_equal(run, 0) if run.dtype.kind == "b" else run.copy()
-        _scan(ufunc, numbers, starts)
-        return numbers
+        folded = np.not_equal(run, 0) if run.dtype.kind == "b" else run.copy()
+        _scan(ufunc, folded, starts)
+        return folded
     codes = run.view(f"i{run.dtype.itemsize}")
     limits = np.iinfo(codes.dtype)
     keys = np.where(codes < 0, codes ^ limits.max, codes)
@@ -133,5 +135,5 @@ def _scan(ufunc: np.ufunc, run: Array, starts: NDArray[np.intp]) -> None:
     for k, long_enough in enumerate(counts.tolist(), 1):
         if long_enough == 0:
             break
-        places_of_run = starts[:long_enough] + k
-        run[places_of_run] = ufunc(run[places_of_run - 1], run[places_of_run], dtype=run.dtype)
+        run_positions = starts[:long_enough] + k
+        run[run_positions] = ufunc(run[run_positions - 1], run[run_positions], dtype=run.dtype)

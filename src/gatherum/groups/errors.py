@@ -76,14 +76,14 @@ def no_keys(op: str) -> TypeError:
     return TypeError(f"{op}: an array of keys must be given")
 
 
-def other_key_shape(op: str, place: int, expected: Shape, found: Shape) -> ValueError:
+def other_key_shape(op: str, position: int, expected: Shape, found: Shape) -> ValueError:
     return ValueError(
-        f"{op}: `keys[{place}]` must have the shape of `keys[0]`, {expected}, got {found}"
+        f"{op}: `keys[{position}]` must have the shape of `keys[0]`, {expected}, got {found}"
     )
 
 
-def not_ordered(op: str, place: int, error: Exception) -> TypeError:
-    return TypeError(f"{op}: `keys[{place}]` must have values that compare: {error}")
+def not_ordered(op: str, position: int, error: Exception) -> TypeError:
+    return TypeError(f"{op}: `keys[{position}]` must have values that compare: {error}")
 
 
 def needs_numpy(op: str, reduction: str) -> NotImplementedError:
@@ -131,8 +131,10 @@ def other_groups(
     return ValueError(f"{op}: `{operand}` must have shape ({along},){instead}, got {found}")
 
 
-def empty_group(op: str, func: str, dtype: object, group: int, place: Sequence[int]) -> ValueError:
-    where = f" (result[{', '.join(map(str, place))}])" if len(place) > 1 else ""
+def empty_group(
+    op: str, func: str, dtype: object, group: int, coordinates: Sequence[int]
+) -> ValueError:
+    where = f" (result[{', '.join(map(str, coordinates))}])" if len(coordinates) > 1 else ""
     return ValueError(
         f"{op}: `fill_value` must be given for {func!r} of dtype {dtype}, which has no value for "
         f"an empty group: group {group} is empty{where}"

@@ -53,12 +53,12 @@ def reduced(
         sentinel = row.unlikely(dtype)
         start = xp.full((), sentinel or 0, xp.dtype(dtype), values)
         result = None if sentinel is None else row.compose(values, grouping, start, ddof)
-        place = grouping.first_empty(grouping.filled() if result is None else result != start)
-        if place is not None and result is not None and not row.locates:
-            place = grouping.first_empty(grouping.filled())
-        if place is not None:
-            where = place if grouping.elements else ()
-            raise errors.empty_group(grouping.op, name, dtype, place[grouping.axis], where)
+        coordinates = grouping.first_empty(grouping.filled() if result is None else result != start)
+        if coordinates is not None and result is not None and not row.locates:
+            coordinates = grouping.first_empty(grouping.filled())
+        if coordinates is not None:
+            where = coordinates if grouping.elements else ()
+            raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
         return row.compose(values, grouping, start, ddof) if result is None else result
 
 

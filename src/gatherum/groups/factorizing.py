@@ -14,7 +14,7 @@ from gatherum._model.errors import unknown_argument
 from . import errors
 
 FACTORIZE = "groups.factorize"
-Numbers: TypeAlias = NDArray[np.int64]
+GroupNumbers: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = NDArray[Any]
 # The dtype kinds of strings, which Arrow encodes faster than a sort.
 _STRINGS = "UST"
@@ -22,7 +22,7 @@ _STRINGS = "UST"
 
 def factorize(
     *keys: Any, sort: bool = True, **unknown: Any
-) -> tuple[Numbers, Labels | tuple[Labels, ...]]:
+) -> tuple[GroupNumbers, Labels | tuple[Labels, ...]]:
     """Return the numbers of keys, for use as groups, and the distinct keys.
 
     Parameters
@@ -83,12 +83,14 @@ def factorize(
     if len(flat) == 1:
         numbers, chosen = _renumbered(*flat[0][:1], len(flat[0][1]), ordered)
         return numbers.reshape(shape), flat[0][1][chosen]
-    numbers, places = _of_tuples(flat, ordered)
-    picked = tuple(labels[codes[places]] for codes, labels in flat)
+    numbers, positions = _of_tuples(flat, ordered)
+    picked = tuple(labels[codes[positions]] for codes, labels in flat)
     return numbers.reshape(shape), picked
 
 
-def _of_tuples(keys: list[tuple[Numbers, Labels]], ordered: bool) -> tuple[Numbers, Numbers]:
+def _of_tuples(
+    keys: list[tuple[GroupNumbers, Labels]], ordered: bool
+) -> tuple[GroupNumbers, GroupNumbers]:
     """Return the numbers of tuples of codes, and the first place of each number."""
     numbers, count = keys[0][0], len(keys[0][1])
     for codes, labels in keys[1:]:
@@ -100,19 +102,21 @@ def _of_tuples(keys: list[tuple[Numbers, Labels]], ordered: bool) -> tuple[Numbe
         else:
             numbers, count = pairs, count * len(labels)
     numbers, _ = _renumbered(numbers, count, ordered)
-    return numbers, _first_places(numbers, int(numbers.max(initial=-1)) + 1)
+    return numbers, _first_positions(numbers, int(numbers.max(initial=-1)) + 1)
 
 
-def _first_places(codes: Numbers, count: int) -> Numbers:
+def _first_positions(codes: GroupNumbers, count: int) -> GroupNumbers:
     """Return the first place of each code, the number of codes for one that does not occur."""
     first = np.full(count + 1, len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write is the first place; -1: extra
     return first[:count]
 
 
-def _renumbered(codes: Numbers, count: int, ordered: bool) -> tuple[Numbers, Numbers]:
+def _renumbered(
+    codes: GroupNumbers, count: int, ordered: bool
+) -> tuple[GroupNumbers, GroupNumbers]:
     """Return the numbers of codes, in their order or by first place, and the codes that occur."""
-    first = _first_places(codes, count)
+    first = _first_positions(codes, count)
     used = np.flatnonzero(first < len(codes))
     if not ordered:
         used = used[np.argsort(first[used], kind="stable")]
@@ -121,7 +125,7 @@ def _renumbered(codes: Numbers, count: int, ordered: bool) -> tuple[Numbers, Num
     return new_codes[codes], used
 
 
-def _encoded(place: int, key: Any) -> tuple[Numbers, Labels]:
+def _encoded(position: int, key: Any) -> tuple[GroupNumbers, Labels]:
     """Return a code for each key, -1 for a missing one, and labels in the order of their codes."""
     if (dictionary := _of_pandas(key)) is not None:
         return dictionary
@@ -136,7 +140,7 @@ def _encoded(place: int, key: Any) -> tuple[Numbers, Labels]:
     try:
         labels, numbers = np.unique(array[~missing], return_inverse=True)
     except TypeError as error:
-        raise errors.not_ordered(FACTORIZE, place, error) from None
+        raise errors.not_ordered(FACTORIZE, position, error) from None
     codes = np.full(array.shape, -1)
     codes[~missing] = numbers.reshape(-1)
     return codes, labels
@@ -159,7 +163,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _of_pandas(key: Any) -> tuple[Numbers, Labels] | None:
+def _of_pandas(key: Any) -> tuple[GroupNumbers, Labels] | None:
     """Return the codes of a categorical of pandas, with labels in the order of its categories."""
     if "pandas" not in sys.modules:
         return None
@@ -177,7 +181,7 @@ def _as_arrow(key: Any) -> Any:
     return key if type(key).__module__.startswith("pyarrow") else None
 
 
-def _of_arrow(column: Any) -> tuple[Numbers, Labels]:
+def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
     """Return the codes of a column of Arrow, with sorted labels."""
     import pyarrow
 

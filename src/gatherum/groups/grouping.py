@@ -15,7 +15,7 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller, no_group
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.errors import Shape
-from gatherum._model.shape_limits import place_of
+from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 
 from . import errors, namespace
@@ -34,7 +34,7 @@ class Grouping:
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
     given: Array  # the groups as passed, for messages; None: errors keep the operator's message
-    places: Destinations  # of the scatter of the values to their groups
+    destinations: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 
     @classmethod
@@ -54,26 +54,26 @@ class Grouping:
         `shape` is the shape of a result: the values' shape with the number of groups on `axis`.
         """
         name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
-        make_places: Any = Destinations
+        make_destinations: Any = Destinations
         attributes = Attributes(name, axis, mode, negative, caller=_caller(op, operand))
-        places = make_places(xp, attributes, groups, tuple(shape))
-        return cls(op, operand, groups, places, axis)
+        destinations = make_destinations(xp, attributes, groups, tuple(shape))
+        return cls(op, operand, groups, destinations, axis)
 
     @property
     def xp(self) -> Arrays:
         """The functions of the framework."""
-        functions: Arrays = self.places.xp  # type: ignore[assignment]  # see `of`
+        functions: Arrays = self.destinations.xp  # type: ignore[assignment]  # see `of`
         return functions
 
     @property
     def shape(self) -> Shape:
         """The shape of a result."""
-        return self.places.shape
+        return self.destinations.shape
 
     @property
     def elements(self) -> bool:
         """Whether each value has a separate entry, rather than each slice across `axis`."""
-        return self.places.operator.addressing.shares_back
+        return self.destinations.operator.addressing.shares_back
 
     def zero(self, values: Array) -> Array:
         """Return 0 as an item of the values' dtype."""
@@ -84,12 +84,12 @@ class Grouping:
 
         The left fold begins at the first value of a group; `start`, an item, is not part of it.
         """
-        return self._put(self.places, values, reduction, start)
+        return self._put(self.destinations, values, reduction, start)
 
     def gather(self, results: Array, fill_value: object = 0) -> Array:
         """Return the result of each value's group, or `fill_value` for a value without a group."""
         try:
-            return self.places.take(results, fill_value)
+            return self.destinations.take(results, fill_value)
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -97,7 +97,7 @@ class Grouping:
         """Run a transform in one call of the framework; None if the framework has none."""
         run = getattr(self.xp, "fused", None)
         try:
-            return None if run is None else run(name, values, self.places)
+            return None if run is None else run(name, values, self.destinations)
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -116,7 +116,7 @@ class Grouping:
         if run is None or kind.kind == "c" or not is_reducible(kind, "fmean"):
             return None
         try:
-            both: tuple[Array, Array] | None = run(values, self.places)
+            both: tuple[Array, Array] | None = run(values, self.destinations)
             return both
         except IndexError as error:
             raise self._invalid(error) from None
@@ -126,12 +126,12 @@ class Grouping:
 
         The counts broadcast to the shape of a result.
         """
-        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.places.indices)
+        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.destinations.indices)
         return self._along(item, "add", self.zero(item) if start is None else start)
 
     def filled(self) -> Array:
         """Return a mask of the groups with values. It broadcasts to the shape of a result."""
-        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.places.indices)
+        item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._along(item, "none", self.zero(item))
 
     def first_empty(self, filled: Array) -> Shape | None:
@@ -141,39 +141,41 @@ class Grouping:
             raise errors.unknown_groups(self.op)
         if known.all() or 0 in self.shape:
             return None
-        return place_of(int(known.argmin()), known.shape)
+        return coordinates_of(int(known.argmin()), known.shape)
 
     def first(self, values: Array, start: Array) -> Array:
         """Return the first value of each group, or `start` for an empty group."""
-        places = self._checked() if self._traces() else self.places
-        backward, moved = places.reversed(values)
+        destinations = self._checked() if self._traces() else self.destinations
+        backward, moved = destinations.reversed(values)
         return self._put(backward, moved, "none", start)
 
-    def numbers(self) -> Array:
+    def group_numbers(self) -> Array:
         """Return the group of each entry, -1 for a dropped one, with the rank of the values."""
-        return self.places.over_updates(self._resolved())
+        return self.destinations.over_updates(self._resolved())
 
     def without(self, left_out: Array) -> Grouping:
         """Return the grouping without the masked values."""
-        groups = self.xp.where(left_out, -1, self.numbers())
+        groups = self.xp.where(left_out, -1, self.group_numbers())
         attributes = Attributes("scatter_elements", self.axis, "drop", False)
-        return replace(self, places=self.places._replace(attributes=attributes, indices=groups))
+        return replace(
+            self, destinations=self.destinations._replace(attributes=attributes, indices=groups)
+        )
 
     def _traces(self) -> bool:
         """Whether a graph is traced, so that the entries have no values yet."""
-        return self.xp.to_numpy(self.places.indices[:0]) is None
+        return self.xp.to_numpy(self.destinations.indices[:0]) is None
 
     def _checked(self) -> Destinations:
         """Check the entries in forward order. Return the destinations of the resolved entries."""
-        if self.places.skips:
-            return self.places
-        attributes = self.places.attributes._replace(mode="raise", negative=False)
-        return self.places._replace(attributes=attributes, indices=self._resolved())
+        if self.destinations.skips:
+            return self.destinations
+        attributes = self.destinations.attributes._replace(mode="raise", negative=False)
+        return self.destinations._replace(attributes=attributes, indices=self._resolved())
 
     def _resolved(self) -> Array:
         """Return the group of each entry, -1 for a dropped one."""
         try:
-            return self.xp.resolve(self.places.attributes, *self._entries())
+            return self.xp.resolve(self.destinations.attributes, *self._entries())
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -181,10 +183,12 @@ class Grouping:
         """Return the argmax or argmin of each group of a NumPy array: the position along `axis` of
         the first largest or smallest value, `start` for an empty group.
         """
-        attributes = self.places.attributes.with_fold(FoldRule.afresh(extreme))
+        attributes = self.destinations.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
         try:
-            return positions_of_extremes(attributes, data, self.places.indices, values, int(start))
+            return positions_of_extremes(
+                attributes, data, self.destinations.indices, values, int(start)
+            )
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -200,19 +204,21 @@ class Grouping:
 
     def _entries(self) -> tuple[Array, int]:
         """Return the entries and the number of groups."""
-        indices = self.places.indices
-        tuples = self.places.operator.takes_tuples
+        indices = self.destinations.indices
+        tuples = self.destinations.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
     def _along(self, item: Array, reduction: str, start: Array) -> Array:
         """Scatter one item for each entry, to an array that broadcasts to the shape of a result."""
-        destinations = self.places.destinations()
-        return self.places.over_data(self._put(destinations, item, reduction, start))
+        addressed = self.destinations.addressed()
+        return self.destinations.over_data(self._put(addressed, item, reduction, start))
 
-    def _put(self, places: Destinations, values: Array, reduction: str, start: Array) -> Array:
+    def _put(
+        self, destinations: Destinations, values: Array, reduction: str, start: Array
+    ) -> Array:
         try:
-            table = self.xp.broadcast_to(start, places.shape)
-            return places.put(table, values, FoldRule.afresh(reduction))
+            table = self.xp.broadcast_to(start, destinations.shape)
+            return destinations.put(table, values, FoldRule.afresh(reduction))
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -221,7 +227,7 @@ class Grouping:
         groups = None if self.given is None else self.xp.to_numpy(self.given)
         if groups is None:
             return error
-        attributes, size = self.places.attributes, self.shape[self.axis]
+        attributes, size = self.destinations.attributes, self.shape[self.axis]
         mode, negative = attributes.mode, attributes.negative
         first = first_invalid(groups, (size,), mode, negative, False)
         where, value = (None, 0) if first is None else (first.where, first.value)

@@ -143,9 +143,9 @@ def rounded(x: Array, target: DType) -> Array:
     return astype(x, target)
 
 
-def sorted_order(values: Array | None, numbers: Array) -> Array:
-    count = int(numbers.max()) + 1 if numbers.size else 0
-    short = numbers.astype(np.uint16) if count <= 1 << 16 else numbers  # NumPy sorts it by radix
+def sorted_order(values: Array | None, cells: Array) -> Array:
+    count = int(cells.max()) + 1 if cells.size else 0
+    short = cells.astype(np.uint16) if count <= 1 << 16 else cells  # NumPy sorts it by radix
     if values is None:
         return _stable_order(short)
     half = values.dtype.kind == "V" or values.dtype == np.float16
@@ -212,16 +212,16 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     return result
 
 
-def squares(values: Array, places: Destinations) -> tuple[Array, Array] | None:
-    specs = ArraySpec.of(places.indices), ArraySpec.of(values)
-    call = places.attributes, places.shape, specs, places.indices, values
+def squares(values: Array, destinations: Destinations) -> tuple[Array, Array] | None:
+    specs = ArraySpec.of(destinations.indices), ArraySpec.of(values)
+    call = destinations.attributes, destinations.shape, specs, destinations.indices, values
     return spreads.squares_and_counts(*call)
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    numbers, invalid = indices.resolve(entries, size, attributes.mode, attributes.negative)
+    positions, invalid = indices.resolve(entries, size, attributes.mode, attributes.negative)
     if invalid is None:
-        return numbers
+        return positions
     if attributes.mode == "raise" or (size == 0 and attributes.mode in MOVING):
         raise IndexError(attributes.op)  # `Grouping` makes the message
-    return np.where(invalid, -1, numbers)
+    return np.where(invalid, -1, positions)

@@ -251,9 +251,9 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
         raise errors.no_rows(AGGREGATE, entries.shape)
     bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
     if bad is not None:
-        place = bad.component, *bad.where
+        coordinates = bad.component, *bad.where
         valid = 0, sizes[bad.component]
-        raise no_group(AGGREGATE, bad.value, valid, place, "raise", "group_idx")
+        raise no_group(AGGREGATE, bad.value, valid, coordinates, "raise", "group_idx")
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat

@@ -9,7 +9,7 @@ import numpy as np
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._arguments.casting import has_nan
-from gatherum._arguments.xarray_labels import check_numbers, has_labels, plain_array
+from gatherum._arguments.xarray_labels import check_groups, has_labels, plain_array
 from gatherum._derivatives.array_ops import Array
 from gatherum._frameworks import registry
 from gatherum._model import shape_limits
@@ -59,7 +59,7 @@ def grouped(
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if labelled is not None:
-        check_numbers(op, "groups", labelled, along, original_groups)
+        check_groups(op, "groups", labelled, along, original_groups)
     if group_count is None:
         group_count = xp.size_of(op, "groups", entries)
         options.check_dense(op, group_count, tuple(entries.shape))
@@ -80,7 +80,7 @@ def converted(
     kind = xp.kind(array) if dtype is None else xp.as_dtype(grouping.op, "dtype", dtype)
     if weights is not None:
         if has_labels(values):
-            check_numbers(grouping.op, "weights", values, grouping.axis, weights)
+            check_groups(grouping.op, "weights", values, grouping.axis, weights)
         plain = plain_array(weights)
         scale = _as_weights(grouping.op, xp, plain, array, grouping.axis, kind)
         kind = kind if dtype is not None else _common_dtype(kind, xp.kind(scale))

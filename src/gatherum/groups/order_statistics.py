@@ -73,22 +73,22 @@ def _positions(grouping: Grouping, counts: Array, q: float, method: str, target:
     xp = grouping.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
     last = xp.astype(xp.where(counts > 0, counts - 1, 0), whole)
-    place = xp.multiply(xp.astype(last, double), xp.full((), 1, double, last) * q, None)
-    floor = xp.astype(place, whole)
-    fraction = xp.subtract(place, xp.astype(floor, double), None)
+    position = xp.multiply(xp.astype(last, double), xp.full((), 1, double, last) * q, None)
+    floor = xp.astype(position, whole)
+    fraction = xp.subtract(position, xp.astype(floor, double), None)
     above = xp.astype(fraction > 0, whole)
     up = (fraction > 0.5) | ((fraction == 0.5) & (floor % 2 == 1))  # 0.5 rounds to the even place
     nearest = {"lower": floor, "higher": floor + above, "nearest": floor + xp.astype(up, whole)}
     if method in nearest:
-        place = xp.astype(nearest[method], counts.dtype)
-        return place, place
+        position = xp.astype(nearest[method], counts.dtype)
+        return position, position
     if method == "midpoint":
         fraction = xp.astype(above, double) * 0.5
-    beyond = place >= xp.astype(last, double)
+    beyond = position >= xp.astype(last, double)
     if method == "linear":  # NumPy counts the last place as -1
         fraction = xp.where(beyond, xp.astype(floor, double) + 1.0, fraction)
-    places = (xp.where(beyond, last, place) for place in (floor, floor + 1))
-    lower, upper = (xp.astype(place, counts.dtype) for place in places)
+    nearest_positions = (xp.where(beyond, last, position) for position in (floor, floor + 1))
+    lower, upper = (xp.astype(position, counts.dtype) for position in nearest_positions)
     return (
         lower,
         upper,
@@ -136,7 +136,7 @@ def mode(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     blank = xp.full((count,), 0, positions.dtype, positions)
     lengths = take(xp, put(xp, blank, runs, units, "add"), runs)
     longest = ordered.reduce(lengths, "max", 0)
-    chosen = lengths == take(xp, longest, ordered.numbers)
+    chosen = lengths == take(xp, longest, ordered.cells)
     first = ordered.reduce(xp.where(chosen, positions, count), "min", count)
     result = ordered.values_at(values, first)
     return xp.reshape(xp.replaced(result, ordered.counts == 0, start), grouping.shape)

@@ -23,14 +23,14 @@ class Arrays(ArrayOps, Protocol):
     """Functions of a framework that extend `gatherum._derivatives.array_ops.ArrayOps`.
 
     Each operation rounds once, also in compiled graphs. A framework may also have a function
-    ``fused(name, values, places)`` that runs a transform in one call, with the bits and derivatives
-    of the composition, or returns None. ``squares(values, places)`` returns the sums of squared
-    distances from the exact means and the numbers of real floats in one call, or None.
-    ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all values of
-    a group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to
-    nearest and keeps subnormal numbers. It replaces the mode of the calling thread.
-    The result may use the memory of `spare`. The framework computes all derivatives, including
-    those of exp and log.
+    ``fused(name, values, destinations)`` that runs a transform in one call, with the bits and
+    derivatives of the composition, or returns None. ``squares(values, destinations)`` returns the
+    sums of squared distances from the exact means and the numbers of real floats in one call, or
+    None. ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all
+    values of a group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic
+    rounds to nearest and keeps subnormal numbers. It replaces the mode of the calling thread. The
+    result may use the memory of `spare`. The framework computes all derivatives, including those of
+    exp and log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:
@@ -113,7 +113,7 @@ class Arrays(ArrayOps, Protocol):
     def single(self, x: Array) -> Array:
         """Round float64 to float32."""
 
-    def sorted_order(self, values: Array | None, numbers: Array) -> Array:
+    def sorted_order(self, values: Array | None, cells: Array) -> Array:
         """Return the stable order of flat arrays by integers, and by value if values are given.
         NaN and NaT are after other values; 0 equals -0.
         """

@@ -23,8 +23,8 @@ class SortedGroups:
     """The sorted order of flattened values. A cell is a group at one position across the axis."""
 
     xp: Arrays
-    cells: int  # the number of cells, which is also the number of a dropped entry
-    numbers: Array  # the cell of each value, in sorted order
+    cell_count: int  # the number of cells, which is also the number of a dropped entry
+    cells: Array  # the cell of each value, in sorted order
     order: Array  # the position of each value in the flattened values, in sorted order
     counts: Array  # the number of values of each cell
     starts: Array  # where each cell begins in sorted order
@@ -32,22 +32,22 @@ class SortedGroups:
     @classmethod
     def of(cls, grouping: Grouping, values: Array, by_value: bool = True) -> SortedGroups:
         """Sort by group, then by value or only by position."""
-        xp, cells = grouping.xp, prod(grouping.shape)
+        xp, cell_count = grouping.xp, prod(grouping.shape)
         shape = tuple(values.shape)
-        numbers = flat(xp, xp.broadcast_to(_cells(grouping, shape), shape))
+        cells = flat(xp, xp.broadcast_to(_cells(grouping, shape), shape))
         keys = flat(xp, _comparable(xp, values)) if by_value else None
-        order = xp.sorted_order(keys, numbers)
+        order = xp.sorted_order(keys, cells)
         counts = flat(xp, xp.whole(grouping.count(), grouping.shape))
         starts = xp.cumsum(counts) - counts
-        return cls(xp, cells, take(xp, numbers, order), order, counts, starts)
+        return cls(xp, cell_count, take(xp, cells, order), order, counts, starts)
 
     def positions(self) -> Array:
         """Return the positions 0, 1, 2, ... of the sorted values."""
         return self.xp.astype(self.xp.arange(0, self.order.shape[0], self.order), self.counts.dtype)
 
-    def places(self) -> Array:
+    def positions_in_cell(self) -> Array:
         """Return the place of each sorted value within its cell, from 0."""
-        return self.positions() - take(self.xp, self.starts, self.numbers)
+        return self.positions() - take(self.xp, self.starts, self.cells)
 
     def values_at(self, values: Array, positions: Array) -> Array:
         """Return the values at sorted positions, 0 for positions without a value."""
@@ -59,19 +59,19 @@ class SortedGroups:
         """
         xp = self.xp
         before = xp.where(self.positions() > 0, self.positions() - 1, 0)
-        of_before = take(xp, self.numbers, before)
+        of_before = take(xp, self.cells, before)
         keys = _comparable(xp, values)
         value, earlier = self.values_at(keys, self.positions()), self.values_at(keys, before)
         same = xp.equal(value, earlier)
         if has_nan(xp.kind(value)):
             same = same | (xp.isnan(value) & xp.isnan(earlier))
-        return (self.places() == 0) | (of_before != self.numbers) | ~same
+        return (self.positions_in_cell() == 0) | (of_before != self.cells) | ~same
 
     def reduce(self, sorted_values: Array, reduction: str, start: int) -> Array:
         """Reduce integers, one for each sorted value, to one for each cell."""
         xp = self.xp
-        table = xp.full((self.cells,), start, sorted_values.dtype, sorted_values)
-        return put(xp, table, self.numbers, sorted_values, reduction)
+        table = xp.full((self.cell_count,), start, sorted_values.dtype, sorted_values)
+        return put(xp, table, self.cells, sorted_values, reduction)
 
     def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:
         """Return items in the order of the flattened values, from items in sorted order.
@@ -79,7 +79,7 @@ class SortedGroups:
         Values without a group get `fill`.
         """
         xp = self.xp
-        grouped = self.numbers < self.cells
+        grouped = self.cells < self.cell_count
         blank = xp.full(tuple(self.order.shape), fill, sorted_values.dtype, sorted_values)
         return put(xp, blank, xp.where(grouped, self.order, -1), sorted_values, "none")
 
@@ -110,12 +110,12 @@ def _cells(grouping: Grouping, shape: Any) -> Array:
     """Return the number of the cell of each value, the number of cells for no group."""
     xp, axis = grouping.xp, grouping.axis
     whole = xp.dtype(_INT64)
-    numbers = xp.astype(grouping.numbers(), whole)
+    groups = xp.astype(grouping.group_numbers(), whole)
     outer, size, inner = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
     steps = prod(inner)
-    before = xp.astype(xp.arange(0, prod(outer), numbers), whole)
-    behind = xp.astype(xp.arange(0, steps, numbers), whole)
+    before = xp.astype(xp.arange(0, prod(outer), groups), whole)
+    behind = xp.astype(xp.arange(0, steps, groups), whole)
     before = xp.reshape(before, (*outer, *(1,) * (len(inner) + 1)))
     behind = xp.reshape(behind, (*(1,) * (len(outer) + 1), *inner))
-    cells = (before * size + numbers) * steps + behind
-    return xp.where(numbers < 0, prod(grouping.shape), cells)
+    cells = (before * size + groups) * steps + behind
+    return xp.where(groups < 0, prod(grouping.shape), cells)

@@ -63,10 +63,10 @@ def _variance(
         kind: Any = xp.kind(values)
         double = np.complex128 if kind.kind == "c" else np.float64
         dtype = np.dtype(double) if wide else accumulator_dtype(kind, "mean")
-        scale, numbers = _real(weights, grouping, dtype), _converted(values, grouping, dtype)
+        scale, converted = _real(weights, grouping, dtype), _converted(values, grouping, dtype)
         weight = _whole(scale, values, grouping)
         divisor, squares = added(weight, grouping), None
-        for part in (numbers.real, numbers.imag) if kind.kind == "c" else (numbers,):
+        for part in (converted.real, converted.imag) if kind.kind == "c" else (converted,):
             mean = xp.divide(added(xp.multiply(part, scale, None), grouping), divisor, None)
             away = xp.subtract(part, grouping.gather(mean, np.nan), None)
             square = xp.multiply(away, away, None)

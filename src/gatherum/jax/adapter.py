@@ -23,7 +23,7 @@ from gatherum._system import native
 
 from . import aggregation, namespace
 from . import errors as jax_errors
-from .namespace import places
+from .namespace import destinations_of
 from .operands import is_jax, normalise
 from .primitives import Tracer, bind, direct, eager, spec_of
 
@@ -74,7 +74,7 @@ def _run_any(
     if not (attributes.fills and is_jax(fill_value)):
         return result
     # A fill value that is a JAX array has derivatives, and may differ within a batch of `vmap`.
-    valid = places(attributes, arrays[0].shape, arrays[1]).arriving()
+    valid = destinations_of(attributes, arrays[0].shape, arrays[1]).arriving()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 

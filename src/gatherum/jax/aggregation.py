@@ -39,8 +39,8 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
     if any(isinstance(operand, Tracer) for operand in (data, sources, targets, weights)):
         if pointed:
             ends = np.asarray(targets.indptr)
-            numbers = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
-            targets = jnp.asarray(numbers)
+            segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
+            targets = jnp.asarray(segments)
         edge_reductions.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
         return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
     operands = data, sources, weights

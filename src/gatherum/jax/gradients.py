@@ -13,7 +13,7 @@ from gatherum._derivatives import derivatives
 from gatherum._derivatives.derivatives import ScatterValues
 from gatherum._model.call import Attributes
 
-from .namespace import places, sum_to
+from .namespace import destinations_of, sum_to
 from .primitives import GATHER, SCATTER, Array, bind
 
 
@@ -28,14 +28,14 @@ def _gather_transpose(
     """Add each cotangent to the element that it was gathered from."""
     if type(cotangent) is ad.Zero:
         return [ad.Zero(data.aval), None]
-    return [places(attributes, data.aval.shape, indices).total(cotangent), None]
+    return [destinations_of(attributes, data.aval.shape, indices).total(cotangent), None]
 
 
 def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tuple[Array, Array]:
     data, indices, updates = primals
     result = bind(attributes, data, indices, updates)
     of_data, _, of_updates = (None if type(tangent) is ad.Zero else tangent for tangent in tangents)
-    where = places(attributes, data.shape, indices)
+    where = destinations_of(attributes, data.shape, indices)
     values = ScatterValues(data, updates, result)
     return result, derivatives.tangent(where, values, of_data, of_updates)
 
@@ -50,7 +50,7 @@ def _scatter_transpose(
             ad.Zero(data.aval) if to_data else None, None,
             ad.Zero(updates.aval) if to_updates else None,
         ]  # fmt: skip
-    where = places(attributes, cotangent.shape, indices)
+    where = destinations_of(attributes, cotangent.shape, indices)
     of_data, of_updates = derivatives.cotangents(where, None, cotangent, (to_data, to_updates))
     return [of_data, None, sum_to(of_updates, updates.aval.shape) if to_updates else None]
 

@@ -91,7 +91,7 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     return bind(attributes, data, indices, updates)
 
 
-def places(attributes: Attributes, shape: Shape, indices: Array) -> Destinations:
+def destinations_of(attributes: Attributes, shape: Shape, indices: Array) -> Destinations:
     """Return the `Destinations` of a call on data of this shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
@@ -144,9 +144,9 @@ def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
 
 
 def size_of(op: str, operand: str, groups: Array) -> int:
-    if (numbers := to_numpy(groups)) is None:
+    if (known_groups := to_numpy(groups)) is None:
         raise jax_errors.unknown_size(op, operand)
-    return max(int(numbers.max()) + 1, 0) if numbers.size else 0
+    return max(int(known_groups.max()) + 1, 0) if known_groups.size else 0
 
 
 def holds_any(mask: Array) -> bool:
@@ -217,10 +217,10 @@ def rounded(x: Array, target: Any) -> Array:
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(target)
 
 
-def sorted_order(values: Array | None, numbers: Array) -> Array:
+def sorted_order(values: Array | None, cells: Array) -> Array:
     if values is None:
-        return jnp.argsort(numbers, stable=True)
-    return jnp.lexsort((_ordered(values), numbers))
+        return jnp.argsort(cells, stable=True)
+    return jnp.lexsort((_ordered(values), cells))
 
 
 def _ordered(x: Array) -> Array:
@@ -252,13 +252,13 @@ def in_float64(
     """Compute in float64 even without jax_enable_x64. Float64 intermediates stay within `wide`."""
 
     def grouped(indices: Array) -> Grouping:
-        return replace(grouping, places=grouping.places._replace(indices=indices))
+        return replace(grouping, destinations=grouping.destinations._replace(indices=indices))
 
     def computed(values: Any, indices: Array, counts: Array) -> Array:
         with private.wide_types():
             return wide(values, grouped(indices), counts)
 
-    operands = values, grouping.places.indices, counts
+    operands = values, grouping.destinations.indices, counts
     if not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
         return computed(*operands)
     result = jax.custom_jvp(computed)
@@ -302,8 +302,8 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
     ordered = (indptr[0] == 0) & (indptr[-1] == count) & (indptr[1:] >= indptr[:-1]).all()
     edge = arange(0, count, edges)
     ends = indptr.astype(edge.dtype)  # exact if `ordered`
-    numbers = jnp.searchsorted(ends, edge, side="right") - 1
+    segments = jnp.searchsorted(ends, edge, side="right") - 1
     # A wrong pointer becomes an invalid index: a traced call can raise nothing else.
     index = jnp.where(ordered, 0, -1)[None]
-    zero = jnp.zeros(1, numbers.dtype)
-    return numbers + gather(Attributes("gather", negative=False), zero, index)
+    zero = jnp.zeros(1, segments.dtype)
+    return segments + gather(Attributes("gather", negative=False), zero, index)

@@ -28,13 +28,13 @@ OTHERS = Primitive("gatherum_others")
 OTHERS.multiple_results = True
 
 
-def product_of_others(places: Destinations, data: Array, updates: Array) -> Array:
+def product_of_others(destinations: Destinations, data: Array, updates: Array) -> Array:
     """Return the product of the other values at the destination of each update.
 
     See `derivatives.product_of_others`.
     """
-    unindexed = places._replace(indices=None)
-    return _by_core(unindexed, places.indices, data, updates)
+    unindexed = destinations._replace(indices=None)
+    return _by_core(unindexed, destinations.indices, data, updates)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -54,8 +54,8 @@ def _by_core_jvp(unindexed: Destinations, primals: Any, tangents: Any) -> tuple[
 
 @partial(jax.jit, static_argnums=(0,))
 def _composed(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
-    places = unindexed._replace(indices=indices)
-    return derivatives.product_of_others(places, data, updates)
+    destinations = unindexed._replace(indices=indices)
+    return derivatives.product_of_others(destinations, data, updates)
 
 
 def _in_jax(

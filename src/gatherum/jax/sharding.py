@@ -64,7 +64,10 @@ class Numbered:
 
     def rule(self) -> Any:
         """Return the rule for JAX's partitioner that has these numbers."""
-        operands = tuple(private.ArrayMapping(*map(_letters, numbers)) for numbers in self.operands)
+        operands = tuple(
+            private.ArrayMapping(*map(_letters, operand_dimensions))
+            for operand_dimensions in self.operands
+        )
         return private.SdyShardingRule(
             operands, (private.ArrayMapping(*map(_letters, self.result)),)
         )
@@ -91,8 +94,12 @@ def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
     return shares
 
 
-def _sharding(mesh: Any, numbers: DimensionNumbers, shares: dict[int, Any]) -> NamedSharding:
-    return NamedSharding(mesh, PartitionSpec(*(shares.get(dimension) for dimension in numbers)))
+def _sharding(
+    mesh: Any, operand_dimensions: DimensionNumbers, shares: dict[int, Any]
+) -> NamedSharding:
+    return NamedSharding(
+        mesh, PartitionSpec(*(shares.get(dimension) for dimension in operand_dimensions))
+    )
 
 
 def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
@@ -109,7 +116,9 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
 
     def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:
         shares = _shares(numbered, mesh, result)
-        operand_shardings = tuple(_sharding(mesh, numbers, shares) for numbers in numbered.operands)
+        operand_shardings = tuple(
+            _sharding(mesh, operand_dimensions, shares) for operand_dimensions in numbered.operands
+        )
         return (
             mesh,
             partial(bind, attributes),

@@ -57,14 +57,14 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
         for name in ("data", "indices", "updates")
         if name in call.shapes
     ]
-    numbers: tuple[int, ...]
+    attributes: tuple[int, ...]
     if OPERATORS[call.op].takes_tuples:
-        numbers = len(data), len(indices), *((call.axis,) if call.axis else ())
+        attributes = len(data), len(indices), *((call.axis,) if call.axis else ())
     else:
         axis = call.axis % len(data) + d - len(data)
-        numbers = (axis, len(indices)) if call.op == "gather" else (axis,)
+        attributes = (axis, len(indices)) if call.op == "gather" else (axis,)
     make: Callable[..., OperatorDesc] = call.desc_type
-    return make(*tensors, None, *numbers)
+    return make(*tensors, None, *attributes)
 
 
 def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:
@@ -101,9 +101,9 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
     ):
         return None
     for group in _equal_sizes(op, axis, lists):
-        places = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
-        value = next((s[d] for s, d in places if isinstance(s[d], int)), 1)
-        for s, d in places:
+        sizes_at = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
+        value = next((s[d] for s, d in sizes_at if isinstance(s[d], int)), 1)
+        for s, d in sizes_at:
             if not isinstance(s[d], int):
                 s[d] = value
     return {
@@ -122,9 +122,9 @@ def _equal_sizes(
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
     for n, (d, e) in enumerate(dimensions.moved):
-        places = [("indices", e), ("updates", n), ("data", d)]
+        dimension_of = [("indices", e), ("updates", n), ("data", d)]
         yield [
             (name, dimension)
-            for name, dimension in places
+            for name, dimension in dimension_of
             if dimension is not None and name in lists
         ]

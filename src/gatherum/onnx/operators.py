@@ -96,7 +96,7 @@ class NodeOp(OpRun):
         return f"input `{name}` ({self.onnx_node.input[self.names.index(name)]!r})"
 
     def _said(self, text: str) -> str:
-        return f"{self.onnx_node.op_type} ({_place(self.onnx_node)}): {text}"
+        return f"{self.onnx_node.op_type} ({_location(self.onnx_node)}): {text}"
 
 
 class VersionedOp(NodeOp):
@@ -147,13 +147,13 @@ class VersionedOp(NodeOp):
         name, known = cls.__name__, cls.versions()
         if opset < min(known):
             raise ValueError(
-                f"{name} ({_place(node)}): begins with opset {min(known)}, "
+                f"{name} ({_location(node)}): begins with opset {min(known)}, "
                 f"the model imports opset {opset}"
             )
         since = onnx.defs.get_schema(name, opset, "").since_version
         if since not in known:
             raise ValueError(
-                f"{name} ({_place(node)}): version {since} is not known, "
+                f"{name} ({_location(node)}): version {since} is not known, "
                 f"only {', '.join(map(str, known))}"
             )
         return known[since]
@@ -255,7 +255,7 @@ class FamilyOp(VersionedOp):
         return self._said(text)
 
 
-def _place(node: onnx.NodeProto) -> str:
+def _location(node: onnx.NodeProto) -> str:
     output = f"output {node.output[0]!r}" if node.output else "no output"
     return f"node {node.name!r}, {output}" if node.name else output
 

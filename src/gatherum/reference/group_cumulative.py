@@ -17,9 +17,9 @@ RANKS = ("average", "ordinal", "min", "max", "dense")
 def cumulated(func: str, values: Array, members: Array, method: str) -> Array:
     """Return one result for each value, from the members of each group."""
     out = _blank(func, values, method)
-    for place in np.ndindex(members.shape):
-        items = [item for _, item in members[place]]
-        for i, (position, item) in enumerate(members[place]):
+    for cell in np.ndindex(members.shape):
+        items = [item for _, item in members[cell]]
+        for i, (position, item) in enumerate(members[cell]):
             if func == "cumcount":
                 out[position] = i
             elif func == "rank":
@@ -51,13 +51,13 @@ def _fold(items: Items, dtype: DType, func: str) -> bytes:
     return missing[0] if missing else extreme(items, key=lambda item: key_of(item, dtype))
 
 
-def _rank(items: Items, place: int, dtype: DType, method: str) -> Any:
+def _rank(items: Items, position: int, dtype: DType, method: str) -> Any:
     keys = [key_of(item, dtype) for item in items]
-    own = keys[place]
+    own = keys[position]
     smaller, equal = sum(key < own for key in keys), keys.count(own)
     ranks = {
         "average": smaller + (equal + 1) / 2,
-        "ordinal": smaller + 1 + keys[:place].count(own),
+        "ordinal": smaller + 1 + keys[:position].count(own),
         "min": smaller + 1,
         "max": smaller + equal,
         "dense": 1 + len({key for key in keys if key < own}),

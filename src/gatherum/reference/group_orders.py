@@ -22,15 +22,15 @@ def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
     last = len(ranked) - 1
     if is_nan(ranked[last], dtype):
         return rounded(np.nan, result).tobytes()
-    place = last * float(q)
-    floor = math.floor(place)
+    position = last * float(q)
+    floor = math.floor(position)
     if method not in INTERPOLATED:
-        chosen = {"lower": floor, "higher": math.ceil(place), "nearest": round(place)}[method]
+        chosen = {"lower": floor, "higher": math.ceil(position), "nearest": round(position)}[method]
         return ranked[chosen]
-    fraction = place - floor
+    fraction = position - floor
     if method == "midpoint":
         fraction = 0.5 if fraction > 0 else 0.0
-    elif place >= last:
+    elif position >= last:
         fraction = floor + 1.0  # NumPy counts the last place as -1
     low, high = (ranked[min(i, last)] for i in (floor, floor + 1))
     with np.errstate(all="ignore"):

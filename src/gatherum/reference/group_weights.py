@@ -74,8 +74,8 @@ def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:
 def _products(items: Items, scales: list[Any], dtype: DType, wide: DType) -> Any:
     """Return the left fold of the products of weights and values, by parts if complex."""
     real = real_dtype(wide)
-    numbers = [number_of(item, dtype, wide) for item in items]
-    parts = [[n.real for n in numbers], [n.imag for n in numbers]]
+    terms = [number_of(item, dtype, wide) for item in items]
+    parts = [[n.real for n in terms], [n.imag for n in terms]]
     folds = [
         fold_of(
             [x.astype(real) * w.astype(real) for x, w in zip(part, scales, strict=True)],
@@ -95,12 +95,12 @@ def _spread(items: Items, scales: list[Any], dtype: DType, root: bool) -> Array:
     """Return the weighted mean of the squared distances from the weighted mean, in float64."""
     double = np.dtype(np.float64)
     wide = np.dtype(np.complex128) if dtype.kind == "c" else double
-    numbers = [number_of(item, dtype, wide) for item in items]
+    terms = [number_of(item, dtype, wide) for item in items]
     weights = [w.astype(double) for w in scales]
     whole = fold_of(weights, double, "add")
     squares = [double.type(0)] * len(items)
     for i, part in enumerate(("real", "imag")[: 2 if dtype.kind == "c" else 1]):
-        along = [np.float64(getattr(value, part)) for value in numbers]
+        along = [np.float64(getattr(value, part)) for value in terms]
         mean = fold_of([x * w for x, w in zip(along, weights, strict=True)], double, "add") / whole
         away = [x - mean for x in along]
         squares = [d * d if i == 0 else s + d * d for s, d in zip(squares, away, strict=True)]

@@ -132,16 +132,16 @@ def reduce(
         fill = nan.tobytes()
 
     out = blank(op, members.shape, result)
-    for place in np.ndindex(members.shape):
-        every: Members = members.item(place)
+    for group in np.ndindex(members.shape):
+        every: Members = members.item(group)
         kept = [entry for entry in every if func == name or not is_nan(entry[1], values.dtype)]
         if kept:
             item = _result(name, kept, scales, values.dtype, axis, ddof, q, method)
         elif fill is None:
-            raise ValueError(f"{op}: group {place[axis]} is empty: `fill_value` must be given")
+            raise ValueError(f"{op}: group {group[axis]} is empty: `fill_value` must be given")
         else:
             item = fill
-        out[place] = np.void(item)
+        out[group] = np.void(item)
     return typed(out, result)
 
 
@@ -160,14 +160,14 @@ def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:
     if any(array.shape != arrays[0].shape for array in arrays):
         raise ValueError("groups.factorize: the keys have other shapes")
     tuples = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
-    places: dict[Any, int] = {}
-    for place, key in enumerate(tuples):
+    first_positions: dict[Any, int] = {}
+    for i, key in enumerate(tuples):
         if all(part is not None and part == part for part in key):  # noqa: PLR0124  # NaN
-            places.setdefault(key, place)
-    distinct = sorted(places) if sort else list(places)
-    numbers = [distinct.index(key) if key in places else -1 for key in tuples]
-    labels = tuple(array.ravel()[[places[key] for key in distinct]] for array in arrays)
-    shaped = np.array(numbers, np.int64).reshape(arrays[0].shape)
+            first_positions.setdefault(key, i)
+    distinct = sorted(first_positions) if sort else list(first_positions)
+    group_numbers = [distinct.index(key) if key in first_positions else -1 for key in tuples]
+    labels = tuple(array.ravel()[[first_positions[key] for key in distinct]] for array in arrays)
+    shaped = np.array(group_numbers, np.int64).reshape(arrays[0].shape)
     return shaped, labels if len(labels) > 1 else labels[0]
 
 
@@ -226,11 +226,11 @@ def transform(
     wide = wide_dtype(values.dtype)
     result = wide if values.dtype.name in INTEGERS else values.dtype
     out = np.full(values.shape, nan_item(result), result)
-    for place in np.ndindex(members.shape):
-        items = [item for _, item in members[place]]
+    for group in np.ndindex(members.shape):
+        items = [item for _, item in members[group]]
         with np.errstate(all="ignore"):
             results = _transformed(func, items, values.dtype) if items else []
-            for (position, _), value in zip(members[place], results, strict=True):
+            for (position, _), value in zip(members[group], results, strict=True):
                 out[position] = rounded(value, result)
     return out
 
@@ -297,13 +297,13 @@ def _listed(
         size = max([int(group) + 1 for group in groups.flat] + [0])
     shape = values.shape[:axis] + (operator.index(size),) + values.shape[axis + 1 :]
     members = np.empty(shape, dtype=object)
-    for place in np.ndindex(shape):
-        members[place] = []
+    for cell in np.ndindex(shape):
+        members[cell] = []
     counted = np.empty(shape[axis], "V0")
-    numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
+    group_numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
     items = as_bytes(values)
     for position in np.ndindex(values.shape):
-        group = numbers[position if groups.ndim > 1 else position[axis]]
+        group = group_numbers[position if groups.ndim > 1 else position[axis]]
         if group is not None:
             members[(*position[:axis], group, *position[axis + 1 :])].append(
                 (position, items[position].tobytes())
@@ -331,7 +331,7 @@ def _result(
     """Return the result of one group with at least one value."""
     items = [item for _, item in members]
     if scales is not None:
-        return weighted(name, items, [scales[place] for place, _ in members], dtype)
+        return weighted(name, items, [scales[position] for position, _ in members], dtype)
     if name in ("quantile", "median"):
         return quantile(items, dtype, q, method)
     if name == "nunique":
@@ -346,8 +346,8 @@ def _result(
 def _reduced(name: str, members: Members, dtype: DType, axis: int) -> bytes:
     items = [item for _, item in members]
     if name in ("argmax", "argmin") or (name in ("max", "min") and dtype.kind in "mM"):
-        place = _position(items, dtype, max if name.endswith("max") else min)
-        return items[place] if name in FOLDS else np.int64(members[place][0][axis]).tobytes()
+        position = _position(items, dtype, max if name.endswith("max") else min)
+        return items[position] if name in FOLDS else np.int64(members[position][0][axis]).tobytes()
     if name in FOLDS:
         return folded(items, dtype, FOLDS[name])
     if name in ("first", "last"):
@@ -372,7 +372,7 @@ def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -
         values = [np.frombuffer(item, np.int64)[0] for item in items]
     else:
         values = [np.frombuffer(item, dtype)[0] for item in items]
-    for place, item in enumerate(items):
+    for position, item in enumerate(items):
         if is_nan(item, dtype):
-            return place
+            return position
     return values.index(extreme(values))

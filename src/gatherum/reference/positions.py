@@ -23,14 +23,14 @@ def resolve_all(
     for position in np.ndindex(indices.shape):
         axis = axis_at(position)
         value, size = int(indices[position]), data.shape[axis]
-        place = _resolve(value, size, mode, negative)
-        if place is None and mode not in ("fill", "drop"):
+        element = _resolve(value, size, mode, negative)
+        if element is None and mode not in ("fill", "drop"):
             where = ", ".join(map(str, position))
             raise IndexError(
                 f"{op}: index {value} is out of bounds for axis {axis} of size {size} "
                 f"(indices[{where}])"
             )
-        resolved[position] = place
+        resolved[position] = element
     return resolved
 
 

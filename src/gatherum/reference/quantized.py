@@ -47,7 +47,7 @@ def gather_quantized(
     ...                  np.array([[0.5], [2.0]], np.float32), block_size=2)
     array([[ 6., -8.]], dtype=float32)
     """
-    table, places = as_array(OP, "data", data), as_indices(OP, indices)
+    table, positions = as_array(OP, "data", data), as_indices(OP, indices)
     factors = as_array(OP, "scales", scales)
     zeros = None if zero_points is None else as_array(OP, "zero_points", zero_points)
     block, result = operator.index(block_size), np.dtype(dtype)
@@ -56,8 +56,8 @@ def gather_quantized(
     check_choice(OP, "mode", mode, MODES)
     check_boolean(OP, "negative", negative)
     bits = _check_types(table, factors, zeros, result, bits)
-    if places.dtype.kind not in "iu":
-        raise TypeError(f"{OP}: `indices` must have an integer dtype, got {places.dtype}")
+    if positions.dtype.kind not in "iu":
+        raise TypeError(f"{OP}: `indices` must have an integer dtype, got {positions.dtype}")
     axis, q = as_axis(OP, axis, table.ndim), as_axis(OP, quantize_axis, table.ndim)
     if table.ndim == 0:
         raise ValueError(f"{OP}: there is no dimension to index")
@@ -72,11 +72,11 @@ def gather_quantized(
     if zeros is not None and zeros.shape != (*blocks[:-1], math.ceil(blocks[-1] / in_byte)):
         raise ValueError(f"{OP}: `zero_points` must have one for each scale")
     before, after = codes.shape[:axis], codes.shape[axis + 1 :]
-    out = typed(blank(OP, before + places.shape + after, result), result)
-    rows = resolve_all(OP, codes, places, lambda position: axis, mode=mode, negative=negative)
+    out = typed(blank(OP, before + positions.shape + after, result), result)
+    rows = resolve_all(OP, codes, positions, lambda position: axis, mode=mode, negative=negative)
     name = table.dtype.name
     for a in np.ndindex(before):
-        for i in np.ndindex(places.shape):
+        for i in np.ndindex(positions.shape):
             if rows[i] is None:
                 continue
             for s in np.ndindex(after):

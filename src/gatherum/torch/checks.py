@@ -53,8 +53,8 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     conversion.check_items(op, operand, value)
     foreign = registry.foreign(type(value))
     kind = foreign.name if foreign else type(value).__name__
-    numbers = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
-    convertible = isinstance(value, numbers) or (foreign and foreign.source.name != "torch")
+    array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
+    convertible = isinstance(value, array_types) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
     raise torch_errors.no_tensor(op, operand, kind, instead)
 

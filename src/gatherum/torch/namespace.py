@@ -214,13 +214,13 @@ def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
 
 def size_of(op: str, operand: str, groups: Tensor) -> int:
     checks.check_values(op, operand, groups, "give `size`")
-    numbers = _comparable(groups)
+    comparable = _comparable(groups)
     traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
     if groups.dtype is torch.uint64 and not traced:
-        wrapped = numbers[numbers < 0]  # from 2**63 on
+        wrapped = comparable[comparable < 0]  # from 2**63 on
         if wrapped.numel():
             return int(wrapped.max()) + 2**64 + 1
-    return symbolic_sizes.least(numbers)
+    return symbolic_sizes.least(comparable)
 
 
 def holds_any(mask: Tensor) -> bool:
@@ -280,14 +280,14 @@ def rounded(x: Tensor, target: torch.dtype) -> Tensor:
     return torch.where(torch.isnan(x), torch.nan, x)
 
 
-def sorted_order(values: Tensor | None, numbers: Tensor) -> Tensor:
+def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
     if values is None:
-        return torch.argsort(numbers, stable=True)
+        return torch.argsort(cells, stable=True)
     keys = _comparable(values)
     if values.dtype is torch.uint64:
         keys = keys ^ torch.iinfo(torch.int64).min  # the order of signed integers
     order = torch.argsort(keys, stable=True)
-    return order[torch.argsort(numbers[order], stable=True)]
+    return order[torch.argsort(cells[order], stable=True)]
 
 
 def cumsum(x: Tensor) -> Tensor:
@@ -324,33 +324,37 @@ def log(x: Tensor) -> Tensor:
 SOFTMAX = "group_softmax"
 
 
-def fused(name: str, values: Tensor, places: Destinations) -> Tensor | None:
+def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
     values = astype(values, dtype(working_dtype(kind(values))))
-    op, axis, mode, negative = places.attributes[:4]
-    options = op, axis, mode, negative, places.attributes.caller
-    result: Tensor = overload(SOFTMAX)(values, places.indices, name, places.shape[axis], *options)
+    op, axis, mode, negative = destinations.attributes[:4]
+    options = op, axis, mode, negative, destinations.attributes.caller
+    result: Tensor = overload(SOFTMAX)(
+        values, destinations.indices, name, destinations.shape[axis], *options
+    )
     return result
 
 
-def squares(values: Tensor, places: Destinations) -> tuple[Tensor, Tensor] | None:
-    operands = places.indices, values
+def squares(values: Tensor, destinations: Destinations) -> tuple[Tensor, Tensor] | None:
+    operands = destinations.indices, values
     if _is_recorded(values) or not all(map(private.is_plain, operands)):
         return None
-    op, names = places.attributes.op, ("groups", "values")
+    op, names = destinations.attributes.op, ("groups", "values")
     checks.check_storages(op, names, operands)
     indices, updates = (addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True))
     views = (addresses.view(op, *pair) for pair in zip(names, operands, strict=True))
-    both = spreads.squares_and_counts(places.attributes, places.shape, (indices, updates), *views)
+    both = spreads.squares_and_counts(
+        destinations.attributes, destinations.shape, (indices, updates), *views
+    )
     return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
 
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
-    numbers = arange(0, size, entries)
+    positions = arange(0, size, entries)
     lookup = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
-    return gather(lookup, numbers, entries, -1)
+    return gather(lookup, positions, entries, -1)
 
 
 # --- for pointers to edges

@@ -149,12 +149,12 @@ def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
         data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
         for mode in MODES:
             attributes = Attributes("scatter_slices", mode=mode)
-            places = gradients._places(index, attributes, data.shape)
+            destinations = gradients._destinations(index, attributes, data.shape)
             expected = {"raise": "drop", "fill": "drop"}.get(mode, mode)
-            assert places.attributes.mode == expected
+            assert destinations.attributes.mode == expected
         attributes = Attributes("scatter_slices")
-        places = gradients._places(torch.zeros(2, dtype=int), attributes, (4,))
-        assert places.attributes.mode == "raise"
+        destinations = gradients._destinations(torch.zeros(2, dtype=int), attributes, (4,))
+        assert destinations.attributes.mode == "raise"
 
 
 def test_two_devices_are_named():

@@ -262,7 +262,7 @@ def test_an_index_broadcasts(shape, dim, op, word):
     """Every operator returns the same bits as with an index for each element."""
     torch.manual_seed(7)
     src, index = torch.randn(3, 4, 5), torch.randint(6, shape)
-    places = scatter_arguments.cheapest_places(
+    places = scatter_arguments.cheapest_destinations(
         Caller("scatter", "index"), index, src.shape, dim % 3, 6, "raise"
     )
     assert places.operator.name == f"scatter_{op}"

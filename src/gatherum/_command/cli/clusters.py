@@ -80,11 +80,11 @@ def run(
     """
     from gatherum.dask.outputs import ClusterCall
 
-    place = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
-    place["decode"] = options.pop("decode")
+    where_to_write = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
+    where_to_write["decode"] = options.pop("decode")
     scheduler, workers = options.pop("scheduler"), options.pop("workers")
     attributes = {name: value for name, value in options.items() if name not in _ALONE}
-    call = ClusterCall(operator.name, table, others, out, attributes, **place)
+    call = ClusterCall(operator.name, table, others, out, attributes, **where_to_write)
     with _cluster(scheduler, workers) as cluster:
         if (dashboard := cluster.dashboard) is not None:
             click.echo(f"Dashboard: {dashboard}")

@@ -248,8 +248,8 @@ def _run_on_files(
     needed = streams or out == DASH or show or options["cast"] is not None
     beside = os.path.dirname(os.path.abspath(out))  # for copies in another dtype
     at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
-    place = options["spill_dir"] or (beside if at_out else None)
-    with stream_folder(place) if needed else nullcontext("") as folder:
+    scratch_folder = options["spill_dir"] or (beside if at_out else None)
+    with stream_folder(scratch_folder) if needed else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 

@@ -98,11 +98,11 @@ def _run(
     if keep and out not in (None, DASH):
         check_absent(locate_output(str(out)), "--no-clobber")
     source = None if groups is None else operand("VALUES", values)
-    numbers = operand("GROUPS", values if groups is None else groups)
+    groups_source = operand("GROUPS", values if groups is None else groups)
     target: Any = out
     if out == DASH:
         target = named_file(folder, OUTPUT)
-    result = files.reduce_file(source, numbers, target, **options)
+    result = files.reduce_file(source, groups_source, target, **options)
     if out is None:
         click.echo(str(result))
     elif out == DASH:

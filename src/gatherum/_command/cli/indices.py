@@ -106,8 +106,8 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
         rows += [row] if row else []
     if not rows and header and re.search("[0-9]", header[1]):  # numbers in another notation
         raise NotIntegers(name, *header)
-    numbers = _array(name, rows)
-    return numbers.ravel() if 1 in numbers.shape and not operator.takes_tuples else numbers
+    indices = _array(name, rows)
+    return indices.ravel() if 1 in indices.shape and not operator.takes_tuples else indices
 
 
 class NotIntegers(ValueError):

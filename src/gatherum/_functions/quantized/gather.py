@@ -265,11 +265,11 @@ def _gathered(
     if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
         return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
-    taken, blocks, numbers = parts_of(spec, rows)
+    taken, blocks, row_numbers = parts_of(spec, rows)
     zeros = None if zero_points is None else apply("gather", zero_points, blocks, axis=axis)
     slices = apply("gather", data, taken, axis=axis)
     factors = apply("gather", scales, blocks, axis=axis)
-    return spec.of_rows(taken.size), slices, numbers, factors, zeros
+    return spec.of_rows(taken.size), slices, row_numbers, factors, zeros
 
 
 def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

@@ -66,21 +66,21 @@ def fill_cells(scene: Scene, operands: CallValues) -> Cells:
     values = _drawn(scene, operands)
     texts = [value_texts(drawn) or [] for drawn in values]
     texts = texts or [letters(form.data, "a"), letters(form.moved, "A")]
-    places = list(product(*scene.shown))
-    data = _cells("data", places, texts[0])
+    positions = list(product(*scene.shown))
+    data = _cells("data", positions, texts[0])
     if scene.gathers:
         moved = _cells("result", np.ndindex(form.moved), [""] * prod(form.moved))
         _gather(scene, data, moved, operands.fill_value)
         return Cells(data, moved, [], bool(values))
     moved = _cells("updates", np.ndindex(form.moved), texts[1])
-    result = _cells("result", places, [""] * len(places) if scene.refused else texts[0])
+    result = _cells("result", positions, [""] * len(positions) if scene.refused else texts[0])
     _scatter(scene, result, moved, values)
     return Cells(result, moved, data, bool(values))
 
 
-def _cells(name: str, places: Iterable[Shape], texts: Iterable[str]) -> list[Cell]:
-    pairs = zip(places, texts, strict=True)
-    return [Cell([text], f"{name}{list(place)}") for place, text in pairs]
+def _cells(name: str, positions: Iterable[Shape], texts: Iterable[str]) -> list[Cell]:
+    pairs = zip(positions, texts, strict=True)
+    return [Cell([text], f"{name}{list(position)}") for position, text in pairs]
 
 
 def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
@@ -92,7 +92,7 @@ def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
     if data is None or scene.made_up or (updates is None and not scene.gathers):
         return []
     # One by one: NumPy accepts at most 63 index lists in one call.
-    arrays = [np.array([data[place] for place in product(*scene.shown)], data.dtype)]
+    arrays = [np.array([data[position] for position in product(*scene.shown)], data.dtype)]
     if updates is not None:
         stretched = np.broadcast_to(updates, scene.full.moved)
         arrays.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
@@ -162,9 +162,9 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
             terms = [*data[d].lines * call.include_self, *(moved[m].lines[0] for m in chain)]
             lines = expression(call.reduction, terms)
             if values and complete and len(terms) > 1:
-                places = np.zeros((len(chain), 1), np.int64)
+                positions = np.zeros((len(chain), 1), np.int64)
                 old, new = values[0][d : d + 1], values[1][chain]
-                folded = apply("scatter_nd", old, places, new, **call.attributes.fold_keywords)
+                folded = apply("scatter_nd", old, positions, new, **call.attributes.fold_keywords)
                 lines.append("= " + (value_texts(folded) or ["?"])[0])
         data[d].lines = lines
         data[d].tip += " = " + " ".join(lines)

@@ -75,9 +75,9 @@ class Grid:
         names = []
         for plane in range(count if count > 1 else 0):
             where = np.unravel_index(plane, [len(axis) for axis in leading])
-            places = [str(axis[int(p)]) for axis, p in zip(leading, where, strict=True)]
-            places = [*shortened(places, 6), *[":"] * (rank - len(leading))]
-            names.append(f"[{', '.join(places)}]")
+            labels = [str(axis[int(p)]) for axis, p in zip(leading, where, strict=True)]
+            labels = [*shortened(labels, 6), *[":"] * (rank - len(leading))]
+            names.append(f"[{', '.join(labels)}]")
         return names
 
     @cached_property
@@ -126,7 +126,7 @@ class Grid:
         _, rows, columns = self.planes
         return (rows, columns) if self.across else (columns, rows)
 
-    def _place(self, ordinal: int) -> tuple[int, int, int]:
+    def _locate(self, ordinal: int) -> tuple[int, int, int]:
         """Return the plane of a cell, its line in the plane, and its position in the line."""
         _, rows, columns = self.planes
         plane, row, column = (
@@ -138,8 +138,8 @@ class Grid:
 
     def box(self, ordinal: int) -> Box:
         """Return the box of a cell."""
-        plane, line, place = self._place(ordinal)
-        x = self.x + (self.margin.left + place * (self.length + TIGHT))
+        plane, line, offset = self._locate(ordinal)
+        x = self.x + (self.margin.left + offset * (self.length + TIGHT))
         y = self.y + plane * (self.plane[1] + PLANE_GAP)
         y += self.margin.top + line * (self.breadth + self.gap)
         return Box(x, y, x + self.length, y + self.breadth)
@@ -149,10 +149,10 @@ class Grid:
         first, last = self.box(ordinals[0]), self.box(ordinals[-1])
         return Box(first.left, first.top, last.right, last.bottom)
 
-    def edges(self, numbers: Sequence[int]) -> Box:
+    def edges(self, ordinals: Sequence[int]) -> Box:
         """Return the box around all planes that contain the cells."""
         area = self.planes[1] * self.planes[2]
-        first, last = numbers[0] // area, numbers[-1] // area
+        first, last = ordinals[0] // area, ordinals[-1] // area
         return self.around((first * area, (last + 1) * area - 1))
 
     def take_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
@@ -164,13 +164,13 @@ class Grid:
         edge = 0 if self.last else self._lines[1] - 1
         taken: dict[tuple[int, int], dict[int, int]] = {}
         chosen = []
-        for numbers in arrows:
+        for ordinals in arrows:
             lane = 0
-            if numbers:
-                plane, line, place = self._place(numbers[0 if self.last else -1])
-                if place != edge:
+            if ordinals:
+                plane, line, offset = self._locate(ordinals[0 if self.last else -1])
+                if offset != edge:
                     lanes = taken.setdefault((plane, line), {})
-                    lane = lanes.setdefault(place, len(lanes))
+                    lane = lanes.setdefault(offset, len(lanes))
             chosen.append(lane)
         self.lanes = max(map(len, taken.values()), default=0)
         return chosen

@@ -9,7 +9,7 @@ from .arrows import ArrowEnd, Route, route, step
 from .captions import titles
 from .cells import Cells, shortened
 from .grids import FONT, LEAST, TIGHT, Grid
-from .model import Entry, Link, Scene, places_of
+from .model import Entry, Link, Scene, positions_of
 from .roles import Form
 from .svg import Box, width_of
 
@@ -45,7 +45,7 @@ class Layout:
         self.form, self.gathers, links = scene.form, scene.gathers, scene.links
         across, columns = self.form.across, self.form.columns
         self.data = Grid(cells.data, scene.shown, columns[0], across)
-        self.moved = Grid(cells.moved, places_of(self.form.moved), columns[1], across)
+        self.moved = Grid(cells.moved, positions_of(self.form.moved), columns[1], across)
         target = self.moved if self.gathers else self.data
         target.last, target.refused = True, scene.refused
         self.grids = {"data": self.data, "moved": self.moved}
@@ -174,11 +174,11 @@ class Layout:
 def index_texts(form: Form, entry: Entry) -> list[str]:
     """Format the components of an index, and the positions that they resolve to."""
     texts = [_brief(value) for value in entry.values] or ["( )"]
-    if entry.place is not None:
+    if entry.position is not None:
         first = form.axis if form.elements else 0
         for c, wrong in enumerate(entry.wrong):
             if wrong:
-                texts[c] += f"\N{RIGHTWARDS ARROW}{_brief(entry.place[first + c])}"
+                texts[c] += f"\N{RIGHTWARDS ARROW}{_brief(entry.position[first + c])}"
     return texts if len(texts) <= 4 else [", ".join(shortened(texts, 4))]
 
 

@@ -23,14 +23,14 @@ class Entry(NamedTuple):
     """One index or index tuple.
 
     `where` is the position of the entry in the indices, and `wrong` marks the components that are
-    out of bounds. `place` is the position in the `named` dimensions that the entry addresses, or
+    out of bounds. `position` is where it is in the `named` dimensions that the entry addresses, or
     None.
     """
 
     where: Shape
     values: tuple[int, ...]
     wrong: tuple[bool, ...]
-    place: Shape | None
+    position: Shape | None
 
 
 class Link(NamedTuple):
@@ -87,7 +87,7 @@ def scene_of(
     if indices is None:
         form = reduce(full, None, most_across)
         entries = _entries(call, form, example_indices(call, form))
-        named = places_of(form.named)
+        named = positions_of(form.named)
     else:
         known_indices = indices
         spare = int(most_across == MOST_ACROSS)  # one unaddressed position, if there is space
@@ -102,13 +102,13 @@ def scene_of(
 
         form = reduce(full, lambda form: tuple(map(len, shown(form))), most_across)
         entries, named = entries_of(form.outer, form.inner), shown(form)
-    places = (*places_of(form.outer), *named, *places_of(form.suffix))
-    refused = raises or (call.mode not in FILLING and any(e.place is None for e in entries))
+    shown_positions = (*positions_of(form.outer), *named, *positions_of(form.suffix))
+    refused = raises or (call.mode not in FILLING and any(e.position is None for e in entries))
     links = list(_links(form, entries, named, refused))
-    return Scene(call, full, form, indices is None, places, links, refused)
+    return Scene(call, full, form, indices is None, shown_positions, links, refused)
 
 
-def places_of(shape: Shape) -> tuple[Shape, ...]:
+def positions_of(shape: Shape) -> tuple[Shape, ...]:
     """Return all positions of each dimension."""
     return tuple(tuple(range(size)) for size in shape)
 
@@ -130,7 +130,7 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
             elif size <= MOST_OF_A_DIMENSION and whole:
                 shown.append(tuple(range(size)))
             else:
-                met = {entry.place[d] for entry in entries if entry.place is not None}
+                met = {entry.position[d] for entry in entries if entry.position is not None}
                 shown.append(tuple(sorted(met)) or tuple(range(min(size, 1))))
         if prod(map(len, shown)) <= MOST_PLACES:
             break
@@ -143,19 +143,21 @@ def _entries(call: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]
 
     def resolved(mode: str) -> list[list[int]]:
         pairs = zip(rows.T, form.sizes, strict=True)
-        numbers = (number_rows(values, size, mode, call.negative)[0] for values, size in pairs)
-        return [positions.tolist() for positions in numbers]
+        resolved_rows = (
+            number_rows(values, size, mode, call.negative)[0] for values, size in pairs
+        )
+        return [positions.tolist() for positions in resolved_rows]
 
     valid = resolved("drop")
     brought = resolved(call.mode) if call.mode in MOVING else valid
     entries = []
     for i, where in enumerate(np.ndindex(form.entries)):
-        place = tuple(positions[i] for positions in brought)
-        met = min(place, default=0) >= 0
+        position = tuple(positions[i] for positions in brought)
+        met = min(position, default=0) >= 0
         if form.elements:
-            place = (*where[: form.axis], *place, *where[form.axis + 1 :])
+            position = (*where[: form.axis], *position, *where[form.axis + 1 :])
         wrong = tuple(positions[i] < 0 for positions in valid)
-        entries.append(Entry(where, tuple(rows[i].tolist()), wrong, place if met else None))
+        entries.append(Entry(where, tuple(rows[i].tolist()), wrong, position if met else None))
     return tuple(entries)
 
 
@@ -177,20 +179,24 @@ def _links(
     for entry in entries:
         split = len(entry.where) - len(form.inner)
         front, inner = entry.where[:split], entry.where[split:]
-        again, colour, place = False, -1, None
-        if entry.place is not None:
-            key = front + entry.place
+        again, colour, position = False, -1, None
+        if entry.position is not None:
+            key = front + entry.position
             again = key in met
             met.add(key)
             if not refused and 0 not in form.moved:
                 shared = key[form.axis] if form.elements else key
                 colour = colours.setdefault(shared, len(colours) % len(HUES))
-                place = tuple(map(tuple.index, named, entry.place))
+                position = tuple(map(tuple.index, named, entry.position))
         if 0 in form.moved:
             yield Link(entry, [], [], colour, again, False)
             continue
         for i, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
-            source = [] if place is None else data[(*outer, *whole_column, *place)].ravel().tolist()
+            source = (
+                []
+                if position is None
+                else data[(*outer, *whole_column, *position)].ravel().tolist()
+            )
             target = moved[(*outer, *whole_column, *inner)].ravel().tolist()
             yield Link(entry, source, target, colour, again, i > 0)
 

@@ -15,7 +15,7 @@ from .captions import notes, titles
 from .cells import CallValues, Cell, Cells, fill_cells
 from .drawing import LEGEND
 from .layout import index_texts
-from .model import Scene, places_of, scene_of
+from .model import Scene, positions_of, scene_of
 from .roles import MOST_ACROSS, planes
 
 # Colours of the palette of 256 colours, in the order of `svg.HUES`.
@@ -95,10 +95,10 @@ def _blocks(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
         if scene.refused and name == ("moved" if scene.gathers else "data"):
             yield [*head, [Part("IndexError")]]
         elif name == "indices":
-            yield head + list(_rows(_index_parts(scene), places_of(form.entries)))
+            yield head + list(_rows(_index_parts(scene), positions_of(form.entries)))
         else:
             array = {"before": cells.before, "data": cells.data, "moved": cells.moved}[name]
-            positions = places_of(form.moved) if name == "moved" else scene.shown
+            positions = positions_of(form.moved) if name == "moved" else scene.shown
             yield head + list(_rows([_cell_part(cell) for cell in array], positions))
 
 

@@ -98,11 +98,13 @@ def merge(
     three = [call.moved(shape) for shape in shapes]
     results = [_filled(call, moved, route.order.size < route.size) for moved in three]
     for run, rows in zip(owners, replies, strict=True):
-        places = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
+        positions = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in results:
             # Entries of other blocks are out of range for this block, and are dropped.
-            apply("scatter_slices", out, places, rows, axis=1, mode="drop", negative=False, out=out)
-            places -= out.shape[1]
+            apply(
+                "scatter_slices", out, positions, rows, axis=1, mode="drop", negative=False, out=out
+            )
+            positions -= out.shape[1]
     return [out.reshape(shape) for out, shape in zip(results, shapes, strict=True)]
 
 
@@ -125,12 +127,12 @@ def routed_updates(
         return three[0]
     if len(three) == 1:
         return apply("gather", three[0], route.order, axis=1)
-    places = np.full(route.size, -1, np.int64)
-    places[route.order] = np.arange(route.order.size)
+    positions = np.full(route.size, -1, np.int64)
+    positions[route.order] = np.arange(route.order.size)
     before, _entries, after = three[0].shape
     out, offset = np.empty((before, route.order.size, after), call.dtype), 0
     for block in three:
-        here = places[offset : offset + block.shape[1]]
+        here = positions[offset : offset + block.shape[1]]
         # Dropped entries have the place -1.
         put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
         apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
@@ -153,12 +155,12 @@ def cut_each(
         if call.one_update:
             yield owner, part, three[0]
             continue
-        places = route.order[route.starts[owner] : route.starts[owner + 1]]
-        out = np.empty((before, places.size, after), call.dtype)
-        ends = np.searchsorted(places, offsets)  # the positions in an owner ascend
+        positions = route.order[route.starts[owner] : route.starts[owner + 1]]
+        out = np.empty((before, positions.size, after), call.dtype)
+        ends = np.searchsorted(positions, offsets)  # the positions in an owner ascend
         for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
             if last > first:
-                here = places[first:last].astype(np.int64) - offset
+                here = positions[first:last].astype(np.int64) - offset
                 apply("gather", block, here, axis=1, out=out[:, first:last])
         yield owner, part, out
 
@@ -201,8 +203,8 @@ class BlockFold:
     def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
         """Fold a batch with the operator of this name."""
         if isinstance(self.held, Accumulator):
-            place = attributes.get("axis", attributes.get("batch_dims", 0))
-            getattr(self.held, op)(indices, updates, place)
+            axis = attributes.get("axis", attributes.get("batch_dims", 0))
+            getattr(self.held, op)(indices, updates, axis)
         else:
             apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
 

@@ -11,7 +11,7 @@ from dask.highlevelgraph import HighLevelGraph
 
 from gatherum._model.errors import Shape
 from gatherum.dask import private
-from gatherum.dask.planning.layout import Chunks, Place, runs_within
+from gatherum.dask.planning.layout import Chunks, Coordinates, runs_within
 from gatherum.dask.planning.routing import find_invalid, make_route, refuse_invalid
 from gatherum.dask.planning.strategy import entry_bytes, index_bytes, owner_bytes
 
@@ -31,7 +31,7 @@ class RechunkedOperand:
         self.name, self.given, self.dtype = array.name, array.chunks, array.dtype
         self.chunks = chunks
 
-    def blocks(self, tasks: dict[Any, Any]) -> Callable[[Place], Ref]:
+    def blocks(self, tasks: dict[Any, Any]) -> Callable[[Coordinates], Ref]:
         """Add the tasks that rechunk the array; return a function from coordinates to blocks."""
         name = self.name
         if self.given != self.chunks:
@@ -45,12 +45,12 @@ class RechunkedOperand:
             tasks.update(dict(wanted.dask))
             name = wanted.name
         if self.dtype.isnative and self.dtype.names is None:
-            return lambda place: private.TaskRef((name, *place))
+            return lambda coordinates: private.TaskRef((name, *coordinates))
 
-        def declared(place: Place) -> Ref:
-            key = (f"declared-{name}", *place)
+        def declared(coordinates: Coordinates) -> Ref:
+            key = (f"declared-{name}", *coordinates)
             tasks[key] = private.Task(
-                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *place))
+                key, block_kernels.as_declared, self.dtype, private.TaskRef((name, *coordinates))
             )
             return private.TaskRef(key)
 
@@ -69,28 +69,32 @@ class Tasks:
         self._updates = updates[0] if updates else None
         self.refuses = call.refuses
         self.call = self.node("call", call)
-        self.entries = layout.entry_places()
-        self.owners = layout.keyed_places()
+        self.entries = layout.entry_coordinates()
+        self.owners = layout.keyed_coordinates()
         self.owner_bytes, self.entry_bytes = owner_bytes(call, layout), entry_bytes(call, layout)
         self.index_bytes = index_bytes(call)
 
-    def add(self, step: str, place: Place, function: Callable[..., Any], *arguments: Any) -> Ref:
+    def add(
+        self, step: str, coordinates: Coordinates, function: Callable[..., Any], *arguments: Any
+    ) -> Ref:
         """Add a task unless it exists, and return a reference to it."""
-        key = (f"{self.operator.name}-{step}-{self.token}", *place)
+        key = (f"{self.operator.name}-{step}-{self.token}", *coordinates)
         if key not in self.made:
             self.made[key] = private.Task(key, function, *arguments)
         return private.TaskRef(key)
 
-    def result(self, place: Place, function: Callable[..., Any], *arguments: Any) -> None:
+    def result(
+        self, coordinates: Coordinates, function: Callable[..., Any], *arguments: Any
+    ) -> None:
         """Add the task of a block of the result."""
-        key = (self.name, *place)
+        key = (self.name, *coordinates)
         self.made[key] = private.Task(key, function, *arguments)
 
     def entry_groups(self) -> list[range]:
         """Return runs of adjacent blocks of entries that one task processes together."""
         return runs_within(self.entry_bytes, self.strategy.chunk)
 
-    def owner_groups(self, shared: Place) -> list[range]:
+    def owner_groups(self, shared: Coordinates) -> list[range]:
         """Return runs of adjacent blocks of a column's data that one task processes together.
 
         Blocks that are known to have no entries are skipped.
@@ -99,55 +103,57 @@ class Tasks:
         members = None if addressed is None else addressed[shared]
         return runs_within(self.owner_bytes, self.strategy.chunk, members)
 
-    def owned(self, shared: Place, free: Place, run: range) -> list[Place]:
+    def owned(self, shared: Coordinates, free: Coordinates, run: range) -> list[Coordinates]:
         """Return the coordinates of a run of a column's blocks of data."""
         return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
 
-    def entered(self, shared: Place, free: Place, run: range) -> list[Place]:
+    def entered(self, shared: Coordinates, free: Coordinates, run: range) -> list[Coordinates]:
         """Return the coordinates of a run of blocks of moved elements."""
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
-    def updates(self, shared: Place, free: Place, run: range) -> Any:
+    def updates(self, shared: Coordinates, free: Coordinates, run: range) -> Any:
         """Return references to the blocks of updates for a range of blocks of moved elements."""
         assert self._updates is not None
-        places = map(self.layout.updates_at, self.entered(shared, free, run))
-        return private.List(*map(self._updates, places))
+        blocks_at = map(self.layout.updates_at, self.entered(shared, free, run))
+        return private.List(*map(self._updates, blocks_at))
 
-    def shapes(self, shared: Place, free: Place, run: range) -> list[Shape]:
+    def shapes(self, shared: Coordinates, free: Coordinates, run: range) -> list[Shape]:
         """Return the shapes of a run of blocks of moved elements."""
-        return [self.layout.moved_shape(place) for place in self.entered(shared, free, run)]
+        return [
+            self.layout.moved_shape(coordinates) for coordinates in self.entered(shared, free, run)
+        ]
 
-    def blocks(self, places: Sequence[Place]) -> Any:
+    def blocks(self, blocks_at: Sequence[Coordinates]) -> Any:
         """Return references to blocks of the data."""
-        return private.List(*(self.data(place) for place in places))
+        return private.List(*(self.data(coordinates) for coordinates in blocks_at))
 
-    def table(self, shared: Place, free: Place) -> Ref:
+    def table(self, shared: Coordinates, free: Coordinates) -> Ref:
         """Return a reference to all blocks of a column, joined."""
-        places = self.owned(shared, free, range(len(self.owners)))
-        if len(places) == 1:
-            return self.data(places[0])
+        blocks_at = self.owned(shared, free, range(len(self.owners)))
+        if len(blocks_at) == 1:
+            return self.data(blocks_at[0])
         grid = tuple(len(sizes) for sizes in self.layout.keyed)
-        arguments = grid, self.layout.roles.indexed, self.blocks(places)
+        arguments = grid, self.layout.roles.indexed, self.blocks(blocks_at)
         return self.add("table", (*shared, *free), block_kernels.assemble, *arguments)
 
-    def routes(self, entries: Sequence[range]) -> dict[Place, list[Ref]]:
+    def routes(self, entries: Sequence[range]) -> dict[Coordinates, list[Ref]]:
         """Add the tasks that order entries by the owners of their rows.
 
         Return references to them for each block along the shared dimensions.
         """
-        columns: dict[Place, list[Ref]] = {}
+        columns: dict[Coordinates, list[Ref]] = {}
         keyed = self.node("chunks", self.layout.keyed)
-        for shared in self.layout.shared_places():
+        for shared in self.layout.shared_coordinates():
             shape, columns[shared] = self.layout.column_shape(shared), []
             for group, run in enumerate(entries):
-                places = [self.layout.indices_at(shared, self.entries[n]) for n in run]
-                origins = [self.layout.origin(place) for place in places]
-                blocks = private.List(*(self.indices(place) for place in places))
+                blocks_at = [self.layout.indices_at(shared, self.entries[n]) for n in run]
+                origins = [self.layout.origin(coordinates) for coordinates in blocks_at]
+                blocks = private.List(*(self.indices(coordinates) for coordinates in blocks_at))
                 arguments = self.call, keyed, shape, origins, blocks
                 columns[shared].append(self.add("route", (*shared, group), make_route, *arguments))
         return columns
 
-    def check_routes(self, routes: dict[Place, list[Ref]]) -> Ref:
+    def check_routes(self, routes: dict[Coordinates, list[Ref]]) -> Ref:
         """Return the task that checks that all entries are valid, or None if none is needed."""
         if not self.refuses:
             return None
@@ -163,12 +169,17 @@ class Tasks:
         if not self.refuses:
             return None
         invalid = []
-        for shared in self.layout.shared_places():
+        for shared in self.layout.shared_coordinates():
             shape = self.layout.column_shape(shared)
             for entry in self.entries:
-                place = self.layout.indices_at(shared, entry)
-                arguments = self.call, shape, self.layout.origin(place), self.indices(place)
-                invalid.append(self.add("examine", place, find_invalid, *arguments))
+                coordinates = self.layout.indices_at(shared, entry)
+                arguments = (
+                    self.call,
+                    shape,
+                    self.layout.origin(coordinates),
+                    self.indices(coordinates),
+                )
+                invalid.append(self.add("examine", coordinates, find_invalid, *arguments))
         return self.add("check", (), refuse_invalid, self.call, private.List(*invalid))
 
     def node(self, step: str, value: object) -> Ref:

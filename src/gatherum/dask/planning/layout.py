@@ -18,7 +18,7 @@ from gatherum._model.errors import Shape
 
 Sizes = tuple[int, ...]
 Chunks = tuple[Sizes, ...]
-Place = tuple[int, ...]
+Coordinates = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class ChunkLayout:
     data: Chunks
     indices: Chunks
     updates: Chunks | None
-    addressed: Mapping[Place, tuple[int, ...]] | None = None
+    addressed: Mapping[Coordinates, tuple[int, ...]] | None = None
 
     @cached_property
     def moved(self) -> Chunks:
@@ -57,40 +57,40 @@ class ChunkLayout:
         """The number of blocks of the data in a column."""
         return prod(len(sizes) for sizes in self.keyed)
 
-    def shared_places(self) -> Iterator[Place]:
+    def shared_coordinates(self) -> Iterator[Coordinates]:
         """Yield the coordinates of blocks of the indices along the shared dimensions."""
-        return places(self.indices[d] for d in self.roles.shared)
+        return grid_coordinates(self.indices[d] for d in self.roles.shared)
 
-    def free_places(self) -> Iterator[Place]:
+    def free_coordinates(self) -> Iterator[Coordinates]:
         """Yield the coordinates of blocks along the free dimensions."""
-        return places(self.data[d] for d in self.roles.free)
+        return grid_coordinates(self.data[d] for d in self.roles.free)
 
-    def entry_places(self) -> list[Place]:
+    def entry_coordinates(self) -> list[Coordinates]:
         """Return the coordinates of blocks along the entry dimensions, in row-major order."""
-        return list(places(self.indices[d] for d in self.roles.entries))
+        return list(grid_coordinates(self.indices[d] for d in self.roles.entries))
 
-    def keyed_places(self) -> list[Place]:
+    def keyed_coordinates(self) -> list[Coordinates]:
         """Return the coordinates of blocks along the keyed dimensions, in row-major order."""
-        return list(places(self.keyed))
+        return list(grid_coordinates(self.keyed))
 
-    def data_at(self, shared: Place, free: Place, keyed: Place) -> Place:
+    def data_at(self, shared: Coordinates, free: Coordinates, keyed: Coordinates) -> Coordinates:
         """Return the coordinates of a block of the data."""
         r = self.roles
         return _placed(len(self.data), (r.shared, shared), (r.free, free), (r.indexed, keyed))
 
-    def indices_at(self, shared: Place, entry: Place) -> Place:
+    def indices_at(self, shared: Coordinates, entry: Coordinates) -> Coordinates:
         """Return the coordinates of a block of the indices."""
         r = self.roles
         return _placed(len(self.indices), (r.shared, shared), (r.entries, entry))
 
-    def moved_at(self, shared: Place, free: Place, entry: Place) -> Place:
+    def moved_at(self, shared: Coordinates, free: Coordinates, entry: Coordinates) -> Coordinates:
         """Return the coordinates of a block of moved elements."""
         r = self.roles
         of_data = dict(zip(r.free, free, strict=True))
         of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
         return r.choose(of_data, of_indices)
 
-    def updates_at(self, moved: Place) -> Place:
+    def updates_at(self, moved: Coordinates) -> Coordinates:
         """Return the coordinates of the block of updates for a block of moved elements."""
         assert self.updates is not None
         missing = len(moved) - len(self.updates)
@@ -100,26 +100,26 @@ class ChunkLayout:
             for n, sizes, full in zip(moved[missing:], self.updates, whole, strict=True)
         )
 
-    def column_shape(self, shared: Place) -> Shape:
+    def column_shape(self, shared: Coordinates) -> Shape:
         """Return the shape of the data that the entries of a column address."""
         shape = [sum(sizes) for sizes in self.data]
         for d, n in zip(self.roles.shared, shared, strict=True):
             shape[d] = self.data[d][n]
         return tuple(shape)
 
-    def table_shape(self, shared: Place, free: Place) -> Shape:
+    def table_shape(self, shared: Coordinates, free: Coordinates) -> Shape:
         """Return the shape of a column's data, with all its blocks joined."""
         shape = list(self.column_shape(shared))
         for d, n in zip(self.roles.free, free, strict=True):
             shape[d] = self.data[d][n]
         return tuple(shape)
 
-    def within_column(self, place: Place) -> Shape:
+    def within_column(self, coordinates: Coordinates) -> Shape:
         """Return the position of a block's first element within its column of the data."""
         keyed = self.roles.indexed
         return tuple(
             starts_of(sizes)[n] if d in keyed else 0
-            for d, (sizes, n) in enumerate(zip(self.data, place, strict=True))
+            for d, (sizes, n) in enumerate(zip(self.data, coordinates, strict=True))
         )
 
     @property
@@ -128,17 +128,17 @@ class ChunkLayout:
         extents = (max(self.data[d]) for d in (*self.roles.shared, *self.roles.free))
         return prod(extents) * prod(sum(sizes) for sizes in self.keyed)
 
-    def moved_shape(self, place: Place) -> Shape:
+    def moved_shape(self, coordinates: Coordinates) -> Shape:
         """Return the shape of a block of moved elements."""
-        return tuple(sizes[n] for sizes, n in zip(self.moved, place, strict=True))
+        return tuple(sizes[n] for sizes, n in zip(self.moved, coordinates, strict=True))
 
-    def data_shape(self, place: Place) -> Shape:
+    def data_shape(self, coordinates: Coordinates) -> Shape:
         """Return the shape of a block of the data."""
-        return tuple(sizes[n] for sizes, n in zip(self.data, place, strict=True))
+        return tuple(sizes[n] for sizes, n in zip(self.data, coordinates, strict=True))
 
-    def origin(self, place: Place) -> Shape:
+    def origin(self, coordinates: Coordinates) -> Shape:
         """Return the position of the first element of a block of the indices."""
-        return tuple(starts[n] for starts, n in zip(self._starts, place, strict=True))
+        return tuple(starts[n] for starts, n in zip(self._starts, coordinates, strict=True))
 
     @cached_property
     def _starts(self) -> tuple[Sizes, ...]:
@@ -160,15 +160,15 @@ class ChunkLayout:
         return [shared * prod(s) for s in product(*(self.indices[d] for d in self.roles.entries))]
 
 
-def _placed(rank: int, *parts: tuple[Sequence[int], Place]) -> Place:
-    place = [0] * rank
-    for dims, numbers in parts:
-        for d, n in zip(dims, numbers, strict=True):
-            place[d] = n
-    return tuple(place)
+def _placed(rank: int, *parts: tuple[Sequence[int], Coordinates]) -> Coordinates:
+    coordinates = [0] * rank
+    for dims, coordinates_of_dims in parts:
+        for d, n in zip(dims, coordinates_of_dims, strict=True):
+            coordinates[d] = n
+    return tuple(coordinates)
 
 
-def places(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Place]:
+def grid_coordinates(chunks: Iterator[Sizes] | Sequence[Sizes]) -> Iterator[Coordinates]:
     """Yield the coordinates of a grid of blocks in row-major order."""
     return product(*(range(len(sizes)) for sizes in chunks))
 

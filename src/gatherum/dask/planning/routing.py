@@ -82,28 +82,30 @@ def make_route(
     invalid: list[Invalid | None] = []
     parts = []
     for origin, block in zip(origins, blocks, strict=True):
-        parts.append(_numbers(call, shape, block))
+        parts.append(_row_numbers(call, shape, block))
         if call.refuses:
             invalid.append(find_invalid(call, shape, origin, block))
-    numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
-    valid = np.flatnonzero(numbers >= 0) if (numbers < 0).any() else None
-    owner, row = _located(call, keyed, shape, numbers if valid is None else numbers[valid])
+    row_numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    valid = np.flatnonzero(row_numbers >= 0) if (row_numbers < 0).any() else None
+    owner, row = _located(call, keyed, shape, row_numbers if valid is None else row_numbers[valid])
     owners = prod(len(sizes) for sizes in keyed)
     order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
-    places = order if valid is None else valid[order]
-    return ChunkRoute(numbers.size, _small(places), starts, _small(row[order]), _first(invalid))
+    positions = order if valid is None else valid[order]
+    return ChunkRoute(
+        row_numbers.size, _small(positions), starts, _small(row[order]), _first(invalid)
+    )
 
 
 def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
-    numbers = _numbers(call, shape, block)
-    owner, _ = _located(call, keyed, shape, numbers[numbers >= 0])
+    row_numbers = _row_numbers(call, shape, block)
+    owner, _ = _located(call, keyed, shape, row_numbers[row_numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
 
-def _numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
+def _row_numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     _check_dtype(call, block)
     array_call, operator = call.call, call.operator
@@ -118,7 +120,7 @@ def _check_dtype(call: DaskCall, block: Array) -> None:
 
 
 def _located(
-    call: DaskCall, keyed: Chunks, shape: Shape, numbers: NDArray[np.int64]
+    call: DaskCall, keyed: Chunks, shape: Shape, row_numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
     array_call = call.call
@@ -126,14 +128,14 @@ def _located(
     chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:
         starts = np.array(starts_of(chunks[0]), np.int64)
-        owner = np.searchsorted(starts, numbers, side="right") - 1
-        return owner, numbers - starts[owner]
-    owner, row = np.zeros(numbers.size, np.int64), np.zeros(numbers.size, np.int64)
+        owner = np.searchsorted(starts, row_numbers, side="right") - 1
+        return owner, row_numbers - starts[owner]
+    owner, row = np.zeros(row_numbers.size, np.int64), np.zeros(row_numbers.size, np.int64)
     # Products of the sizes of the dimensions that the loop has processed.
     owners = 1
     rows: Any = 1
     for d in reversed(range(len(space))):
-        numbers, position = np.divmod(numbers, max(space[d], 1))
+        row_numbers, position = np.divmod(row_numbers, max(space[d], 1))
         if d in chunks:
             starts = np.array(starts_of(chunks[d]), np.int64)
             which = np.searchsorted(starts, position, side="right") - 1
@@ -147,6 +149,6 @@ def _located(
     return owner, row
 
 
-def _small(numbers: Ints) -> Ints:
+def _small(row_numbers: Ints) -> Ints:
     """Convert nonnegative integers to the narrowest integer type that can hold them."""
-    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))), copy=False)
+    return row_numbers.astype(np.min_scalar_type(int(row_numbers.max(initial=0))), copy=False)

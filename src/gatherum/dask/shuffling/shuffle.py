@@ -30,17 +30,19 @@ from .shuffle_shards import Received, RowsSpec, Shard, pack_shard, unpacked
 class Shuffle:
     """The tasks of one shuffle: those that send, the barrier, and those that receive."""
 
-    def __init__(self, tasks: Tasks, step: str, place: Sequence[int], receivers: int) -> None:
-        self.tasks, self.step, self.place = tasks, step, tuple(place)
-        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *place)))
+    def __init__(self, tasks: Tasks, step: str, coordinates: Sequence[int], receivers: int) -> None:
+        self.tasks, self.step, self.coordinates = tasks, step, tuple(coordinates)
+        self.id = "-".join(map(str, (tasks.operator.name, step, tasks.token, *coordinates)))
         disk = config.get("distributed.p2p.storage.disk")
         self.spec = RowsSpec(id=self.id, disk=disk, receivers=receivers)
         self.sent: list[Ref] = []
 
     def send(self, sender: int, function: Callable[..., Any], *arguments: Any) -> None:
         """Add a sending task, which calls `function` with the shuffle, `sender` and `arguments`."""
-        place = (*self.place, sender)
-        self.sent.append(self.tasks.add(self.step, place, function, self.id, sender, *arguments))
+        coordinates = (*self.coordinates, sender)
+        self.sent.append(
+            self.tasks.add(self.step, coordinates, function, self.id, sender, *arguments)
+        )
 
     def barrier(self) -> Ref:
         """Add the barrier, and return a reference to it. No sender can be added after this."""
@@ -211,7 +213,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     entries = tasks.entry_groups()
     routes, most = tasks.routes(entries), tasks.strategy.chunk
     checked = tasks.check_routes(routes)
-    for shared in tasks.layout.shared_places():
+    for shared in tasks.layout.shared_coordinates():
         runs = tasks.owner_groups(shared)
         owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
         column_routes = routes[shared]
@@ -223,7 +225,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
             for n, route in enumerate(column_routes):
                 requests.send(n, send_parts, route, owners, most)
             requested = requests.barrier()
-        for free in tasks.layout.free_places():
+        for free in tasks.layout.free_coordinates():
             moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
             for n, run in enumerate(runs):
                 arguments = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
@@ -233,15 +235,15 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
                     moved.send(n, send_asked, *arguments, requests.id, requested, most)
             sent = moved.barrier() if runs else 0
             for n, group in enumerate(entries):
-                places = tasks.entered(shared, free, group)
+                blocks_at = tasks.entered(shared, free, group)
                 route, shapes = column_routes[n], tasks.shapes(shared, free, group)
                 received = moved.id, n, sent, tasks.call, checked, route, shapes, owners
-                if len(places) == 1:
-                    tasks.result(places[0], receive_block, *received)
+                if len(blocks_at) == 1:
+                    tasks.result(blocks_at[0], receive_block, *received)
                     continue
                 merged = tasks.add("merge", (*shared, *free, n), receive_merge, *received)
-                for k, place in enumerate(places):
-                    tasks.result(place, list.__getitem__, merged, k)
+                for k, coordinates in enumerate(blocks_at):
+                    tasks.result(coordinates, list.__getitem__, merged, k)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:
@@ -249,9 +251,9 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
     entries = tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
-    for shared in tasks.layout.shared_places():
+    for shared in tasks.layout.shared_coordinates():
         members = [n for run in tasks.owner_groups(shared) for n in run]
-        for free in tasks.layout.free_places() if members else ():
+        for free in tasks.layout.free_coordinates() if members else ():
             moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
                 column_part = shared, free, run
@@ -264,6 +266,14 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                 moved.send(n, send_cut, tasks.call, *arguments, tasks.strategy.chunk)
             sent = moved.barrier()
             for n in members:
-                place = tasks.layout.data_at(shared, free, tasks.owners[n])
-                tasks.result(place, receive_fold, moved.id, n, sent, tasks.call, tasks.data(place))
+                coordinates = tasks.layout.data_at(shared, free, tasks.owners[n])
+                tasks.result(
+                    coordinates,
+                    receive_fold,
+                    moved.id,
+                    n,
+                    sent,
+                    tasks.call,
+                    tasks.data(coordinates),
+                )
     return checked

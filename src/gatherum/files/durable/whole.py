@@ -126,11 +126,11 @@ def written_folder(path: str) -> Iterator[str]:
 def _move_content(staging: str, target: str, undo: ExitStack) -> None:
     """Move the content of a folder into an empty one, and remove the folder."""
     for name in sorted(os.listdir(staging)):
-        source, place = os.path.join(staging, name), os.path.join(target, name)
-        if os.path.lexists(place):
-            raise FileExistsError(f"{place}: another process has made it meanwhile")
-        os.rename(source, place)
-        undo.callback(os.rename, place, source)
+        source, destination = os.path.join(staging, name), os.path.join(target, name)
+        if os.path.lexists(destination):
+            raise FileExistsError(f"{destination}: another process has made it meanwhile")
+        os.rename(source, destination)
+        undo.callback(os.rename, destination, source)
     os.rmdir(staging)
 
 

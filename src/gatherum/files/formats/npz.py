@@ -84,8 +84,8 @@ def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfil
     """Return the offset of a stored member. Check that it does not overlap the next one."""
     offset = info.header_offset
     raw = file.read_bytes(offset, LOCAL_HEADER.size) if 0 <= offset < file.size else b""
-    places = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
-    following = min((place for place in places if place > offset), default=0)
+    offsets = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
+    following = min((start_of for start_of in offsets if start_of > offset), default=0)
     if len(raw) == LOCAL_HEADER.size and info.compress_size == info.file_size:
         fields = LOCAL_HEADER.unpack(raw)
         start: int = offset + LOCAL_HEADER.size + fields[-2] + fields[-1]

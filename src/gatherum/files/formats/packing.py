@@ -125,18 +125,18 @@ def _fills(
     for key in FILLS:
         if (value := attributes.get(key)) is None:
             continue
-        numbers = np.ravel(value)
-        if numbers.dtype.kind not in "iuf" or numbers.size > MOST_FILLS:
+        marks = np.ravel(value)
+        if marks.dtype.kind not in "iuf" or marks.size > MOST_FILLS:
             raise ValueError(
                 f"{name}: `{key}` must be a number, or at most {MOST_FILLS}, got "
                 f"{value!r:.60}{_instead()}"
             )
-        numbers = numbers[~np.isnan(numbers)]
-        marked |= numbers.size > 0 or dtype.kind == "f"
+        marks = marks[~np.isnan(marks)]
+        marked |= marks.size > 0 or dtype.kind == "f"
         if key == "_FillValue" and stored != dtype:
-            fills.pop(next(iter(numbers), None), None)
-            numbers = numbers.astype(dtype).view(stored)
-        fills |= dict.fromkeys(numbers)
+            fills.pop(next(iter(marks), None), None)
+            marks = marks.astype(dtype).view(stored)
+        fills |= dict.fromkeys(marks)
     return tuple(fills), marked
 
 

@@ -76,47 +76,56 @@ class RemoteFile(DiskFile):
         return bytes(content)
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
+        self,
+        stored: StoredRows,
+        row_numbers: Ints,
+        positions: Ints | None,
+        into: Bytes,
+        reading: Reading,
     ) -> int:
         """Read rows like `DiskFile.read_rows`. A request has at most `reading.scratch` bytes."""
-        places = np.arange(numbers.size) if places is None else places
+        positions = np.arange(row_numbers.size) if positions is None else positions
         rows = into[: into.size // stored.item * stored.item].reshape(-1, stored.item)
-        if min(numbers.min(), places.min()) < 0 or numbers.max() >= stored.extent:
+        if min(row_numbers.min(), positions.min()) < 0 or row_numbers.max() >= stored.extent:
             raise OSError(f"{self.path}: a request is for a row that does not exist")
-        if places.max() >= len(rows):
+        if positions.max() >= len(rows):
             raise OSError(f"{self.path}: a request is for a place that does not exist")
-        if np.any(numbers[1:] < numbers[:-1]):
-            order = np.argsort(numbers, kind="stable")
-            numbers, places = numbers[order], places[order]
+        if np.any(row_numbers[1:] < row_numbers[:-1]):
+            order = np.argsort(row_numbers, kind="stable")
+            row_numbers, positions = row_numbers[order], positions[order]
         longest = max(min(reading.scratch // AT_ONCE, LONGEST), SMALLEST)
-        cuts = _runs(stored, np.ascontiguousarray(numbers), reading.waste, longest)
+        cuts = _runs(stored, np.ascontiguousarray(row_numbers), reading.waste, longest)
         # a run of one row needs no scratch memory
         at_once = (
             AT_ONCE if stored.item >= longest else min(AT_ONCE, max(1, reading.scratch // longest))
         )
         with Pipeline(self._remote, at_once) as pipeline:
             for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-                self._read_run(pipeline, stored, numbers[start:stop], places[start:stop], rows)
+                self._read_run(
+                    pipeline, stored, row_numbers[start:stop], positions[start:stop], rows
+                )
         return int(cuts.size - 1)
 
     def _read_run(
-        self, pipeline: Pipeline, stored: StoredRows, numbers: Ints, places: Ints,
+        self, pipeline: Pipeline, stored: StoredRows, row_numbers: Ints, positions: Ints,
         rows: Bytes,
     ) -> None:  # fmt: skip
         """Request one run of rows. A single row is read directly to its position."""
-        first, count = int(numbers[0]), int(numbers[-1] - numbers[0]) + 1
+        first, count = int(row_numbers[0]), int(row_numbers[-1] - row_numbers[0]) + 1
         offset, length = stored.base + first * stored.stride, (count - 1) * stored.stride
         if (until := offset + length + stored.item) > self.size:
             raise self.truncated(self.size, until)
         if count == 1:
-            row = rows[places[0]]
-            then = partial(_copy, row[None], np.zeros(places.size - 1, np.int64), places[1:], rows)
+            row = rows[positions[0]]
+            then = partial(
+                _copy, row[None], np.zeros(positions.size - 1, np.int64), positions[1:], rows
+            )
             pipeline.put(partial(self._remote.fill, offset, row.data, self._version), then)
             return
         space = bytearray(length + stored.item)
         shape, strides = (count, stored.item), (stored.stride, 1)
         run: Bytes = np.ndarray(shape, np.uint8, space, 0, strides)
-        then = partial(_copy, run, numbers - first, places, rows)
+        then = partial(_copy, run, row_numbers - first, positions, rows)
         pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
 
     def cached_share(self, offsets: Ints) -> float:
@@ -142,16 +151,16 @@ class RemoteFile(DiskFile):
         return False
 
 
-def _runs(stored: StoredRows, numbers: Ints, waste: float, longest: int) -> Ints:
+def _runs(stored: StoredRows, row_numbers: Ints, waste: float, longest: int) -> Ints:
     """Divide sorted requests into runs of at most `longest` bytes. Return their limits."""
-    apart = pages_between(stored, numbers) > native.file_rows_bridge(stored, numbers, waste)
-    starts = numbers * np.int64(stored.stride)
+    apart = pages_between(stored, row_numbers) > native.file_rows_bridge(stored, row_numbers, waste)
+    starts = row_numbers * np.int64(stored.stride)
     begun = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
     piece = (starts - begun) // max(1, longest - stored.item + 1)
     cuts: Ints = np.flatnonzero(apart | (np.diff(piece) != 0)) + 1
-    return np.concatenate([[0], cuts, [numbers.size]])
+    return np.concatenate([[0], cuts, [row_numbers.size]])
 
 
-def _copy(source: Bytes, which: Ints, places: Ints, rows: Bytes) -> None:
+def _copy(source: Bytes, which: Ints, positions: Ints, rows: Bytes) -> None:
     """Copy rows from the memory of a run to their positions."""
-    rows[places] = source[which]
+    rows[positions] = source[which]

@@ -58,9 +58,9 @@ class Reading(NamedTuple):
     scratch: int = 1 << 20  # bytes of memory for rows that are read with their neighbours
 
 
-def pages_between(stored: StoredRows, numbers: Ints) -> Ints:
+def pages_between(stored: StoredRows, row_numbers: Ints) -> Ints:
     """Return the whole pages between each row and the next one."""
-    starts = stored.base + numbers * np.int64(stored.stride)
+    starts = stored.base + row_numbers * np.int64(stored.stride)
     between: Ints = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
     return between
 
@@ -118,17 +118,22 @@ class DiskFile:
         self.meter.read(done)
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
+        self,
+        stored: StoredRows,
+        row_numbers: Ints,
+        positions: Ints | None,
+        into: Bytes,
+        reading: Reading,
     ) -> int:
         """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
 
         Adjacent requests for adjacent rows, in ascending order, are read together. Return the
         number of reads.
         """
-        numbers = np.ascontiguousarray(numbers)
-        places = places if places is None else np.ascontiguousarray(places)
+        row_numbers = np.ascontiguousarray(row_numbers)
+        positions = positions if positions is None else np.ascontiguousarray(positions)
         status = native.read_file_rows(
-            self.fd, stored, numbers, places, into, *reading, self.in_flight
+            self.fd, stored, row_numbers, positions, into, *reading, self.in_flight
         )
         self.meter.read(status[4])
         if status[0] != "done":
@@ -138,8 +143,8 @@ class DiskFile:
     def read_few(
         self,
         stored: StoredRows,
-        numbers: Ints,
-        places: Ints | None,
+        row_numbers: Ints,
+        positions: Ints | None,
         flat: Bytes,
         cache: native.RowCache | None = None,
     ) -> bool:
@@ -151,10 +156,20 @@ class DiskFile:
         if cache is None:
             scratch = FEW_SCRATCH + self.in_flight * READ_SCRATCH
             status = native.read_file_rows(
-                self.fd, stored, numbers, places, flat, self.waste, False, scratch, self.in_flight
+                self.fd,
+                stored,
+                row_numbers,
+                positions,
+                flat,
+                self.waste,
+                False,
+                scratch,
+                self.in_flight,
             )
         else:
-            read = cache.read(self.fd, stored, numbers, places, flat, self.waste, FEW_SCRATCH)
+            read = cache.read(
+                self.fd, stored, row_numbers, positions, flat, self.waste, FEW_SCRATCH
+            )
             if read is None:
                 return True
             status = read
@@ -176,11 +191,11 @@ class DiskFile:
             raise OSError(f"{self.path}: request {position} is for a row that does not exist")
         raise MemoryError(f"{self.path}: no memory to read rows into")
 
-    def expect(self, stored: StoredRows, numbers: Ints) -> None:
+    def expect(self, stored: StoredRows, row_numbers: Ints) -> None:
         """Let the system begin to read all rows together, and return immediately."""
         if ADVISE is None:
             return
-        for row_number in numbers.tolist():
+        for row_number in row_numbers.tolist():
             ADVISE(self.fd, stored.base + row_number * stored.stride, stored.item, WILL_NEED)
 
     def cached_share(self, offsets: Ints) -> float:
@@ -292,20 +307,25 @@ class MemoryFile(DiskFile):
         buffer[:] = self._bytes[offset : offset + len(buffer)].data
 
     def read_rows(
-        self, stored: StoredRows, numbers: Ints, places: Ints | None, into: Bytes, reading: Reading
+        self,
+        stored: StoredRows,
+        row_numbers: Ints,
+        positions: Ints | None,
+        into: Bytes,
+        reading: Reading,
     ) -> int:
         """Copy row `numbers[i]` into row `places[i]` (None: `i`) of `into`."""
         item = f"V{stored.item}"
         rows = np.ndarray((stored.extent,), item, self._bytes.data, stored.base, (stored.stride,))
         rows_out = into.view(item)
-        if places is None:
-            apply("gather", rows, numbers, out=rows_out[: numbers.size])
+        if positions is None:
+            apply("gather", rows, row_numbers, out=rows_out[: row_numbers.size])
             return 1
         step = max(1, TAKEN_BYTES // stored.item)
-        for start in range(0, numbers.size, step):
+        for start in range(0, row_numbers.size, step):
             part = slice(start, start + step)
-            taken = apply("gather", rows, numbers[part])
-            apply("scatter_nd", rows_out, places[part, None], taken, out=rows_out)
+            taken = apply("gather", rows, row_numbers[part])
+            apply("scatter_nd", rows_out, positions[part, None], taken, out=rows_out)
         return 1
 
     def cached_share(self, offsets: Ints) -> float:

@@ -80,7 +80,7 @@ def _of_scale(scale: Any) -> list[str | None]:
         if group.name == "/":
             break
         group = group.parent
-    return [names.get(wanted[place]) for place in range(scale.ndim)]
+    return [names.get(wanted[i]) for i in range(scale.ndim)]
 
 
 def is_hard(group: Any, key: str) -> bool:

@@ -88,48 +88,48 @@ class FlatRows(RowTable):
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
-        numbers: Ints | None = None
+        row_numbers: Ints | None = None
         for coordinate, stride in zip(coordinates, self.strides, strict=True):
             if coordinate is not None:
                 part = coordinate if stride == 1 else coordinate * np.int64(stride)
-                numbers = part if numbers is None else numbers + part
-        return np.zeros(length, np.int64) if numbers is None else numbers
+                row_numbers = part if row_numbers is None else row_numbers + part
+        return np.zeros(length, np.int64) if row_numbers is None else row_numbers
 
-    # -------------------------------------------------- rows to places in memory
+    # -------------------------------------------------- rows to positions in memory
 
-    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+    def ordered(self, row_numbers: Ints, positions: Ints | None) -> Wanted:
         """Sort requests, unless they cover nearly all pages; the core then reads complete parts."""
         if self.array.file.in_memory:
-            return Wanted.as_asked(numbers, places)
-        if self.width == self.row_length and self._bridge(numbers) == ANY:
-            return Wanted(numbers, places, True)
-        return Wanted.sorted(numbers, places)
+            return Wanted.as_asked(row_numbers, positions)
+        if self.width == self.row_length and self._bridge(row_numbers) == ANY:
+            return Wanted(row_numbers, positions, True)
+        return Wanted.sorted(row_numbers, positions)
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`. Return the number of reads."""
         reading = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
-        return self._read_rows(wanted.numbers, wanted.places, into, reading)
+        return self._read_rows(wanted.row_numbers, wanted.positions, into, reading)
 
     def _read_rows(
-        self, numbers: Ints, places: Ints | None, into: NDArray[Any], reading: Reading
+        self, row_numbers: Ints, positions: Ints | None, into: NDArray[Any], reading: Reading
     ) -> int:
-        if numbers.size == 0:
+        if row_numbers.size == 0:
             return 0
         ranges = self._ranges
         if ranges.size > 1:
-            if places is not None:
-                places = (places[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
-            numbers = (numbers[:, None] * self._per_row + ranges).reshape(-1)
+            if positions is not None:
+                positions = (positions[:, None] * ranges.size + np.arange(ranges.size)).reshape(-1)
+            row_numbers = (row_numbers[:, None] * self._per_row + ranges).reshape(-1)
         flat = np.frombuffer(byte_view(into), np.uint8)
-        return self.array.file.read_rows(self._stored, numbers, places, flat, reading)
+        return self.array.file.read_rows(self._stored, row_numbers, positions, flat, reading)
 
     def stop(self) -> None:
         """Cancel pending work, because the call is over."""
         self.array.file.stop()
 
-    def cached_share(self, numbers: Ints) -> float:
+    def cached_share(self, row_numbers: Ints) -> float:
         """Estimate the share of some rows in the page cache; 0 if unknown."""
-        sample = numbers[:: max(LIKE, numbers.size // SAMPLES)] * np.int64(self._per_row)
+        sample = row_numbers[:: max(LIKE, row_numbers.size // SAMPLES)] * np.int64(self._per_row)
         return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
 
     def is_far_apart(self, count: int) -> bool:
@@ -138,11 +138,14 @@ class FlatRows(RowTable):
 
     # ------------------------------------------------------------ blocks of rows
 
-    def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the runs to read for sorted distinct `numbers`, each of at most `most` rows."""
-        cuts = np.flatnonzero(pages_between(self._whole(), numbers) > self._bridge(numbers)) + 1
-        first = numbers[np.r_[0, cuts]]
-        count = numbers[np.r_[cuts, numbers.size] - 1] - first + 1
+    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return the runs to read for sorted distinct `row_numbers`, of at most `most` rows."""
+        cuts = (
+            np.flatnonzero(pages_between(self._whole(), row_numbers) > self._bridge(row_numbers))
+            + 1
+        )
+        first = row_numbers[np.r_[0, cuts]]
+        count = row_numbers[np.r_[cuts, row_numbers.size] - 1] - first + 1
         if int(count.max()) <= most:
             return first, count
         pieces = -(-count // most)
@@ -155,10 +158,10 @@ class FlatRows(RowTable):
         size = max(1, self.row_length * self.dtype.itemsize)
         return StoredRows(self.array.offset, size, size, self.extent)
 
-    def _bridge(self, numbers: Ints) -> int:
+    def _bridge(self, row_numbers: Ints) -> int:
         """Return the maximum gap in pages between two rows that is cheaper to read than to skip."""
         waste = self.array.file.waste
-        return native.file_rows_bridge(self._whole(), np.ascontiguousarray(numbers), waste)
+        return native.file_rows_bridge(self._whole(), np.ascontiguousarray(row_numbers), waste)
 
     def read(self, first: Ints, count: Ints) -> Block:
         """Read runs of rows."""

@@ -83,19 +83,19 @@ class GridRows(RowTable):
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`. Return the number of chunks that were read."""
         if not wanted.ordered:
-            wanted = Wanted.sorted(wanted.numbers, wanted.places)
-        numbers, places = wanted.numbers, wanted.places
+            wanted = Wanted.sorted(wanted.row_numbers, wanted.positions)
+        row_numbers, positions = wanted.row_numbers, wanted.positions
         step = max(1, TAKEN_BYTES // max(1, self.width * self.dtype.itemsize))
-        taken = np.empty((min(step, len(numbers)), self.width), self.dtype)
-        self.array.announce(self._boxes_of(numbers))
+        taken = np.empty((min(step, len(row_numbers)), self.width), self.dtype)
+        self.array.announce(self._boxes_of(row_numbers))
         touched = 0
-        for start, stop, block in blocks(self, numbers, limit):
+        for start, stop, block in blocks(self, row_numbers, limit):
             touched += block.first.size
             for begin in range(start, stop, step):
                 end = min(stop, begin + step)
-                local = block.locate(numbers[begin:end])
+                local = block.locate(row_numbers[begin:end])
                 rows = apply("gather", block.space, local, out=taken[: end - begin])
-                where = np.arange(begin, end) if places is None else places[begin:end]
+                where = np.arange(begin, end) if positions is None else positions[begin:end]
                 apply("scatter_nd", into, where[:, None], rows, out=into)
         return touched
 
@@ -103,9 +103,9 @@ class GridRows(RowTable):
         """Cancel pending work, because the call is over."""
         self.array.stop()
 
-    def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the chunks that contain sorted distinct `numbers`."""
-        chunks = distinct(numbers // self.chunk_rows)
+    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return the chunks that contain sorted distinct `row_numbers`."""
+        chunks = distinct(row_numbers // self.chunk_rows)
         return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)
 
     def read(self, first: Ints, count: Ints) -> Block:
@@ -141,9 +141,9 @@ class GridRows(RowTable):
         for start in range(0, len(rows), self.chunk_rows):
             yield rows[start : start + self.chunk_rows].reshape(shape)
 
-    def _boxes_of(self, numbers: Ints) -> Iterator[Box]:
+    def _boxes_of(self, row_numbers: Ints) -> Iterator[Box]:
         """Yield the boxes of the chunks that contain sorted numbers."""
-        chunks, _ = self.runs(distinct(numbers), 0)
+        chunks, _ = self.runs(distinct(row_numbers), 0)
         yield from map(self._box, chunks.tolist())
 
     def _box(self, first: int) -> Box:

@@ -31,9 +31,9 @@ class Buckets:
         self.of_bin = np.zeros(self.counts.size, np.uint16)
         self.sizes = np.zeros(1, np.int64)
 
-    def count(self, numbers: Ints) -> NDArray[np.int64]:
+    def count(self, row_numbers: Ints) -> NDArray[np.int64]:
         """Add requests. Return the number of requests in each bin."""
-        counts = np.bincount(numbers // self.bin_rows, minlength=self.counts.size)
+        counts = np.bincount(row_numbers // self.bin_rows, minlength=self.counts.size)
         self.counts += counts
         return counts
 
@@ -49,9 +49,9 @@ class Buckets:
         self.of_bin = np.array(assigned, np.uint16)
         self.sizes = np.bincount(self.of_bin, self.counts, bucket + 1).astype(np.int64)
 
-    def of(self, numbers: Ints) -> NDArray[np.uint16]:
+    def of(self, row_numbers: Ints) -> NDArray[np.uint16]:
         """Return each row's bucket."""
-        return self.of_bin[numbers // self.bin_rows]
+        return self.of_bin[row_numbers // self.bin_rows]
 
 
 class Partition:
@@ -83,9 +83,9 @@ class Partition:
             self._columns.append(column)
             base += column.nbytes
 
-    def put(self, numbers: Ints, *columns: NDArray[Any]) -> None:
+    def put(self, row_numbers: Ints, *columns: NDArray[Any]) -> None:
         """Add requests, in order."""
-        bucket = self.buckets.of(numbers)
+        bucket = self.buckets.of(row_numbers)
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=self.buckets.sizes.size)
         ends = self.filled + counts

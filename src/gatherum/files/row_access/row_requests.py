@@ -17,7 +17,7 @@ from gatherum._arguments.indices import first_invalid, resolve
 from gatherum._model import errors
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import OPERATORS
-from gatherum._model.shape_limits import place_of
+from gatherum._model.shape_limits import coordinates_of
 
 from .flat import FlatArray
 from .table import RowTable
@@ -112,7 +112,7 @@ class Requests:
             self._refuse_invalid(start, values)
         return coordinates, invalid
 
-    def numbers(
+    def row_numbers(
         self, table: RowTable, start: int, stop: int
     ) -> tuple[Ints, NDArray[np.bool_] | None]:
         """Return the row numbers of requests in a table, and a mask of invalid ones."""
@@ -155,6 +155,6 @@ class Requests:
         dim = self.indexed[component]
         entry = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape
-        where = place_of(entry, shape)
+        where = coordinates_of(entry, shape)
         axis, size = self.order[dim], self.keyed[dim]
         raise errors.index_out_of_bounds(self.op, value, axis, size, where, self.mode)

@@ -94,14 +94,14 @@ class Block:
     rows: NDArray[Any]
     space: NDArray[Any]
 
-    def locate(self, numbers: Ints) -> Ints:
+    def locate(self, row_numbers: Ints) -> Ints:
         """Return the positions of the rows with these numbers in `rows`."""
         if self.first.size == 1:
-            single: Ints = numbers - self.first[0]
+            single: Ints = row_numbers - self.first[0]
             return single
-        run = np.searchsorted(self.first, numbers, side="right") - 1
+        run = np.searchsorted(self.first, row_numbers, side="right") - 1
         starts = np.cumsum(self.count) - self.count
-        located: Ints = numbers - (self.first - starts)[run]
+        located: Ints = row_numbers - (self.first - starts)[run]
         return located
 
 
@@ -112,30 +112,30 @@ def changed_rows(old: NDArray[Any], new: NDArray[Any]) -> Ints:
     return np.flatnonzero((before != after).any(axis=1))
 
 
-def stretches(numbers: Ints) -> tuple[Ints, Ints]:
+def stretches(row_numbers: Ints) -> tuple[Ints, Ints]:
     """Return the first number and the length of each run of consecutive sorted numbers."""
-    starts = np.flatnonzero(np.diff(numbers, prepend=numbers[:1] - 2) != 1)
-    return numbers[starts], np.diff(starts, append=numbers.size)
+    starts = np.flatnonzero(np.diff(row_numbers, prepend=row_numbers[:1] - 2) != 1)
+    return row_numbers[starts], np.diff(starts, append=row_numbers.size)
 
 
 @dataclass(frozen=True)
 class Wanted:
     """Rows to read, in this order."""
 
-    numbers: Ints
-    places: Ints | None  # the position of each row; None if consecutive
+    row_numbers: Ints
+    positions: Ints | None  # the position of each row; None if consecutive
     ordered: bool  # whether neighbours can be read together: ascending, or nearly all pages
 
     @classmethod
-    def sorted(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
+    def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "Wanted":
         """Sort rows by the order of the storage."""
-        order = np.argsort(numbers)
-        return cls(numbers[order], order if places is None else places[order], True)
+        order = np.argsort(row_numbers)
+        return cls(row_numbers[order], order if positions is None else positions[order], True)
 
     @classmethod
-    def as_asked(cls, numbers: Ints, places: Ints | None = None) -> "Wanted":
+    def as_asked(cls, row_numbers: Ints, positions: Ints | None = None) -> "Wanted":
         """Keep the order of the requests, which is best for long rows in the page cache."""
-        return cls(numbers, places, False)
+        return cls(row_numbers, positions, False)
 
 
 class RowTable(Protocol):
@@ -156,11 +156,11 @@ class RowTable(Protocol):
         `once`: the rows will not be read again. Return the number of blocks that were read.
         """
 
-    def ordered(self, numbers: Ints, places: Ints | None) -> Wanted:
+    def ordered(self, row_numbers: Ints, positions: Ints | None) -> Wanted:
         """Sort requests by the order of the storage, which is cheapest to read."""
-        return Wanted.sorted(numbers, places)
+        return Wanted.sorted(row_numbers, positions)
 
-    def cached_share(self, numbers: Ints) -> float:
+    def cached_share(self, row_numbers: Ints) -> float:
         """Estimate the share of some rows in the page cache; 0 if unknown."""
         return 0.0
 
@@ -168,8 +168,8 @@ class RowTable(Protocol):
         """Return True if `count` rows are so far apart that sorting makes no rows adjacent."""
         return False
 
-    def runs(self, numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the runs to read (first, count) for sorted distinct `numbers`."""
+    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
+        """Return the runs to read (first, count) for sorted distinct `row_numbers`."""
 
     def stop(self) -> None:
         """Cancel pending work that may take long, because the call is over."""
@@ -217,9 +217,11 @@ def ahead(
             yield item
 
 
-def taken(rows: NDArray[Any], places: Ints) -> NDArray[Any]:
-    """Return the rows at `places`, in memory that is freed as soon as the result is deleted."""
-    return apply("gather", rows, places, out=np.empty((len(places), rows.shape[1]), rows.dtype))
+def taken(rows: NDArray[Any], positions: Ints) -> NDArray[Any]:
+    """Return the rows at `positions`, in memory that is freed as soon as the result is deleted."""
+    return apply(
+        "gather", rows, positions, out=np.empty((len(positions), rows.shape[1]), rows.dtype)
+    )
 
 
 def as_items(array: NDArray[Any]) -> NDArray[Any]:
@@ -297,12 +299,14 @@ def filled_first(
     return tuple(extents)
 
 
-def best_order(table: RowTable, numbers: Ints, places: Ints | None) -> Wanted:
+def best_order(table: RowTable, row_numbers: Ints, positions: Ints | None) -> Wanted:
     """Sort rows by the order that is cheapest to read."""
-    in_request_order = numbers.size > FEW and is_long(table) and table.is_far_apart(numbers.size)
-    if in_request_order and table.cached_share(numbers) >= CACHED_SHARE:
-        return Wanted.as_asked(numbers, places)
-    return table.ordered(numbers, places)
+    in_request_order = (
+        row_numbers.size > FEW and is_long(table) and table.is_far_apart(row_numbers.size)
+    )
+    if in_request_order and table.cached_share(row_numbers) >= CACHED_SHARE:
+        return Wanted.as_asked(row_numbers, positions)
+    return table.ordered(row_numbers, positions)
 
 
 def is_long(table: RowTable) -> bool:

@@ -77,12 +77,12 @@ class IntoArray:
             rows = result[start:stop]
             if not whole:
                 rows = np.empty((stop - start, panel.width), table.dtype)
-            (numbers, invalid), places = requests.numbers(table, start, stop), None
+            (row_numbers, invalid), positions = requests.row_numbers(table, start, stop), None
             if invalid is not None and invalid.any():
                 byte_view(rows)[:] = bytes(fill.tobytes()) * rows.size
-                places = np.flatnonzero(~invalid)
-                numbers = numbers[places]
-            wanted = best_order(table, numbers, places)
+                positions = np.flatnonzero(~invalid)
+                row_numbers = row_numbers[positions]
+            wanted = best_order(table, row_numbers, positions)
             job.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
             if not whole:
                 for first, last, part in panel.columns():
@@ -140,15 +140,15 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
     table = windows.table
     buckets = Buckets(table.extent, table.quantum)
     if windows.window_count == 1:
-        numbers = windows.keep_numbers()
-        return Survey(buckets, 0, 0, table.cached_share(numbers))
-    cached = table.cached_share(windows.numbers(0, windows.length)[0])
+        row_numbers = windows.keep_row_numbers()
+        return Survey(buckets, 0, 0, table.cached_share(row_numbers))
+    cached = table.cached_share(windows.row_numbers(0, windows.length)[0])
     settled = _is_settled(sink, cached)  # counting is not needed
     windowed = 0
     for start, stop in windows.requests.windows(CHECKED_INDICES if settled else windows.length):
-        numbers, invalid = windows.numbers(start, stop)
+        row_numbers, invalid = windows.row_numbers(start, stop)
         if not settled:
-            windowed += _cost(windows, buckets, buckets.count(valid(numbers, invalid)))
+            windowed += _cost(windows, buckets, buckets.count(valid(row_numbers, invalid)))
     return Survey(buckets, windowed, _cost(windows, buckets, buckets.counts), cached)
 
 

@@ -140,46 +140,46 @@ class BucketScatter:
         """Check every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
         for start, stop in self.requests.windows(self.most):
-            buckets.count(self._numbers(start, stop)[0])
+            buckets.count(self._row_numbers(start, stop)[0])
         buckets.settle(self.most)
         return buckets
 
-    def _numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
-        numbers, invalid = self.requests.numbers(self.table, start, stop)
-        return (numbers if invalid is None else numbers[~invalid]), invalid
+    def _row_numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
+        row_numbers, invalid = self.requests.row_numbers(self.table, start, stop)
+        return (row_numbers if invalid is None else row_numbers[~invalid]), invalid
 
     def _read(self, start: int, stop: int) -> tuple[Ints, NDArray[Any]]:
-        numbers, invalid = self._numbers(start, stop)
+        row_numbers, invalid = self._row_numbers(start, stop)
         rows = self.updates.read(start, stop)
         self.meter.advance((stop - start) * self.row_bytes)
-        return numbers, (rows if invalid is None else rows[~invalid])
+        return row_numbers, (rows if invalid is None else rows[~invalid])
 
     def _by_bucket(self, buckets: Buckets, scratch: Callable[[], DiskFile]) -> None:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
         kept = Partition(buckets, columns, self.budget.window, scratch)
         with closing(kept) as partition:
             for start, stop in self.requests.windows(self.most):
-                numbers, rows = self._read(start, stop)
-                partition.put(numbers, numbers, rows)
+                row_numbers, rows = self._read(start, stop)
+                partition.put(row_numbers, row_numbers, rows)
             for bucket, size in enumerate(buckets.sizes.tolist()):
                 if size <= self.most:
-                    for numbers, rows in partition.slices(bucket, self.most):
-                        self._direct(bucket, numbers[:, 0], rows)
+                    for row_numbers, rows in partition.slices(bucket, self.most):
+                        self._direct(bucket, row_numbers[:, 0], rows)
                 else:
                     self._folded(bucket, partition)
                 self.meter.advance(size * self.row_bytes)
 
-    def _direct(self, bucket: int, numbers: Ints, rows: NDArray[Any]) -> None:
+    def _direct(self, bucket: int, row_numbers: Ints, rows: NDArray[Any]) -> None:
         """Apply all updates of a bucket. Updates of the same destination keep their order."""
         part = {"bucket": bucket, "columns": self.label}
         if self.sink.has(part):
             return
-        order = np.argsort(numbers, kind="stable")
-        ordered, stored = numbers[order], 0
+        order = np.argsort(row_numbers, kind="stable")
+        ordered, stored = row_numbers[order], 0
         for start, stop, block in blocks(self.table, ordered, self.budget.block):
             self.meter.chunks_touched += block.first.size
-            places = block.locate(ordered[start:stop])
-            self._apply(block.rows, places, taken(rows, order[start:stop]))
+            positions = block.locate(ordered[start:stop])
+            self._apply(block.rows, positions, taken(rows, order[start:stop]))
             self.into.write(block)
             stored += block.rows.nbytes
         self.sink.finish(part, stored)
@@ -190,8 +190,8 @@ class BucketScatter:
         if self.sink.has(part):
             return
         wanted, stored = np.zeros(0, np.int64), 0
-        for numbers, _ in self._slices(partition, bucket):
-            wanted = np.union1d(wanted, numbers)
+        for row_numbers, _ in self._slices(partition, bucket):
+            wanted = np.union1d(wanted, row_numbers)
         for start, stop, block in blocks(self.table, wanted, self.budget.block // 4):
             self.meter.chunks_touched += block.first.size
             for rows, columns in self._tiles(wanted[start:stop]):
@@ -214,37 +214,37 @@ class BucketScatter:
 
     def _fold(self, block: Block, wanted: Ints, columns: slice, slices: Slices) -> None:
         """Apply all updates of some rows and columns of a block, slice by slice."""
-        places, target = block.locate(wanted), block.rows[:, columns]
+        positions, target = block.locate(wanted), block.rows[:, columns]
         updates = of_rows(slices, wanted, columns)
         if not self.accumulates:  # consecutive scatters are the left fold
             for where, values in updates:
-                self._apply(target, places[where], values)
+                self._apply(target, positions[where], values)
             return
-        fold = begin(taken(target, places), self.attributes)
+        fold = begin(taken(target, positions), self.attributes)
         for where, values in updates:
             fold.scatter_nd(where[:, None], values)
-        apply("scatter_nd", target, places[:, None], fold.finish(), out=target)
+        apply("scatter_nd", target, positions[:, None], fold.finish(), out=target)
 
-    def _apply(self, rows: NDArray[Any], places: Ints, updates: NDArray[Any]) -> None:
+    def _apply(self, rows: NDArray[Any], positions: Ints, updates: NDArray[Any]) -> None:
         apply(
             "scatter_nd",
             rows,
-            places[:, None],
+            positions[:, None],
             updates,
             **self.attributes.fold_keywords,
             out=rows,
         )
 
     def _slices(self, partition: Partition, bucket: int) -> Slices:
-        for numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
-            yield numbers[:, 0], rows
+        for row_numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
+            yield row_numbers[:, 0], rows
 
 
 def of_rows(slices: Slices, wanted: Ints, columns: slice) -> Slices:
     """Yield the updates of sorted rows, in order: the position of each row, and its values."""
-    for numbers, rows in slices:
-        mine = np.flatnonzero((numbers >= wanted[0]) & (numbers <= wanted[-1]))
+    for row_numbers, rows in slices:
+        mine = np.flatnonzero((row_numbers >= wanted[0]) & (row_numbers <= wanted[-1]))
         if mine.size:
             values = rows[:, columns]
-            values = values if mine.size == numbers.size else taken(values, mine)
-            yield np.searchsorted(wanted, numbers[mine]), values
+            values = values if mine.size == row_numbers.size else taken(values, mine)
+            yield np.searchsorted(wanted, row_numbers[mine]), values

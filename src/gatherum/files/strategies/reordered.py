@@ -63,11 +63,10 @@ def _resolved(op: str, table: Source, axes: Axes) -> Order:
             dimensions.append(int(axis) % rank)
         else:
             raise ValueError(f"{op}: {argument('axes')} must be in [{-rank}, {rank}), got {axis}")
-    for place, axis in enumerate(dimensions):
-        if axis in dimensions[:place]:
+    for i, axis in enumerate(dimensions):
+        if axis in dimensions[:i]:
             raise ValueError(
-                f"{op}: {argument('axes')} must name each dimension once, got {listed[place]!r} "
-                "twice"
+                f"{op}: {argument('axes')} must name each dimension once, got {listed[i]!r} twice"
             )
     return tuple(dimensions)
 

@@ -56,14 +56,14 @@ class StoredColumns:
             stop = min(start + most, count)
             # The first requests have the position 0 in all other dimensions.
             coordinates, invalid = job.requests.coordinates(start, stop)
-            numbers, places = coordinates[-1], None
-            assert numbers is not None
+            row_numbers, positions = coordinates[-1], None
+            assert row_numbers is not None
             taken = np.empty((stop - start, size), job.table.dtype)
             if invalid is not None and invalid.any():
                 byte_view(taken)[:] = job.fill.tobytes() * taken.size
-                places = np.flatnonzero(~invalid)
-                numbers = numbers[places]
-            wanted = best_order(rows, numbers, places)
+                positions = np.flatnonzero(~invalid)
+                row_numbers = row_numbers[positions]
+            wanted = best_order(rows, row_numbers, positions)
             job.meter.chunks_touched += rows.fetch(
                 wanted, taken, limit=job.budget.block, once=False
             )

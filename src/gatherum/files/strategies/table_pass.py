@@ -74,9 +74,9 @@ class TablePass:
             if sink.has({"ordered": start}):
                 yield start, stop, None, None
                 continue
-            numbers, invalid = self.windows.numbers(start, stop)
-            places = np.arange(stop - start) if invalid is None else np.flatnonzero(~invalid)
-            order = places[np.argsort(self.buckets.of(numbers[places]), kind="stable")]
+            row_numbers, invalid = self.windows.row_numbers(start, stop)
+            positions = np.arange(stop - start) if invalid is None else np.flatnonzero(~invalid)
+            order = positions[np.argsort(self.buckets.of(row_numbers[positions]), kind="stable")]
             arrived = np.arange(start, start + order.size)
             yield start, stop, Wanted(arrived, order, True), invalid
 
@@ -92,15 +92,15 @@ class TablePass:
         kept = Partition(buckets, columns, job.budget.window, job.resources.scratch)
         with closing(kept) as partition:
             for start, stop in self.requests.windows(self.window):
-                numbers, invalid = self.windows.numbers(start, stop)
-                places = np.arange(start, stop)
+                row_numbers, invalid = self.windows.row_numbers(start, stop)
+                positions = np.arange(start, stop)
                 if invalid is not None:
-                    numbers, places = numbers[~invalid], places[~invalid]
-                done = passed[buckets.of(numbers)]
+                    row_numbers, positions = row_numbers[~invalid], positions[~invalid]
+                done = passed[buckets.of(row_numbers)]
                 arrived += np.bincount(
-                    places[done] // self.window, minlength=self.windows.window_count
+                    positions[done] // self.window, minlength=self.windows.window_count
                 )
-                partition.put(numbers, numbers, places)
+                partition.put(row_numbers, row_numbers, positions)
             with closing(ahead(self._slices(partition, passed, arrived))) as prepared:
                 for bucket, wanted, cuts, rows_at in prepared:
                     if wanted is None:
@@ -108,7 +108,7 @@ class TablePass:
                         writer.put(sink.finish, {"passed": bucket}, nbytes)
                         job.meter.advance(nbytes)
                         continue
-                    rows = writer.rows(wanted.numbers.size)
+                    rows = writer.rows(wanted.row_numbers.size)
                     self.windows.fetch(self.windows.table, wanted, rows, once=True)
                     for start, stop, row in zip(cuts, cuts[1:], rows_at, strict=False):
                         position = row * self.windows.row_length
@@ -123,11 +123,11 @@ class TablePass:
         counts the parked rows of each window. The rows are None at the end of a bucket.
         """
         for bucket in np.flatnonzero(~passed).tolist():
-            for numbers, places in partition.slices(bucket, self.window):
-                window = places[:, 0] // self.window
+            for row_numbers, positions in partition.slices(bucket, self.window):
+                window = positions[:, 0] // self.window
                 cuts = np.r_[0, np.flatnonzero(np.diff(window)) + 1, window.size]
                 into = window[cuts[:-1]]
                 rows_at = into * self.window + arrived[into]
                 arrived[into] += np.diff(cuts)
-                yield bucket, Wanted.sorted(numbers[:, 0]), cuts.tolist(), rows_at.tolist()
+                yield bucket, Wanted.sorted(row_numbers[:, 0]), cuts.tolist(), rows_at.tolist()
             yield bucket, None, [], []

@@ -60,14 +60,14 @@ class Windows:
         """The number of windows of the output."""
         return -(-self.requests.count // self.length)
 
-    def keep_numbers(self) -> Ints:
+    def keep_row_numbers(self) -> Ints:
         """Keep the row numbers of the only window, and return them."""
-        self._kept = self.numbers(0, self.requests.count)
+        self._kept = self.row_numbers(0, self.requests.count)
         return self._kept[0]
 
-    def numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
+    def row_numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
         """Return the row numbers of requests, and a mask of invalid requests."""
-        return self._kept or self.requests.numbers(self.table, start, stop)
+        return self._kept or self.requests.row_numbers(self.table, start, stop)
 
     def fetch(
         self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
@@ -157,21 +157,26 @@ class WindowPass:
             if any(first <= start and stop <= last for first, last in finished):
                 yield start, stop, None, None
                 continue
-            numbers, invalid = self.windows.numbers(start, stop)
+            row_numbers, invalid = self.windows.row_numbers(start, stop)
             for begin in range(0, stop - start, longest):
                 piece = slice(begin, min(begin + longest, stop - start))
-                wanted, bad = numbers[piece], None if invalid is None else invalid[piece]
+                wanted, bad = row_numbers[piece], None if invalid is None else invalid[piece]
                 if bad is None or not bad.any():
                     yield start + begin, start + piece.stop, order(wanted, None), None
                 else:
-                    places = np.flatnonzero(~bad)
-                    yield start + begin, start + piece.stop, order(wanted[places], places), bad
+                    positions = np.flatnonzero(~bad)
+                    yield (
+                        start + begin,
+                        start + piece.stop,
+                        order(wanted[positions], positions),
+                        bad,
+                    )
 
 
 def _at_once(job: Callable[..., object], *arguments: Any) -> None:
     job(*arguments)
 
 
-def valid(numbers: Ints, invalid: Mask | None) -> Ints:
+def valid(row_numbers: Ints, invalid: Mask | None) -> Ints:
     """Return the numbers of the valid requests."""
-    return numbers if invalid is None else numbers[~invalid]
+    return row_numbers if invalid is None else row_numbers[~invalid]

@@ -38,36 +38,40 @@ _SCHEMA = (
 )
 
 
-def applies(places: Destinations, wanted: tuple[bool, bool]) -> bool:
+def applies(destinations: Destinations, wanted: tuple[bool, bool]) -> bool:
     """Return True if the core's pass supports the gradients and is faster.
 
     The pass groups the updates by destination. For maxima and minima of single items, this costs
     more than it saves.
     """
-    reduction, takes_part = places.attributes.fold
+    reduction, takes_part = destinations.attributes.fold
     of_data, of_updates = wanted
-    pays = reduction in _PRODUCTS or len(places.moved()) > len(places.destinations().moved())
+    pays = reduction in _PRODUCTS or len(destinations.moved()) > len(
+        destinations.addressed().moved()
+    )
     wanted_here = of_updates or (of_data and takes_part)
     return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
 
 
 def call(
-    places: Destinations, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
+    destinations: Destinations, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates; None for a gradient that is not requested.
 
     The gradient of updates has the moved shape.
     """
     data, updates, result = values
-    op, options = places.attributes.op, places.attributes.positional
-    both = overload(NAME)(op, gradient, data, places.indices, updates, result, *options, *wanted)
+    op, options = destinations.attributes.op, destinations.attributes.positional
+    both = overload(NAME)(
+        op, gradient, data, destinations.indices, updates, result, *options, *wanted
+    )
     of_data, of_updates = (
         part if asked else None for part, asked in zip(both, wanted, strict=True)
     )
     return of_data, of_updates
 
 
-def places_of(
+def destinations_of(
     scatter: str, data: Tensor, indices: Tensor, *arguments: Any
 ) -> tuple[Destinations, tuple[bool, bool]]:
     """Return the op's destinations, and which gradients are requested."""
@@ -78,8 +82,8 @@ def places_of(
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
-    places, wanted = places_of(scatter, data, indices, *arguments)
-    (reduction, takes_part), moved = places.attributes.fold, places.moved()
+    destinations, wanted = destinations_of(scatter, data, indices, *arguments)
+    (reduction, takes_part), moved = destinations.attributes.fold, destinations.moved()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
     wide = dtypes.wide(dtype) if product else dtype  # keep factors in the accumulation dtype
@@ -90,15 +94,15 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
     gradients = native.differentiate(
         scatter, whole(gradient), whole(data) if takes_part else None, indices,
         whole(updates.expand(moved)), None if product else whole(result),
-        *places.attributes.positional, *wanted,
+        *destinations.attributes.positional, *wanted,
     )  # fmt: skip
     return tuple(gradient.new_empty(0) if part is None else part.to(dtype) for part in gradients)
 
 
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
-    places, (of_data, of_updates) = places_of(scatter, data, indices, *arguments)
-    moved = places.moved()
+    destinations, (of_data, of_updates) = destinations_of(scatter, data, indices, *arguments)
+    moved = destinations.moved()
     return (
         gradient.new_empty(data.shape if of_data else (0,)),
         gradient.new_empty(moved if of_updates else (0,)),

@@ -79,14 +79,14 @@ class _DispatchedGather(_Call):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None, *ctx.unused
-        places, _ = _saved(ctx)
-        return None, None, places.total(gradient), *ctx.unused
+        destinations, _ = _saved(ctx)
+        return None, None, destinations.total(gradient), *ctx.unused
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording():
-            places, _ = _saved(ctx)
-            return places.take(tangents[2])
+            destinations, _ = _saved(ctx)
+            return destinations.take(tangents[2])
 
 
 class _PlainCall(_Call):  # type: ignore[misc]
@@ -97,7 +97,7 @@ class _PlainCall(_Call):  # type: ignore[misc]
     """
 
     @staticmethod
-    def places(ctx: Any) -> Destinations:
+    def destinations(ctx: Any) -> Destinations:
         """Return the destinations of the call."""
         ctx.attributes = Attributes(*ctx.call)
         return _saved(ctx)[0]
@@ -126,7 +126,7 @@ class _PlainGather(_PlainCall):
                 axis, "add", True, _SKIPPING[mode], negative, False,
             )  # fmt: skip
         if total is None:
-            total = _PlainCall.places(ctx).total(gradient)
+            total = _PlainCall.destinations(ctx).total(gradient)
         return total, None, None
 
 
@@ -153,7 +153,7 @@ class _PlainSum(_PlainCall):
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
             taken = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
         if taken is None:
-            taken = _PlainCall.places(ctx).take(gradient)
+            taken = _PlainCall.destinations(ctx).take(gradient)
         return taken, None, None
 
 
@@ -185,14 +185,14 @@ class _Scatter(_Call):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None, None, None, *ctx.unused
-        places, values = _saved(ctx)
+        destinations, values = _saved(ctx)
         _, _, data, _, updates = ctx.needs_input_grad[:5]
         onward = private.transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = on_cpu and not onward and fused_gradients.applies(places, (data, updates))
+        in_core = on_cpu and not onward and fused_gradients.applies(destinations, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
         with namespace.float_mode():
-            of_data, of_updates = differentiate(places, values, gradient, (data, updates))
+            of_data, of_updates = differentiate(destinations, values, gradient, (data, updates))
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
@@ -200,11 +200,11 @@ class _Scatter(_Call):  # type: ignore[misc]
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording(), namespace.float_mode():
-            places, values = _saved(ctx)
+            destinations, values = _saved(ctx)
             if private.transforms_active():
                 # Use the values without the tangents of this level.
                 values = values and ScatterValues(*map(value_alone, values))
-            return derivatives.tangent(places, values, tangents[2], tangents[4])
+            return derivatives.tangent(destinations, values, tangents[2], tangents[4])
 
 
 def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
@@ -221,10 +221,12 @@ def _saved(ctx: Any) -> tuple[Destinations, Any]:
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
         check_storages(ctx.attributes.op, names, (indices, *values))
-    return _places(indices, ctx.attributes, ctx.shape), ScatterValues(*values) if values else None
+    return _destinations(indices, ctx.attributes, ctx.shape), ScatterValues(
+        *values
+    ) if values else None
 
 
-def _places(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
+def _destinations(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
     """Return the destinations of a call whose indices have already been checked."""
     mode = _SKIPPING[attributes.mode]
     if mode == "raise" and indices.is_cuda:
@@ -241,9 +243,9 @@ def _recorded_gradients(
     tensors = gradient, data, indices, updates, result
     recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
     if recorded or private.transforms_active() or has_tangent(tensors):
-        places, wanted = fused_gradients.places_of(scatter, data, indices, *arguments)
+        destinations, wanted = fused_gradients.destinations_of(scatter, data, indices, *arguments)
         values = ScatterValues(data, updates, result)
-        gradients = derivatives.cotangents(places, values, gradient, wanted)
+        gradients = derivatives.cotangents(destinations, values, gradient, wanted)
         return tuple(gradient.new_empty(0) if part is None else part for part in gradients)
     return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
 
@@ -329,13 +331,13 @@ def _refusing_kernel(
     return kernel
 
 
-def _counting_kernel(operator: Operator, name: str, place: int) -> Callable[..., Any]:
+def _counting_kernel(operator: Operator, name: str, operand: int) -> Callable[..., Any]:
     """Return the kernel that tracks the change of a tensor, because autograd may have saved it."""
     op = overload(name)
-    changed = operand_names(operator, name)[place]
+    changed = operand_names(operator, name)[operand]
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        check_changeable(operator.name, changed, operands[place])
+        check_changeable(operator.name, changed, operands[operand])
         written = True
         try:
             if private.redispatches:
@@ -346,7 +348,7 @@ def _counting_kernel(operator: Operator, name: str, place: int) -> Callable[...,
             raise
         finally:
             if written:
-                torch.autograd.graph.increment_version(operands[place])
+                torch.autograd.graph.increment_version(operands[operand])
 
     return kernel
 
@@ -356,8 +358,8 @@ def _register(operator: Operator) -> None:
         if name == operator.name:
             LIBRARY.impl(name, _recording_kernel(operator), "Autograd", with_keyset=True)
             continue
-        place = 0 if name.endswith("_") else 3 if operator.scatters else 2
-        counted = onward = _counting_kernel(operator, name, place)
+        operand = 0 if name.endswith("_") else 3 if operator.scatters else 2
+        counted = onward = _counting_kernel(operator, name, operand)
         if private.redispatches:
             LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
             onward = partial(redispatched, overload(name))

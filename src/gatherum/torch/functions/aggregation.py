@@ -115,8 +115,8 @@ def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
         return targets
     known: Any = namespace.to_numpy(targets)
     with errors.for_tensors():
-        numbers = sparse_edges.segment_numbers(NAME, pointer, known, edges)
-    return torch.from_numpy(numbers).to(targets.device)
+        segments = sparse_edges.segment_numbers(NAME, pointer, known, edges)
+    return torch.from_numpy(segments).to(targets.device)
 
 
 def _shape(data: Tensor, sources: Tensor, targets: Tensor, size: int, *_: Any) -> Tensor:

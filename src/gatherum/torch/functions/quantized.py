@@ -143,12 +143,12 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     if q != axis:
         scaled = _summed(scaled, q if q < axis else q + indices.dim() - 1, block, ctx.shape[q])
         block = 1
-    numbers = torch.arange(_size(data, attributes, axis), device=data.device)
-    places = overload("gather")(
-        numbers // block, indices, 0, attributes.mode, attributes.negative, -1
+    positions = torch.arange(_size(data, attributes, axis), device=data.device)
+    blocks = overload("gather")(
+        positions // block, indices, 0, attributes.mode, attributes.negative, -1
     )
     zero = torch.zeros(ctx.shape, device=data.device)
-    scaled = overload("scatter_slices")(zero, places, scaled, axis, "add", True, "drop", False)
+    scaled = overload("scatter_slices")(zero, blocks, scaled, axis, "add", True, "drop", False)
     return None, None, scaled.to(ctx.dtype), *none
 
 

@@ -72,7 +72,7 @@ def embedding_bag(
 
 
 def _aggregated(
-    rows: Tensor, taken: Tensor, places: Tensor, size: int, scales: Tensor | None
+    rows: Tensor, taken: Tensor, bag_numbers: Tensor, size: int, scales: Tensor | None
 ) -> Tensor:
     """Return the sums of the selected rows, each multiplied by its scale and rounded once."""
     few = taken.numel() * rows.shape[1] <= _FEW and not rows.is_cuda
@@ -80,9 +80,9 @@ def _aggregated(
         terms = rows.index_select(0, taken)
         if scales is not None:
             terms.mul_(scales.unsqueeze(1))
-        return totals((size, rows.shape[1]), places, terms)
+        return totals((size, rows.shape[1]), bag_numbers, terms)
     options = size, "add", scales, "raise", False, ""
-    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, places, *options)
+    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, bag_numbers, *options)
     return total
 
 
@@ -111,10 +111,10 @@ def embedding_bag_dense_backward(
 def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
     """Add the gradient of each maximum to the element that has the maximum."""
     if bool((filled := sizes > 0).all()):
-        places, updates = maxima, gradient
+        positions, updates = maxima, gradient
     else:
-        places, updates = maxima[filled], gradient[filled]
+        positions, updates = maxima[filled], gradient[filled]
     zeros = gradient.new_zeros((size, gradient.shape[1]))
-    if not places.numel():
+    if not positions.numel():
         return zeros
-    return scatter("scatter_elements", zeros, places, updates, 0, "add", out=zeros)
+    return scatter("scatter_elements", zeros, positions, updates, 0, "add", out=zeros)

@@ -137,8 +137,8 @@ def _integer_indices(data: Tensor, indices: Sequence[Tensor | None]) -> list[tup
             width = index.dim()
             if not width or index.shape != data.shape[dim : dim + width]:
                 raise Declined
-            numbers = _placed(index, data).nonzero().unbind(1)
-            result += [(dim + i, positions) for i, positions in enumerate(numbers)]
+            positions_by_dim = _placed(index, data).nonzero().unbind(1)
+            result += [(dim + i, positions) for i, positions in enumerate(positions_by_dim)]
         elif index.dtype in INDEX_DTYPES:
             result.append((dim, _placed(index, data).to(torch.int64)))
         else:
@@ -150,9 +150,9 @@ def _integer_indices(data: Tensor, indices: Sequence[Tensor | None]) -> list[tup
 def _several(data: Tensor, indices: Sequence[Tensor | None], values: Tensor, reduction: str
              ) -> Tensor:  # fmt: skip
     """Write to several indexed dimensions, as a scatter of tuples."""
-    numbers = _integer_indices(data, indices)
-    dims = [dim for dim, _ in numbers]
-    tuples = torch.stack(torch.broadcast_tensors(*(index for _, index in numbers)), -1)
+    integer_indices = _integer_indices(data, indices)
+    dims = [dim for dim, _ in integer_indices]
+    tuples = torch.stack(torch.broadcast_tensors(*(index for _, index in integer_indices)), -1)
     others = [dim for dim in range(data.dim()) if dim not in dims]
     rank, shape = tuples.dim() - 1, [data.shape[dim] for dim in others]
     adjacent = dims[-1] - dims[0] == len(dims) - 1

@@ -25,20 +25,20 @@ def _fold_of(word: str) -> tuple[str, float]:
     raise Declined
 
 
-def bincount(numbers: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(labels: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Replace ``bincount`` with weights. Without weights, the order does not matter."""
-    if weights is None or numbers.dim() != 1 or weights.shape != numbers.shape:
+    if weights is None or labels.dim() != 1 or weights.shape != labels.shape:
         raise Declined
-    if not numbers.numel() or numbers.dtype.is_floating_point or numbers.dtype is torch.bool:
+    if not labels.numel() or labels.dtype.is_floating_point or labels.dtype is torch.bool:
         raise Declined
     if weights.is_complex() or minlength < 0:
         raise Declined
-    least, most = numbers.aminmax()
+    least, most = labels.aminmax()
     if int(least) < 0:
         raise Declined
     if weights.dtype not in (torch.float32, torch.float64):
         weights = weights.to(torch.float64)
-    return totals((max(int(most) + 1, minlength),), numbers, weights)
+    return totals((max(int(most) + 1, minlength),), labels, weights)
 
 
 def segment_reduce(
@@ -57,10 +57,10 @@ def segment_reduce(
         raise Declined
     if bool((lengths < 0).any()) or int(lengths.sum()) != data.shape[0]:
         raise Declined
-    numbers = torch.repeat_interleave(lengths, output_size=data.shape[0])
+    segments = torch.repeat_interleave(lengths, output_size=data.shape[0])
     start = data.new_full((), empty if initial is None else initial)
     shape = (lengths.numel(), *data.shape[1:])
-    result = scatter("scatter_slices", start.expand(shape), numbers, data, 0, reduction)
+    result = scatter("scatter_slices", start.expand(shape), segments, data, 0, reduction)
     if reduce == "mean":
         counts = lengths.view(-1, *[1] * (data.dim() - 1)).to(data.dtype)
         if initial is not None:
@@ -81,8 +81,8 @@ def coalesce(data: Tensor) -> Tensor:
     flat = indices[0]
     for dim in range(1, rank):
         flat = flat * sizes[dim] + indices[dim]
-    keys, places = torch.unique(flat, return_inverse=True)
-    total = totals((keys.numel(), *values.shape[1:]), places, values)
+    keys, positions = torch.unique(flat, return_inverse=True)
+    total = totals((keys.numel(), *values.shape[1:]), positions, values)
     columns: list[Tensor] = []
     for size in reversed(sizes):
         columns.insert(0, keys % size)

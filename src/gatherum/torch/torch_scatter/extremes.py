@@ -44,15 +44,15 @@ def applies(src: Tensor) -> bool:
     return src.device.type == "cpu" and not watched
 
 
-def call(places: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, none: int
+def call(destinations: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, none: int
          ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the maxima or minima, and the number of the first update equal to each.
 
     `none` is the number if the old value is the maximum or minimum, or a destination has no
     updates.
     """
-    attributes = places.attributes.with_fold(fold)
-    operands = data, places.indices, updates
+    attributes = destinations.attributes.with_fold(fold)
+    operands = data, destinations.indices, updates
     result: tuple[Tensor, Tensor] = overload(NAME)(
         attributes.op, *operands, *attributes.positional, none, attributes.caller
     )

@@ -39,9 +39,9 @@ FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
 _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
 
-def called(places: Destinations) -> AbstractContextManager[None]:
+def called(destinations: Destinations) -> AbstractContextManager[None]:
     """Return a context in which errors name the function and operands of the original call."""
-    return torch_errors.naming(places.attributes.caller)
+    return torch_errors.naming(destinations.attributes.caller)
 
 
 def known_call(
@@ -99,7 +99,9 @@ def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | N
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
         size = symbolic_sizes.least(index)
-    return src, cheapest_places(Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise")
+    return src, cheapest_destinations(
+        Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise"
+    )
 
 
 def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
@@ -160,7 +162,7 @@ def dimension(op: str, dim: Any, rank: int) -> int:
     return int(dim) % rank
 
 
-def cheapest_places(
+def cheapest_destinations(
     caller: Caller, index: Tensor, moved: Any, dim: int, size: int, mode: str
 ) -> Destinations:
     """Choose the cheapest operator for this index and return its destinations.

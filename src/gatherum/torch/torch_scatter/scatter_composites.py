@@ -51,8 +51,8 @@ def scatter_std(
     >>> scatter_std(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 2]))
     tensor([1.4142, 0.0000, 0.0000])
     """
-    src, places = scatter_operands("scatter_std", src, index, dim, out, dim_size)
-    result = _std(src, index, dim, places.shape[dim % src.dim()], out, bool(unbiased))
+    src, destinations = scatter_operands("scatter_std", src, index, dim, out, dim_size)
+    result = _std(src, index, dim, destinations.shape[dim % src.dim()], out, bool(unbiased))
     return result if out is None else out.copy_(result)
 
 
@@ -77,8 +77,8 @@ def scatter_softmax(src: Tensor, index: Any, dim: int = -1, dim_size: int | None
     tensor([0.5000, 0.5000, 1.0000])
     """
     op = "scatter_softmax"
-    src, places = scatter_operands(op, src, index, dim, None, dim_size)
-    return _transformed(op, "softmax", src, index, dim, places.shape[dim % src.dim()])
+    src, destinations = scatter_operands(op, src, index, dim, None, dim_size)
+    return _transformed(op, "softmax", src, index, dim, destinations.shape[dim % src.dim()])
 
 
 def scatter_log_softmax(
@@ -90,8 +90,8 @@ def scatter_log_softmax(
     every sum is at least 1.
     """
     op = "scatter_log_softmax"
-    src, places = scatter_operands(op, src, index, dim, None, dim_size)
-    return _transformed(op, "log_softmax", src, index, dim, places.shape[dim % src.dim()])
+    src, destinations = scatter_operands(op, src, index, dim, None, dim_size)
+    return _transformed(op, "log_softmax", src, index, dim, destinations.shape[dim % src.dim()])
 
 
 def scatter_logsumexp(
@@ -125,8 +125,8 @@ def scatter_logsumexp(
     >>> scatter_logsumexp(torch.tensor([0.0, 0.0, 7.0]), torch.tensor([0, 0, 2]))
     tensor([0.6931, 0.0000, 7.0000])
     """
-    src, places = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
-    result = _log_sum(src, index, dim, places.shape[dim % src.dim()], out)
+    src, destinations = scatter_operands("scatter_logsumexp", src, index, dim, out, dim_size)
+    result = _log_sum(src, index, dim, destinations.shape[dim % src.dim()], out)
     return result if out is None else out.copy_(result)
 
 
@@ -134,14 +134,14 @@ def scatter_logsumexp(
 
 
 def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Tensor, Grouping]:
-    src, places = scatter_operands(op, src, index, dim, None, size)
-    return src, Grouping(op, "index", None, places, dim % src.dim())
+    src, destinations = scatter_operands(op, src, index, dim, None, size)
+    return src, Grouping(op, "index", None, destinations, dim % src.dim())
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, grouping = _grouped(op, src, index, dim, size)
-    with called(grouping.places):
+    with called(grouping.destinations):
         result: Tensor = evaluation.transformed(name, src, grouping)
     return result
 
@@ -153,9 +153,9 @@ def _std(
     src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
-    with called(grouping.places), grouping.float_mode():
+    with called(grouping.destinations), grouping.float_mode():
         counts = grouping.count()
-        fold = partial(_added, grouping.places, out)
+        fold = partial(_added, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
         total = spreads.sum_of_squares(away, src, grouping, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
@@ -164,10 +164,10 @@ def _std(
         return root
 
 
-def _added(places: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
+def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
-    start = values.new_zeros(()).expand(places.shape) if out is None else out.to(values.dtype)
-    total: Tensor = places.put(start, values, ADD)
+    start = values.new_zeros(()).expand(destinations.shape) if out is None else out.to(values.dtype)
+    total: Tensor = destinations.put(start, values, ADD)
     return total
 
 
@@ -176,13 +176,13 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
-    with called(grouping.places), grouping.float_mode():
+    with called(grouping.destinations), grouping.float_mode():
         if out is None:
             whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
             return whole
         values, old = compositions.working(src, grouping), compositions.working(out, grouping)
-        shift = grouping.places.put(old.detach(), values.detach(), FoldRule("max"))
+        shift = grouping.destinations.put(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(values - grouping.gather(shift))
-        total = grouping.places.put(namespace.exp(old - shift), powers, ADD)
+        total = grouping.destinations.put(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

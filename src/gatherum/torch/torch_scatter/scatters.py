@@ -158,22 +158,24 @@ def scattered_fold(
         if result is not None:
             return result
     reduction = reduction_of(op, reduce)
-    src, places = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(places):
-        return fold_into(places, src, reduction, out)
+    src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
+    with called(destinations):
+        return fold_into(destinations, src, reduction, out)
 
 
-def fold_into(places: Destinations, src: Tensor, reduction: str, out: Tensor | None) -> Tensor:
+def fold_into(
+    destinations: Destinations, src: Tensor, reduction: str, out: Tensor | None
+) -> Tensor:
     """Fold values into `out`, or into a new tensor filled with a constant."""
     if out is None:
-        empty = src.new_full((), ROWS[reduction].empty).expand(places.shape)
-        return places.put(empty, src, FOLDS[reduction])
+        empty = src.new_full((), ROWS[reduction].empty).expand(destinations.shape)
+        return destinations.put(empty, src, FOLDS[reduction])
     if reduction == "mean":  # sum of updates and old value, over the number of updates
         if out.dtype in (torch.float16, torch.bfloat16):  # round only once
-            wide = fold_into(places, src.to(torch.float32), "mean", out.to(torch.float32))
+            wide = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
-        total = fold_into(places, src, "add", out)
-        counts = places.over_data(places.counts().clamp(min=1))
+        total = fold_into(destinations, src, "add", out)
+        counts = destinations.over_data(destinations.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         with namespace.float_mode():
             return total.div_(counts, rounding_mode=rounding)
@@ -181,10 +183,10 @@ def fold_into(places: Destinations, src: Tensor, reduction: str, out: Tensor | N
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
         old = out.clone() if ROWS[reduction].needs_values else out
-        return out.copy_(places.put(old, src, FoldRule(reduction)))
-    attributes = places.attributes._replace(reduction=reduction)
+        return out.copy_(destinations.put(old, src, FoldRule(reduction)))
+    attributes = destinations.attributes._replace(reduction=reduction)
     overload(f"{attributes.op}_")(
-        out, places.indices, src, *attributes.positional, attributes.caller
+        out, destinations.indices, src, *attributes.positional, attributes.caller
     )  # fmt: skip
     return out
 
@@ -199,13 +201,13 @@ def scattered_extreme(
     dim_size: int | None,
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`."""
-    src, places = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(places):
-        return extreme(places, src, dim % src.dim(), reduction, out)
+    src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
+    with called(destinations):
+        return extreme(destinations, src, dim % src.dim(), reduction, out)
 
 
 def extreme(
-    places: Destinations, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
+    destinations: Destinations, src: Tensor, dim: int, reduction: str, out: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`.
 
@@ -214,24 +216,24 @@ def extreme(
     """
     eager = not torch.compiler.is_compiling()
     if out is not None and eager and (checks.is_batched(out) or checks.is_batched(src)):
-        raise torch_errors.out_of_vmap(places.attributes.op)
+        raise torch_errors.out_of_vmap(destinations.attributes.op)
     differentiated = _differentiated(src, out)
     plain = src.detach()
     if extremes.applies(plain):
-        data = plain.new_zeros(()).expand(places.shape) if out is None else out.detach()
+        data = plain.new_zeros(()).expand(destinations.shape) if out is None else out.detach()
         rule = FoldRule(reduction, out is not None)
-        result, arg = extremes.call(places, data, plain, rule, src.shape[dim])
+        result, arg = extremes.call(destinations, data, plain, rule, src.shape[dim])
         if not differentiated:
             return result if out is None else out.copy_(result), arg
     else:
         old = None if out is None else out.detach().clone()
         if differentiated and old is not None:
             with torch.no_grad():
-                result = places.put(old, plain, FoldRule(reduction))
+                result = destinations.put(old, plain, FoldRule(reduction))
         else:
-            result = fold_into(places, plain, reduction, out)
+            result = fold_into(destinations, plain, reduction, out)
         with torch.no_grad():
-            arg = _first(places, plain, result, old, dim)
+            arg = _first(destinations, plain, result, old, dim)
         if not differentiated:
             return result, arg
     values = _taken(src, arg, result, dim, reduction)
@@ -249,7 +251,7 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
 
 
 def _first(
-    places: Destinations, src: Tensor, result: Tensor, old: Tensor | None, dim: int
+    destinations: Destinations, src: Tensor, result: Tensor, old: Tensor | None, dim: int
 ) -> Tensor:
     """Return the first position of each destination's value, or ``src.size(dim)`` if there is none.
 
@@ -257,13 +259,15 @@ def _first(
     minimum of the equal positions.
     """
     n = src.shape[dim]
-    taken = _same(src, places.take(result))
+    taken = _same(src, destinations.take(result))
     if old is not None:
-        taken &= places.take(~_same(old, result))
+        taken &= destinations.take(~_same(old, result))
     behind = (1,) * (src.dim() - dim - 1)
     position = torch.arange(n, device=src.device).reshape(n, *behind)
     first = torch.where(taken, position, n)
-    return places.put(first.new_full((), n).expand(places.shape), first, FoldRule("min"))
+    return destinations.put(
+        first.new_full((), n).expand(destinations.shape), first, FoldRule("min")
+    )
 
 
 def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:

@@ -19,7 +19,7 @@ from .scatter_arguments import (
     FOLDED,
     as_index,
     called,
-    cheapest_places,
+    cheapest_destinations,
     checked_out,
     dense,
     known_call,
@@ -145,9 +145,9 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
         shape_limits.check_result(op, moved, namespace.kind(src))
     index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
     caller = Caller(op, "indptr", "src")
-    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "fill")
-    with called(places):
-        result = places.take(src)
+    destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "fill")
+    with called(destinations):
+        result = destinations.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -261,9 +261,9 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     index, dim = _along(op, src, index)
     moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     caller = Caller(op, "index", "src")
-    places = cheapest_places(caller, index, moved, dim, src.shape[dim], "raise")
-    with called(places):
-        result = places.take(src)
+    destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "raise")
+    with called(destinations):
+        result = destinations.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -289,9 +289,9 @@ def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: ob
             return known
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
-    places = _segments(op, src, indptr)
-    with called(places):
-        result = fold_into(places, src, reduction, None)
+    destinations = _segments(op, src, indptr)
+    with called(destinations):
+        result = fold_into(destinations, src, reduction, None)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -299,9 +299,9 @@ def _segment_extreme(
     op: str, src: Tensor, indptr: Any, out: Tensor | None, reduction: str
 ) -> tuple[Tensor, Tensor]:
     src, indptr = _pointed(op, src, indptr)
-    places = _segments(op, src, indptr)
-    with called(places):
-        values, arg = extreme(places, src, indptr.dim() - 1, reduction)
+    destinations = _segments(op, src, indptr)
+    with called(destinations):
+        values, arg = extreme(destinations, src, indptr.dim() - 1, reduction)
     return values if out is None else checked_out(op, out, values).copy_(values), arg
 
 
@@ -310,7 +310,9 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
     dim = indptr.dim() - 1
     index = segment_numbers.of_positions(namespace, op, indptr, src.shape[dim])
     caller = Caller(op, "indptr", *FOLDED)
-    return cheapest_places(caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop")
+    return cheapest_destinations(
+        caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop"
+    )
 
 
 def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:

@@ -26,7 +26,7 @@ from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
 NAME = namespace.SOFTMAX
 
 
-def _places(
+def _destinations(
     xp: Any, values: Any, indices: Any, size: int, op: str, axis: int, mode: str, negative: bool,
     caller: str = "",
 ) -> Destinations:  # fmt: skip
@@ -38,15 +38,15 @@ def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any
     check_storages(name, ("values", "groups"), (values, indices))
     table, entries = values.detach().resolve_neg().numpy(), indices.detach().numpy()
     grouping = Grouping(
-        name, "groups", None, _places(arrays, table, entries, size, *options), options[1]
+        name, "groups", None, _destinations(arrays, table, entries, size, *options), options[1]
     )
     with np.errstate(all="ignore"), grouping.float_mode():
         return torch.from_numpy(functions.TRANSFORMS[name].compose(table, grouping, table.dtype))
 
 
 def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
-    places = _places(namespace, values, indices, size, *options)
-    grouping = Grouping(name, "groups", None, places, options[1])
+    destinations = _destinations(namespace, values, indices, size, *options)
+    grouping = Grouping(name, "groups", None, destinations, options[1])
     result: Tensor = functions.TRANSFORMS[name].compose(values, grouping, values.dtype)
     return result
 
@@ -87,20 +87,20 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     """Return the derivative of the result applied to `change`, or its transpose if `back`."""
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
-    places = _places(namespace, result, indices, size, *options)
+    destinations = _destinations(namespace, result, indices, size, *options)
     with namespace.float_mode():
         if name == "softmax":
-            return result * (change - _sums(places, change * result))
+            return result * (change - _sums(destinations, change * result))
         shares = namespace.exp(result)
         if back:
-            return change - shares * _sums(places, change)
-        return change - _sums(places, shares * change)
+            return change - shares * _sums(destinations, change)
+        return change - _sums(destinations, shares * change)
 
 
-def _sums(places: Destinations, values: Tensor) -> Tensor:
+def _sums(destinations: Destinations, values: Tensor) -> Tensor:
     """Return, for each value, the sum of its group."""
-    zero = values.new_zeros(()).expand(places.shape)
-    sums: Tensor = places.take(places.put(zero, values, ADD))
+    zero = values.new_zeros(()).expand(destinations.shape)
+    sums: Tensor = destinations.take(destinations.put(zero, values, ADD))
     return sums
 
 

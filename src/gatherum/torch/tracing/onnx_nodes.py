@@ -41,10 +41,10 @@ def scatter_elements(attributes: Attributes, data: Value, indices: Value, update
     """Write the nodes of a `scatter_elements`."""
     _refuse(attributes)
     op = _opset()
-    places, axis = _along(attributes, data, indices), attributes.axis
+    positions, axis = _along(attributes, data, indices), attributes.axis
 
     def scatter(table: Value, values: Value, fold: str) -> Value:
-        return op.ScatterElements(table, places, values, axis=axis, reduction=fold)
+        return op.ScatterElements(table, positions, values, axis=axis, reduction=fold)
 
     values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
     return _folded(scatter, data, values, attributes)
@@ -89,14 +89,14 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
 
 def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates: Value) -> Value:
     op = _opset()
-    places = _tuples(attributes, data, indices, 0)
+    tuples = _tuples(attributes, data, indices, 0)
     every = _may_address_every_row(data, indices)
 
     def scatter(table: Value, values: Value, fold: str) -> Value:
         if fold == "none" or not every:
-            return op.ScatterND(table, places, values, reduction=fold)
+            return op.ScatterND(table, tuples, values, reduction=fold)
         front = op.Constant(value_ints=[0])
-        rows = op.Unsqueeze(places, front), op.Unsqueeze(values, front)
+        rows = op.Unsqueeze(tuples, front), op.Unsqueeze(values, front)
         return op.ScatterND(table, *rows, reduction=fold)
 
     if attributes.op == "scatter_nd":

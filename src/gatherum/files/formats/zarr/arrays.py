@@ -116,17 +116,19 @@ class ZarrArray(BoxArray):
         """Return an error that names the first chunk of a box that cannot be read."""
         if not str(error).startswith(f"{self.path}: "):
             return error  # the error already names a file
-        for place in self._places(box):
-            part = tuple(slice(p * c, (p + 1) * c) for p, c in zip(place, self.chunks, strict=True))
+        for coordinates in self._chunk_coordinates(box):
+            part = tuple(
+                slice(p * c, (p + 1) * c) for p, c in zip(coordinates, self.chunks, strict=True)
+            )
             try:
                 with _plain_errors(self.path):
                     self._array[part]
             except ValueError as why:
-                chunk = f"{self.path}/{self._key(place)}"
+                chunk = f"{self.path}/{self._key(coordinates)}"
                 return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
         return error
 
-    def _places(self, box: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
+    def _chunk_coordinates(self, box: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
         """Return the positions of the chunks of a box in the grid."""
         return itertools.product(
             *(
@@ -135,9 +137,9 @@ class ZarrArray(BoxArray):
             )
         )
 
-    def _key(self, place: tuple[int, ...]) -> str:
+    def _key(self, coordinates: tuple[int, ...]) -> str:
         """Return the name of a chunk."""
-        return str(self._array.metadata.encode_chunk_key(place))
+        return str(self._array.metadata.encode_chunk_key(coordinates))
 
     def write_box(self, box: tuple[slice, ...], values: NDArray[Any]) -> None:
         """Replace a box of the array, which covers whole chunks."""

@@ -71,11 +71,11 @@ class RemoteZarrArray(ZarrArray):
 
     def _fetch_ahead(self) -> None:
         while self._store.waiting < self._ahead and (box := next(self._coming, None)):
-            self._store.hold(map(self._key, self._places(box)))
+            self._store.hold(map(self._key, self._chunk_coordinates(box)))
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
-        keys = list(map(self._key, self._places(box)))
+        keys = list(map(self._key, self._chunk_coordinates(box)))
         self._store.hold(keys)
         try:
             return super().read_box(box)
