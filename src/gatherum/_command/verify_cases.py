@@ -158,12 +158,12 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
         mode = MODES[turn % len(MODES)]
         attributes: dict[str, Any] = {"mode": mode, "negative": turn % 3 != 2}
         picked = {"negative": attributes["negative"], "invalid": mode != "raise"}
-        places, named = _indices_and_attributes(op, turn, index, next(seeds), picked)
-        operands: tuple[Array, ...] = (data, places)
+        index_array, named = _indices_and_attributes(op, turn, index, next(seeds), picked)
+        operands: tuple[Array, ...] = (data, index_array)
         operator = OPERATORS[op]
         if operator.scatters:
-            shape = operator.moved(data.shape, places.shape, named[operator.attribute])
-            operands = (data, places, values(dtype, next(seeds), shape, wild=True))
+            shape = operator.moved(data.shape, index_array.shape, named[operator.attribute])
+            operands = (data, index_array, values(dtype, next(seeds), shape, wild=True))
             named |= FoldRule(reduction, turn % 4 < 2)._asdict()
         yield VerifyCase(op, operands, attributes | named)
 
@@ -220,10 +220,12 @@ def _scatter(
 ) -> VerifyCase:
     operator = OPERATORS[op]
     axis = named.get(operator.attribute, 0)
-    places = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
+    index_array = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
     updates = operator.moved(shape, tuples, axis)
     data = values(dtype, 200 + seed, shape, wild=False)
-    return VerifyCase(op, (data, places, values(dtype, 300 + seed, updates, wild=False)), named)
+    return VerifyCase(
+        op, (data, index_array, values(dtype, 300 + seed, updates, wild=False)), named
+    )
 
 
 # Axis, and the shapes of data and indices: scalars, rows, columns, and rows inside batches.
@@ -264,8 +266,8 @@ def _large_gathers(op: str, dtype: DType, item: int) -> Iterator[VerifyCase]:
     if addressing.shares_back:
         for axis, shape in ((1, (160, 1024)), (0, (1024 // item + 64, 1024))):
             data = values(dtype, 8 + axis, shape, wild=True)
-            places = indices("<i4", 10 + axis, shape, shape[axis], invalid=False)
-            yield VerifyCase(op, (data, places), {named: axis})
+            index_array = indices("<i4", 10 + axis, shape, shape[axis], invalid=False)
+            yield VerifyCase(op, (data, index_array), {named: axis})
         return
     table = values(dtype, 1, (3000, 40), wild=True)
     yield VerifyCase(op, (table, indices("<i8", 2, (60_000,), 3000, invalid=False)))

@@ -182,10 +182,10 @@ def _check_capture(
     framework: DeviceFramework, plan: Plan, operands: DeviceOperands, device: int, stream: int
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
-    s = plan.call
-    op, mode = s.operator.name, s.mode
+    array_call = plan.call
+    op, mode = array_call.operator.name, array_call.mode
     copied = [name for name, operand in operands.named() if isinstance(operand, HostOperand)]
-    nowhere = unaddressable(s, work_of(plan)) >= 0
+    nowhere = unaddressable(array_call, work_of(plan)) >= 0
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
     driver = open_driver()

@@ -36,33 +36,33 @@ _MOST_CARRIED = 8
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
-def carried_bytes(s: Call, work: Work) -> int:
+def carried_bytes(call: Call, work: Work) -> int:
     """Return the bytes of an update that the sort carries as payload, or 0.
 
     Updates are carried only if a fold has updates of one item. Otherwise the payload is the
     position of the update.
     """
-    single = count_points(work.row) * work.block == s.data.dtype.itemsize
-    return work.block if s.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
+    single = count_points(work.row) * work.block == call.data.dtype.itemsize
+    return work.block if call.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
-def widths_of(s: Call, work: Work) -> Widths:
+def widths_of(call: Call, work: Work) -> Widths:
     """Return key and payload widths.
 
     A key is a destination's number; one extra key means that a tuple has no destination.
     """
     bits = max(work.destinations.bit_length(), 1)
-    carried = carried_bytes(s, work)
+    carried = carried_bytes(call, work)
     wide = carried > 4 if carried else work.entries >= 1 << 31
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
 def sort(run: Execution) -> Pairs:
     """Return the tuples sorted by destination, and in row-major order within each."""
-    s, program, work = run.plan.call, run.program, run.work
-    n, widths = work.entries, widths_of(s, work)
+    call, program, work = run.plan.call, run.program, run.work
+    n, widths = work.entries, widths_of(call, work)
     keys, payload = program.allocate(n * widths.key), program.allocate(n * widths.payload)
-    carried = carried_bytes(s, work)
+    carried = carried_bytes(call, work)
     macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
@@ -81,43 +81,47 @@ def scatter_sorted(run: Execution, guard: Slot | None) -> None:
 
 def fold_updates(run: Execution, guard: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
-    s, work = run.plan.call, run.work
-    exact = is_exact(Reduction[s.reduction])
+    call, work = run.plan.call, run.work
+    exact = is_exact(Reduction[call.reduction])
     name = "fold_exact" if exact else "fold"
-    value, item = _part(s) if exact else (_value(s), s.data.dtype.itemsize)
+    value, item = _part(call) if exact else (_value(call), call.data.dtype.itemsize)
     align = run.alignment(item if exact else WIDEST, work.block)
     lanes = max(1, align // item)
     pairs, row = sort(run), work.chunks(item * lanes)
     macros: Macros = {
         "VALUE": value,
         "VALUE_ALIGN": align,
-        "REDUCTION": s.reduction,
-        "CARRIED": carried_bytes(s, work),
+        "REDUCTION": call.reduction,
+        "CARRIED": carried_bytes(call, work),
     }
     macros |= {} if exact else {"LANES": lanes}
     parts = count_points(row)
     # Rows with this many parts already fill a warp, which reads contiguous memory.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
-    total = [work.entries * parts, alone, s.include_self]
+    total = [work.entries * parts, alone, call.include_self]
     _launch(run, name, pairs, row, guard, total, [], macros)
     folders = EXACT_FOLDERS if exact else FOLDERS
     stretches = -(-parts // folders)
     macros |= {"THREADS": LONG_THREADS, "FOLDERS": folders}
     for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
         if work.entries > above != longest:
-            total = [-(-work.entries // above) * stretches, above, longest, s.include_self]
+            total = [-(-work.entries // above) * stretches, above, longest, call.include_self]
             own = macros | {"GROUP": group}
             _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
 
 
-def _value(s: Call) -> str:
-    return f"value_{value_of(s.data.dtype).name}"
+def _value(call: Call) -> str:
+    return f"value_{value_of(call.data.dtype).name}"
 
 
-def _part(s: Call) -> tuple[str, int]:
+def _part(call: Call) -> tuple[str, int]:
     """Return the type and size in bytes of an exact sum's terms: for complex numbers, the parts."""
-    size = s.data.dtype.itemsize
-    return (f"value_float{4 * size}", size // 2) if s.data.dtype.kind == "c" else (_value(s), size)
+    size = call.data.dtype.itemsize
+    return (
+        (f"value_float{4 * size}", size // 2)
+        if call.data.dtype.kind == "c"
+        else (_value(call), size)
+    )
 
 
 def _launch(
@@ -151,24 +155,24 @@ def _launch(
     run.launch(kernel, total[0], fields, threads=threads)
 
 
-def may_be_atomic(s: Call) -> bool:
+def may_be_atomic(call: Call) -> bool:
     """Return True if integer atomics can fold in place, provided that the data are aligned."""
-    atomic = ROWS[s.reduction].cuda_atomic and s.include_self
-    return atomic and value_of(s.data.dtype).name in _ATOMIC_VALUES
+    atomic = ROWS[call.reduction].cuda_atomic and call.include_self
+    return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
 
 
 def is_atomic(run: Execution) -> bool:
     """Return True if integer atomics fold in place."""
-    s = run.plan.call
-    item = s.data.dtype.itemsize
-    return may_be_atomic(s) and run.alignment(item) == item
+    call = run.plan.call
+    item = call.data.dtype.itemsize
+    return may_be_atomic(call) and run.alignment(item) == item
 
 
 def fold_atomic(run: Execution, guard: Slot | None) -> None:
     """Fold integers in place."""
-    s, work = run.plan.call, run.work
+    call, work = run.plan.call, run.work
     macros = run.index_macros(writing_mode(run))
-    macros |= {"VALUE": _value(s), "REDUCTION": s.reduction}
+    macros |= {"VALUE": _value(call), "REDUCTION": call.reduction}
     first = run.data, run.indices, run.other, or_null(guard)
-    steps = (*work.tuples, *work.chunks(s.data.dtype.itemsize))
+    steps = (*work.tuples, *work.chunks(call.data.dtype.itemsize))
     run.launch_nest("fold_atomic", first, steps, work.parts, macros)

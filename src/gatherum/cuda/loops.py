@@ -58,13 +58,13 @@ class Work:
 @lru_cache(maxsize=1024)
 def work_of(plan: Plan) -> Work:
     """Return the work of a plan for a device."""
-    s, nest, program = plan.call, plan.nest, plan.program
-    from_end = s.negative and s.indices.dtype.kind == "i"
+    call, nest, program = plan.call, plan.nest, plan.program
+    from_end = call.negative and call.indices.dtype.kind == "i"
     parts = tuple(_part(component, from_end) for component in nest.components)
     tuples = _steps(nest.loops[: nest.line + 1])
     sizes: list[int] = [part.size for part in parts]
     to: Steps = ()
-    if s.operator.scatters:
+    if call.operator.scatters:
         tuples, parts, sizes = _numbered(tuples, parts)
         moved = tuple(Step(step.extent, data=step.data) for step in tuples if step.data)
         to = (*moved, *(Step(part.size, data=part.stride) for part in parts))
@@ -125,9 +125,9 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
     return (*steps, Step(block // width, data=width, other=width))
 
 
-def unaddressable(s: Call, work: Work) -> int:
+def unaddressable(call: Call, work: Work) -> int:
     """Return the first component that clip or wrap cannot resolve (size 0), or -1."""
-    if s.mode not in MOVING or not work.checks:
+    if call.mode not in MOVING or not work.checks:
         return -1
     empty = [c for c, part in enumerate(work.parts) if part.size == 0]
     return empty[0] if empty else -1

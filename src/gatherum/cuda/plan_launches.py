@@ -77,8 +77,8 @@ def run(
 
 def is_in_place(plan: Plan) -> bool:
     """Return True if a scatter with `data` as `out` works in place."""
-    s = plan.call
-    return s.operator.scatters and s.out is not None and s.out.strides == s.data.strides
+    call = plan.call
+    return call.operator.scatters and call.out is not None and call.out.strides == call.data.strides
 
 
 def _raise_first(
@@ -144,17 +144,17 @@ def _write(run: Execution, record: Slot | None) -> None:
         folds.scatter_sorted(run, record)
 
 
-def _has_table(s: Call, work: Work) -> bool:
+def _has_table(call: Call, work: Work) -> bool:
     """Return True to find the last updates with a table of all destinations, not with a sort."""
-    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(s, work))
+    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(call, work))
 
 
 def _table_bytes(work: Work) -> int:
     return work.destinations * movement.winner_width(work)
 
 
-def _sort_bytes(s: Call, work: Work) -> int:
-    widths = folds.widths_of(s, work)
+def _sort_bytes(call: Call, work: Work) -> int:
+    widths = folds.widths_of(call, work)
     return 2 * work.entries * (widths.key + widths.payload)
 
 
@@ -174,12 +174,12 @@ def scratch(plan: Plan) -> int:
     folds of single 8-byte items. Memory that a library's sort needs besides its input and output is
     not included.
     """
-    s, work = plan.call, work_of(plan)
-    record = checks.RECORD_BYTES if s.mode == "raise" and work.checks else 0
-    if not s.operator.scatters or not work.block or not work.destinations:
+    call, work = plan.call, work_of(plan)
+    record = checks.RECORD_BYTES if call.mode == "raise" and work.checks else 0
+    if not call.operator.scatters or not work.block or not work.destinations:
         return record
-    if s.reduction == "none":
+    if call.reduction == "none":
         if work.positions <= 1:
             return record
-        return record + (_table_bytes(work) if _has_table(s, work) else _sort_bytes(s, work))
-    return record + (0 if folds.may_be_atomic(s) else _sort_bytes(s, work))
+        return record + (_table_bytes(work) if _has_table(call, work) else _sort_bytes(call, work))
+    return record + (0 if folds.may_be_atomic(call) else _sort_bytes(call, work))

@@ -23,34 +23,36 @@ from .errors import other_block
 class DaskCall:
     """A call, and the properties of it that tasks use."""
 
-    call: Call
+    array_call: Call
 
     @property
     def operator(self) -> Operator:
         """The row of the operator in this process. Rows are compared by identity."""
-        return self.call.operator
+        return self.array_call.operator
 
     @cached_property
     def axis(self) -> int:
         """The dimension attribute, nonnegative."""
-        return self.call.resolved_axis
+        return self.array_call.resolved_axis
 
     @cached_property
     def dimensions(self) -> Dimensions:
         """The roles of the dimensions of its data and indices."""
-        call = self.call
-        return self.operator.dimensions(len(call.data.shape), call.indices.shape, self.axis)
+        array_call = self.array_call
+        return self.operator.dimensions(
+            len(array_call.data.shape), array_call.indices.shape, self.axis
+        )
 
     @property
     def dtype(self) -> DType:
         """The dtype of the data."""
-        dtype: DType = np.dtype(self.call.data.dtype)  # type: ignore[arg-type]  # of an array
+        dtype: DType = np.dtype(self.array_call.data.dtype)  # type: ignore[arg-type]  # of an array
         return dtype
 
     @property
     def fill_item(self) -> Array:
         """The value that a gather stores for an invalid index, as an array of one item."""
-        fill = self.call.attributes.fill
+        fill = self.array_call.attributes.fill
         if not fill:
             return np.zeros(1, self.dtype)
         return np.frombuffer(bytearray(fill), np.uint8).view(self.dtype).reshape(1)
@@ -58,14 +60,14 @@ class DaskCall:
     @property
     def refuses(self) -> bool:
         """Whether an invalid index raises: the mode is "raise" or a dimension has size 0."""
-        call = self.call
-        if call.mode in MOVING:
-            return any(call.data.shape[d] == 0 for d in self.dimensions.indexed)
-        return call.mode == "raise"
+        array_call = self.array_call
+        if array_call.mode in MOVING:
+            return any(array_call.data.shape[d] == 0 for d in self.dimensions.indexed)
+        return array_call.mode == "raise"
 
     def attributes(self) -> dict[str, Any]:
         """Return the keyword arguments of the call's operator, with a nonnegative axis."""
-        return self.call.attributes.keywords | {self.operator.attribute: self.axis}
+        return self.array_call.attributes.keywords | {self.operator.attribute: self.axis}
 
     def data_block(self, block: Array) -> Array:
         """Return a block of data in the declared byte order.
@@ -74,7 +76,7 @@ class DaskCall:
         """
         if np.can_cast(block.dtype, self.dtype, "equiv"):
             return block.astype(self.dtype, copy=False)
-        raise other_block(self.call.op, "data", self.dtype, block.dtype)
+        raise other_block(self.array_call.op, "data", self.dtype, block.dtype)
 
     def table(self, block: Array) -> Array:
         """Reshape a block of data to (before, rows, after), where entries address rows."""
@@ -86,16 +88,16 @@ class DaskCall:
     def moved_rows(self) -> tuple[int, int]:
         """The range of index dimensions in the gather's result or the scatter's updates."""
         first = self.dimensions.addressed.start
-        return first, first + len(self.call.indices.shape) - self.operator.takes_tuples
+        return first, first + len(self.array_call.indices.shape) - self.operator.takes_tuples
 
     @cached_property
     def one_update(self) -> bool:
         """Whether one update broadcasts to all entries."""
-        call = self.call
-        if call.updates is None:
+        array_call = self.array_call
+        if array_call.updates is None:
             return False
-        moved = self.operator.moved(call.data.shape, call.indices.shape, self.axis)
-        padded = (1,) * (len(moved) - len(call.updates.shape)) + call.updates.shape
+        moved = self.operator.moved(array_call.data.shape, array_call.indices.shape, self.axis)
+        padded = (1,) * (len(moved) - len(array_call.updates.shape)) + array_call.updates.shape
         return all(padded[d] == 1 for d in range(*self.moved_rows))
 
     def moved(self, shape: Shape) -> Shape:

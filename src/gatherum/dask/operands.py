@@ -80,7 +80,7 @@ def normalise(
 
 def _aligned(call: DaskCall, operands: list[Any]) -> DaskOperands:
     """Return the operands as Dask arrays with aligned chunks."""
-    array_call = call.call
+    array_call = call.array_call
     roles = call.dimensions
     data = operands[0].chunks if is_dask(operands[0]) else _auto(operands[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
@@ -142,7 +142,7 @@ def _index_chunks(
     divided only if a slice along the preceding dimensions still has too many entries. So a
     scatter's blocks are in row-major order.
     """
-    shape = call.call.indices.shape
+    shape = call.array_call.indices.shape
     chunks: list[Sizes] = [(n,) for n in shape]
     for d in roles.shared:
         chunks[d] = leading_chunks(data[d], shape[d])

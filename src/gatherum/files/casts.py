@@ -24,8 +24,8 @@ from gatherum.files.resources.stats import size_text
 __all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "description", "stored_dtype"]
 
 STEP = 1 << 16  # elements that are converted together
-WHOLE = 1000  # maximum number of elements of an array that NumPy prints in full
-EDGE = 3  # elements printed at each end of a longer array
+PRINTED_WHOLE = 1000  # maximum number of elements of an array that NumPy prints in full
+PRINTED_EDGE = 3  # elements printed at each end of a longer array
 
 
 def cast_copy(
@@ -87,19 +87,23 @@ def array_text(
     """
     with _opened(where, folder, decode) as (source, _):
         stored, shape = _dtype_of(source, like), source.shape
-    whole = math.prod(shape) <= WHOLE
+    whole = math.prod(shape) <= PRINTED_WHOLE
     indices = np.zeros(0, np.int64)
     if not whole:
         edges = [_edges(size) for size in shape]
         indices = np.stack(np.meshgrid(*edges, indexing="ij"), -1)
     values = gather_nd_file(where, indices, decode=decode)
-    with np.printoptions(threshold=WHOLE if whole else 0, edgeitems=EDGE):
+    with np.printoptions(threshold=PRINTED_WHOLE if whole else 0, edgeitems=PRINTED_EDGE):
         return str(_decoded(values, stored))
 
 
 def _edges(size: int) -> NDArray[np.int64]:
     """Return the positions along a dimension to print, and one of the omitted positions."""
-    return np.arange(size) if size <= 2 * EDGE else np.r_[: EDGE + 1, size - EDGE : size]
+    return (
+        np.arange(size)
+        if size <= 2 * PRINTED_EDGE
+        else np.r_[: PRINTED_EDGE + 1, size - PRINTED_EDGE : size]
+    )
 
 
 @contextmanager

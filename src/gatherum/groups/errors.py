@@ -10,7 +10,7 @@ import numpy as np
 
 from gatherum._model.dtype_rows import has_arithmetic
 from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
-from gatherum._model.errors.audience import for_commands
+from gatherum._model.errors.audience import command_hint
 from gatherum._model.errors.calls import _short
 from gatherum._model.named_bytes import named_bytes
 
@@ -22,8 +22,8 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
     """Create the error for groups that are not integers. The command gets advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
     kind = getattr(dtype, "kind", "")
-    advice = DECIMALS if kind == "f" else KEYS if kind in ("S", "U", "T", "M", "m", "V") else ""
-    return TypeError(f"{error}{for_commands(advice)}") if advice else error
+    text = DECIMALS if kind == "f" else KEYS if kind in ("S", "U", "T", "M", "m", "V") else ""
+    return TypeError(f"{error}{command_hint(text)}") if text else error
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:

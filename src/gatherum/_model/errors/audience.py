@@ -33,14 +33,14 @@ def advice(of_numpy: str, of_torch: str) -> str:
     return of_torch if _READER.get() == "torch" else of_numpy
 
 
-def hint(advice: str) -> str:
+def hint(text: str) -> str:
     """Format advice about Python code, to append to a message; "" for command-line users."""
-    return f"; {advice}" if advice and _READER.get() != "command" else ""
+    return f"; {text}" if text and _READER.get() != "command" else ""
 
 
-def for_commands(advice: str) -> str:
+def command_hint(text: str) -> str:
     """Format advice for command-line users, to append to a message; "" for other users."""
-    return f"; {advice}" if _READER.get() == "command" else ""
+    return f"; {text}" if _READER.get() == "command" else ""
 
 
 def argument(name: str) -> str:

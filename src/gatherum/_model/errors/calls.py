@@ -97,9 +97,9 @@ def not_one_of(
     aliases: Mapping[str, str] = ALIASES,
 ) -> ValueError:
     ours = aliases.get(value) if isinstance(value, str) else None
-    hint = f"; its name here is {ours!r}" if ours in choices else ""
+    suggestion = f"; its name here is {ours!r}" if ours in choices else ""
     return ValueError(
-        f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{hint}"
+        f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{suggestion}"
     )
 
 

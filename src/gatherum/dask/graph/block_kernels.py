@@ -34,7 +34,7 @@ def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array
     """Gather from a block that has all rows that a block of indices can address."""
     fill = call.fill_item[0]
     table = call.data_block(table)
-    return apply(call.call.op, table, indices, fill_value=fill, **call.attributes())
+    return apply(call.array_call.op, table, indices, fill_value=fill, **call.attributes())
 
 
 def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
@@ -192,7 +192,7 @@ class BlockFold:
     """A block of data that folds updates batch by batch."""
 
     def __init__(self, call: DaskCall, data: Array) -> None:
-        attributes = call.call.attributes
+        attributes = call.array_call.attributes
         self.how = attributes.fold_keywords
         self.held: Array | Accumulator
         if attributes.fold.needs_accumulator(call.dtype):
@@ -234,7 +234,7 @@ def fold_block(
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
     for where, values in zip(indices, updates, strict=True):
-        fold.take(call.call.op, where, values, **attributes)
+        fold.take(call.array_call.op, where, values, **attributes)
     return fold
 
 

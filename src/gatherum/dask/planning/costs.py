@@ -71,57 +71,57 @@ class _Sizes:
     strategy: Strategy
 
     @cached_property
-    def shared(self) -> int:
+    def shared_columns(self) -> int:
         """The number of columns along the shared dimensions."""
         return prod(len(self.layout.indices[d]) for d in self.layout.roles.shared)
 
     @cached_property
-    def free(self) -> int:
-        """The number of columns along the free dimensions, for each block in `shared`."""
+    def free_columns(self) -> int:
+        """The number of columns along the free dimensions, for each of `shared_columns`."""
         return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
 
     @cached_property
-    def runs(self) -> list[range]:
+    def entry_groups(self) -> list[range]:
         """The groups of blocks of entries that one task processes."""
         return runs_within(entry_bytes(self.call, self.layout), self.strategy.chunk)
 
     @cached_property
-    def entries(self) -> int:
-        """The number of entries in the largest group of `runs`."""
+    def largest_group(self) -> int:
+        """The number of entries in the largest group of entries."""
         counts = self.layout.entry_counts()
-        return max(sum(counts[n] for n in run) for run in self.runs)
+        return max(sum(counts[n] for n in run) for run in self.entry_groups)
 
     @cached_property
-    def row(self) -> int:
+    def row_bytes(self) -> int:
         """The bytes that move for one entry."""
         elements = prod(max(self.layout.data[d]) for d in self.layout.roles.free)
         return elements * self.call.dtype.itemsize
 
     @cached_property
-    def index(self) -> int:
+    def entry_index_bytes(self) -> int:
         """The bytes of the indices of one entry."""
-        return len(self.call.dimensions.indexed) * self.call.call.indices.dtype.itemsize
+        return len(self.call.dimensions.indexed) * self.call.array_call.indices.dtype.itemsize
 
     @cached_property
-    def owners(self) -> list[int]:
-        """The bytes of each group of owners that one task processes, for all `shared` columns."""
+    def owner_group_bytes(self) -> list[int]:
+        """The bytes of each group of owners that one task processes, for all `shared_columns`."""
         weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
         if addressed is None:
-            return _sums(weights, self.strategy.chunk) * self.shared
+            return _sums(weights, self.strategy.chunk) * self.shared_columns
         groups = []
         for members in addressed.values():
             groups += _sums(weights, self.strategy.chunk, members)
         return groups
 
     @cached_property
-    def checks(self) -> int:
+    def check_count(self) -> int:
         """1 if a task checks that all entries are valid, else 0."""
         return int(self.call.refuses)
 
     @cached_property
-    def indexed(self) -> int:
+    def entry_count(self) -> int:
         """The number of entries."""
-        array_call = self.call.call
+        array_call = self.call.array_call
         return prod(
             array_call.indices.shape[
                 : len(array_call.indices.shape) - self.call.operator.takes_tuples
@@ -129,50 +129,54 @@ class _Sizes:
         )
 
     @cached_property
-    def rows(self) -> int:
+    def moved_bytes(self) -> int:
         """The bytes of a gather's result or a scatter's updates."""
         return prod(map(sum, self.layout.moved)) * self.call.dtype.itemsize
 
     @cached_property
-    def data(self) -> int:
+    def block_bytes(self) -> int:
         """The bytes of the largest block of data."""
         return prod(max(sizes) for sizes in self.layout.data) * self.call.dtype.itemsize
 
     @cached_property
-    def blocks(self) -> int:
+    def block_count(self) -> int:
         """The number of blocks of data."""
         return prod(map(len, self.layout.data))
 
     @cached_property
-    def numbers(self) -> int:
+    def row_number_bytes(self) -> int:
         """The bytes of the row numbers of all entries, in the narrowest dtype."""
         keyed = prod(max(sizes) for sizes in self.layout.keyed)
-        return self.indexed * _narrow(keyed)
+        return self.entry_count * _narrow(keyed)
 
     @cached_property
-    def routes(self) -> int:
+    def route_bytes(self) -> int:
         """The bytes of the routes: row numbers, positions, and where each owner's entries start."""
-        count = self.shared * len(self.runs)
-        places = _narrow(-(-self.indexed // max(1, count)))
-        return self.numbers + self.indexed * places + 8 * (self.layout.owners + 1) * count
+        count = self.shared_columns * len(self.entry_groups)
+        position_bytes = _narrow(-(-self.entry_count // max(1, count)))
+        return (
+            self.row_number_bytes
+            + self.entry_count * position_bytes
+            + 8 * (self.layout.owners + 1) * count
+        )
 
     @property
-    def routing(self) -> int:
+    def routing_bytes(self) -> int:
         """The bytes that are needed to create the largest route."""
-        return self.entries * (ROUTING + self.index)
+        return self.largest_group * (ROUTING + self.entry_index_bytes)
 
     @cached_property
-    def state(self) -> int:
+    def bytes_per_data_byte(self) -> int:
         """The bytes that a fold needs for each byte of data, including the data and a copy."""
-        attributes, dtype = self.call.call.attributes, self.call.dtype
+        attributes, dtype = self.call.array_call.attributes, self.call.dtype
         if dtype.itemsize and attributes.fold.needs_accumulator(dtype):
             return 1 + -(-element_bytes(dtype, attributes.reduction) // dtype.itemsize)
         return 2
 
-    def pairs(self) -> int:
+    def piece_count(self) -> int:
         """Return the number of pieces into which the rows of all columns are divided."""
-        pairs = len(self.owners) * len(self.runs)
-        return self.free * min(pairs, self.indexed)
+        pair_count = len(self.owner_group_bytes) * len(self.entry_groups)
+        return self.free_columns * min(pair_count, self.entry_count)
 
 
 def _sums(weights: Sequence[int], limit: int, members: Sequence[int] | None = None) -> list[int]:
@@ -183,7 +187,7 @@ def _narrow(count: int) -> int:
     return np.min_scalar_type(max(0, count - 1)).itemsize
 
 
-def _routed_gather(z: _Sizes) -> Cost:
+def _routed_gather(sizes: _Sizes) -> Cost:
     """Return the cost of requesting rows by routes, reading them from owners, and merging them.
 
     S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
@@ -191,26 +195,27 @@ def _routed_gather(z: _Sizes) -> Cost:
     strategy "tasks" adds S T E requests, unless all indices are small, and F S T E replies. The
     strategy "shuffle" adds S E requests, and merges only groups of several blocks.
     """
-    runs, owners, blocks = len(z.runs), len(z.owners), len(z.layout.entry_counts())
-    columns = z.shared * z.free
-    routes, small = z.shared * runs, is_small(index_bytes(z.call))
-    tasks = 2 + routes + z.checks * (routes + 1) + z.free * owners + columns * blocks
-    taken, replied = max(z.owners, default=0), z.entries * z.row
-    if z.strategy.name == "shuffle":
-        barriers = z.shared if z.layout.addressed is None else _addressed(z.layout)
-        tasks += z.shared + z.free * barriers + (z.shared if small else routes + z.shared)
-        tasks += columns * sum(len(run) > 1 for run in z.runs)
-        taken += z.strategy.chunk + replied  # the last piece may exceed the batch size
+    shared, free = sizes.shared_columns, sizes.free_columns
+    runs, owners = len(sizes.entry_groups), len(sizes.owner_group_bytes)
+    columns, blocks = shared * free, len(sizes.layout.entry_counts())
+    routes, small = shared * runs, is_small(index_bytes(sizes.call))
+    tasks = 2 + routes + sizes.check_count * (routes + 1) + free * owners + columns * blocks
+    taken, replied = max(sizes.owner_group_bytes, default=0), sizes.largest_group * sizes.row_bytes
+    if sizes.strategy.name == "shuffle":
+        barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
+        tasks += shared + free * barriers + (shared if small else routes + shared)
+        tasks += columns * sum(len(run) > 1 for run in sizes.entry_groups)
+        taken += sizes.strategy.chunk + replied  # the last piece may exceed the batch size
     else:
-        tasks += columns * runs + z.free * owners * runs
+        tasks += columns * runs + free * owners * runs
         tasks += 0 if small else owners * runs
-        taken += z.rows // max(1, z.free * owners)
+        taken += sizes.moved_bytes // max(1, free * owners)
     return Cost(
         tasks=tasks,
-        pieces=z.pairs(),
-        moved=z.rows + (0 if small else z.numbers * z.free),
-        routes=z.routes,
-        task=max(z.routing, taken, 2 * replied),
+        pieces=sizes.piece_count(),
+        moved=sizes.moved_bytes + (0 if small else sizes.row_number_bytes * free),
+        routes=sizes.route_bytes,
+        task=max(sizes.routing_bytes, taken, 2 * replied),
     )
 
 
@@ -219,7 +224,7 @@ def _addressed(layout: ChunkLayout) -> int:
     return sum(map(bool, (layout.addressed or {}).values()))
 
 
-def _routed_scatter(z: _Sizes) -> Cost:
+def _routed_scatter(sizes: _Sizes) -> Cost:
     """Return the cost of routes that order updates by owner, and of owners that fold them.
 
     S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
@@ -227,83 +232,96 @@ def _routed_scatter(z: _Sizes) -> Cost:
     and D result tasks. The strategy "tasks" adds F S T E pieces, and a fold for each step of each
     group of owners.
     """
-    runs, owners, routes = len(z.runs), len(z.owners), z.shared * len(z.runs)
-    tasks = 2 + routes + z.checks * (routes + 1) + z.blocks
-    cut = 2 * z.entries * z.row
-    if z.strategy.name == "shuffle":
-        with_entries = z.shared if z.layout.addressed is None else _addressed(z.layout)
-        tasks += z.free * with_entries * (runs + 1)
-        peak = max(cut + z.strategy.chunk, z.state * z.data)
+    shared, free = sizes.shared_columns, sizes.free_columns
+    runs, owners = len(sizes.entry_groups), len(sizes.owner_group_bytes)
+    routes = shared * runs
+    tasks = 2 + routes + sizes.check_count * (routes + 1) + sizes.block_count
+    cut = 2 * sizes.largest_group * sizes.row_bytes
+    if sizes.strategy.name == "shuffle":
+        with_entries = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
+        tasks += free * with_entries * (runs + 1)
+        peak = max(cut + sizes.strategy.chunk, sizes.bytes_per_data_byte * sizes.block_bytes)
     else:
-        weights = entry_bytes(z.call, z.layout)
-        sums = [sum(weights[n] for n in run) for run in z.runs]
-        steps = len(runs_within(sums, FOLD_STEP * z.strategy.chunk))
-        tasks += z.free * (routes + owners * (runs + steps))
-        step = max(z.entries * z.row, FOLD_STEP * z.strategy.chunk)
-        peak = max(cut, z.state * max(z.owners, default=0) + step)
+        weights = entry_bytes(sizes.call, sizes.layout)
+        sums = [sum(weights[n] for n in run) for run in sizes.entry_groups]
+        steps = len(runs_within(sums, FOLD_STEP * sizes.strategy.chunk))
+        tasks += free * (routes + owners * (runs + steps))
+        step = max(sizes.largest_group * sizes.row_bytes, FOLD_STEP * sizes.strategy.chunk)
+        peak = max(cut, sizes.bytes_per_data_byte * max(sizes.owner_group_bytes, default=0) + step)
     return Cost(
         tasks=tasks,
-        pieces=z.pairs(),
-        moved=(0 if z.call.one_update else z.rows) + z.numbers * z.free,
-        routes=z.routes,
-        task=max(z.routing, peak),
+        pieces=sizes.piece_count(),
+        moved=(0 if sizes.call.one_update else sizes.moved_bytes) + sizes.row_number_bytes * free,
+        routes=sizes.route_bytes,
+        task=max(sizes.routing_bytes, peak),
     )
 
 
-def _broadcast_scatter(z: _Sizes) -> Cost:
+def _broadcast_scatter(sizes: _Sizes) -> Cost:
     """Return the cost of sending a route of all entries, and all updates, to every fold."""
-    columns = z.shared * z.free
-    tasks = 2 + z.shared + z.checks * (z.shared + 1) + columns + z.free * len(z.owners) + z.blocks
-    updates = sum(z.layout.entry_counts()) * z.row
-    taken = z.state * max(z.owners, default=0)
+    shared, free = sizes.shared_columns, sizes.free_columns
+    columns = shared * free
+    owners, entries = len(sizes.owner_group_bytes), sum(sizes.layout.entry_counts())
+    tasks = 2 + shared + sizes.check_count * (shared + 1) + columns + free * owners
+    tasks += sizes.block_count
+    updates = entries * sizes.row_bytes
+    taken = sizes.bytes_per_data_byte * max(sizes.owner_group_bytes, default=0)
     return Cost(
         tasks=tasks,
-        pieces=z.free * len(z.owners),
-        routes=z.routes,
-        task=max(sum(z.layout.entry_counts()) * (ROUTING + z.index), taken + updates, 2 * updates),
+        pieces=free * owners,
+        routes=sizes.route_bytes,
+        task=max(entries * (ROUTING + sizes.entry_index_bytes), taken + updates, 2 * updates),
     )
 
 
-def _whole_columns(z: _Sizes) -> Cost:
+def _whole_columns(sizes: _Sizes) -> Cost:
     """Return the cost if every block of indices uses all rows of its column, joined if needed.
 
     S and F are the numbers of columns; each column has B blocks of indices. The data have D blocks.
     The tasks of a gather are S B checks and F S B results. The tasks of a scatter are S B checks, a
     fold for each step in each column, and D results.
     """
-    columns, blocks = z.shared * z.free, len(z.layout.entry_counts())
-    table = z.layout.column_elements * z.call.dtype.itemsize
-    gathered = columns if z.layout.owners > 1 else 0
-    tasks = 1 + z.checks * (z.shared * blocks + 1) + gathered
-    most = max(z.layout.entry_counts()) * (z.row + z.index)
-    if z.call.operator.scatters:
-        steps = len(runs_within(entry_bytes(z.call, z.layout), FOLD_STEP * z.strategy.chunk))
-        tasks += columns * steps + z.blocks
-        peak = z.state * table + max(FOLD_STEP * z.strategy.chunk, most)
+    shared, free = sizes.shared_columns, sizes.free_columns
+    columns, blocks = shared * free, len(sizes.layout.entry_counts())
+    table = sizes.layout.column_elements * sizes.call.dtype.itemsize
+    gathered = columns if sizes.layout.owners > 1 else 0
+    tasks = 1 + sizes.check_count * (shared * blocks + 1) + gathered
+    most = max(sizes.layout.entry_counts()) * (sizes.row_bytes + sizes.entry_index_bytes)
+    if sizes.call.operator.scatters:
+        steps = len(
+            runs_within(entry_bytes(sizes.call, sizes.layout), FOLD_STEP * sizes.strategy.chunk)
+        )
+        tasks += columns * steps + sizes.block_count
+        peak = sizes.bytes_per_data_byte * table + max(FOLD_STEP * sizes.strategy.chunk, most)
     else:
         tasks += columns * blocks
         peak = table + most
     return Cost(tasks, max(peak, 2 * table if gathered else 0))
 
 
-def _partial_scatter(z: _Sizes) -> Cost:
+def _partial_scatter(sizes: _Sizes) -> Cost:
     """Return the cost of folding each group of updates into a table, and of merging the tables.
 
     S and F are the numbers of columns; each column has E groups and B blocks of indices. The data
     have D blocks. The tasks are S B checks, F S E tables, the merged tables, F S finished columns,
     and D results.
     """
-    columns, several = z.shared * z.free, z.layout.owners > 1
-    table = z.layout.column_elements * element_bytes(z.call.dtype, z.call.call.reduction)
-    merges, left = 0, len(z.runs)
+    shared, free = sizes.shared_columns, sizes.free_columns
+    columns, several = shared * free, sizes.layout.owners > 1
+    call = sizes.call
+    table = sizes.layout.column_elements * element_bytes(call.dtype, call.array_call.reduction)
+    merges, left = 0, len(sizes.entry_groups)
     while left > 1:
         left = -(-left // MERGED)
         merges += left
-    pieces = columns * (len(z.runs) + merges)
-    checks = z.checks * (z.shared * len(z.layout.entry_counts()) + 1)
+    pieces = columns * (len(sizes.entry_groups) + merges)
+    checks = sizes.check_count * (shared * len(sizes.layout.entry_counts()) + 1)
     return Cost(
-        tasks=1 + checks + pieces + z.blocks + (2 * columns if several else 0),
+        tasks=1 + checks + pieces + sizes.block_count + (2 * columns if several else 0),
         pieces=pieces,
         moved=pieces * table,
-        task=max((MERGED + 1) * table, table + z.entries * (z.row + z.index)),
+        task=max(
+            (MERGED + 1) * table,
+            table + sizes.largest_group * (sizes.row_bytes + sizes.entry_index_bytes),
+        ),
     )

@@ -22,7 +22,7 @@ from gatherum.dask.dask_call import DaskCall
 
 def can_be_partial(call: DaskCall) -> bool:
     """Return True if the order of updates does not matter, or if the last update wins."""
-    reduction = call.call.reduction
+    reduction = call.array_call.reduction
     return reduction == "none" or can_merge(call.dtype, reduction)
 
 
@@ -33,7 +33,7 @@ def fold_apart(
 
     Invalid entries are dropped. The table is used only after all entries have been checked.
     """
-    array_call = call.call
+    array_call = call.array_call
     mode = array_call.mode if array_call.mode in MOVING and not call.refuses else "drop"
     start = np.broadcast_to(np.zeros((), call.dtype), shape)
     table = begin(start, array_call.attributes._replace(mode=mode))
@@ -52,13 +52,13 @@ def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
 
 def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    total = begin(call.data_block(table), call.call.attributes)
+    total = begin(call.data_block(table), call.array_call.attributes)
     _take(call, total, part)
     return total.finish()
 
 
 def _take(call: DaskCall, total: Accumulator, part: Accumulator) -> None:
-    if call.call.reduction != "none":
+    if call.array_call.reduction != "none":
         total.merge(part)
         return
     where = np.argwhere(part.counts())

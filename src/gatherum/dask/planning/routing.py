@@ -49,7 +49,7 @@ class ChunkRoute:
 def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
     """Return the first entry of a block of indices that makes the call raise, or None."""
     _check_dtype(call, block)
-    array_call, operator = call.call, call.operator
+    array_call, operator = call.array_call, call.operator
     sizes = [shape[d] for d in operator.indexed(block.shape, call.axis)]
     invalid = first_invalid(
         block, sizes, array_call.mode, array_call.negative, operator.takes_tuples
@@ -63,7 +63,7 @@ def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> I
 def refuse_invalid(call: DaskCall, invalid: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
     if first := _first(invalid):
-        raise invalid_index(call.call, first.component, first.value, first.where)
+        raise invalid_index(call.array_call, first.component, first.value, first.where)
 
 
 def _first(invalid: Sequence[Invalid | None]) -> Invalid | None:
@@ -108,7 +108,7 @@ def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tupl
 def _row_numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     _check_dtype(call, block)
-    array_call, operator = call.call, call.operator
+    array_call, operator = call.array_call, call.operator
     space, axis = operator.space(shape, block.shape, call.axis)
     return number_entries(operator, space, block, axis, array_call.mode, array_call.negative)
 
@@ -123,7 +123,7 @@ def _located(
     call: DaskCall, keyed: Chunks, shape: Shape, row_numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
-    array_call = call.call
+    array_call = call.array_call
     space, first = call.operator.space(shape, array_call.indices.shape, call.axis)
     chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:

@@ -49,7 +49,7 @@ def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
 
 def index_bytes(call: DaskCall) -> int:
     """Return the bytes of all indices as int64."""
-    return prod(call.call.indices.shape) * 8
+    return prod(call.array_call.indices.shape) * 8
 
 
 def chunk_bytes() -> int:
@@ -92,7 +92,7 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
-        entries = prod(call.call.indices.shape) * call.call.indices.dtype.itemsize
+        entries = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
         if is_small(moved + entries):
             return Strategy(
                 "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
@@ -117,7 +117,7 @@ def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:
     """Return the reason for separate tables of updates, or "" if they need too many bytes."""
     updates = entry_bytes(call, layout)
     count = len(runs_within(updates, chunk_bytes()))
-    table = layout.column_elements * element_bytes(call.dtype, call.call.reduction)
+    table = layout.column_elements * element_bytes(call.dtype, call.array_call.reduction)
     if not partial_pays(count, table, sum(updates)):
         return ""
     return f"{count} tables of {table:,} bytes for {sum(updates):,} bytes of updates"

@@ -33,7 +33,15 @@ from gatherum.files.row_access.dimension_names import Names, names_in
 
 from .origins import files_of
 
-__all__ = ["ArrayOperand", "Operand", "Path", "be", "files_under", "find_operand", "open_all"]
+__all__ = [
+    "ArrayOperand",
+    "Operand",
+    "Path",
+    "files_under",
+    "find_operand",
+    "is_or_are",
+    "open_all",
+]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py
@@ -60,7 +68,7 @@ def files_under(where: Location | ArrayOperand) -> list[str]:
     return files_of(where.array) if isinstance(where, ArrayOperand) else [where.resolved]
 
 
-def be(role: str) -> str:
+def is_or_are(role: str) -> str:
     """Return the verb after the name of an operand. All names except "table" are plurals."""
     return "is" if role == "table" else "are"
 
@@ -86,7 +94,7 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
             "numpy.array(strings) where the strings are the data"
         )
     if is_masked(operand):
-        raise TypeError(f"the {role} {be(role)} a masked array, whose mask would be lost")
+        raise TypeError(f"the {role} {is_or_are(role)} a masked array, whose mask would be lost")
     name = "data" if role == "table" else role
     array = registry.spec(op, name, operand)
     if array is None or isinstance(array, (bytes, bytearray, ArraySpec)):

@@ -20,7 +20,7 @@ from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
 
-from .operands import ArrayOperand, Path, be, files_under
+from .operands import ArrayOperand, Path, files_under, is_or_are
 
 __all__ = ["FileOutput", "RunSettings", "check_absent", "check_target"]
 
@@ -56,7 +56,7 @@ class FileOutput:
         if self.settings.resume and arrays:
             raise ValueError(
                 f"{self.op}: a run can be resumed when all operands are files, the {arrays[0]} "
-                f"{be(arrays[0])} an array"
+                f"{is_or_are(arrays[0])} an array"
             )
         if not self.settings.overwrite:
             check_absent(self.out, "overwrite=False")

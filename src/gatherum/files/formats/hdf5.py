@@ -49,7 +49,7 @@ OTHERS = {  # filters of HDF5, of h5py, and of the list of registered filters
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USERBLOCKS = tuple(512 << n for n in range(7))  # other possible offsets of the signature
 DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
-PIECE = 1 << 20  # bytes to read together from a dataset without chunks
+READ_BYTES = 1 << 20  # bytes to read together from a dataset without chunks
 
 
 class Hdf5(Format):
@@ -331,7 +331,7 @@ class ChunkedDataset(SlicedArray):
     """A dataset in chunks. A chunk is decompressed only up to its own size."""
 
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
-        super().__init__(name, dataset, meter, PIECE)
+        super().__init__(name, dataset, meter, READ_BYTES)
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for filter_id in self.filters:
             if filter_id not in FILTERS:
@@ -340,13 +340,13 @@ class ChunkedDataset(SlicedArray):
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Read a box of the dataset, preferably of whole chunks."""
         try:
-            for part in self._chunks_of(box) if DEFLATE in self.filters else ():
+            for part in self._chunk_corners(box) if DEFLATE in self.filters else ():
                 self._check_inflates(part)
             return super().read_box(box)
         except (OSError, RuntimeError, ValueError) as error:
             raise ValueError(f"{self._name}: cannot be read: {first_line(error)}") from None
 
-    def _chunks_of(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
+    def _chunk_corners(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
         """Return the first positions of the chunks that overlap a box."""
         sides = zip(box[: self._rank], self.chunks[: self._rank], strict=True)
         return list(product(*(range(part.start // n * n, part.stop, n) for part, n in sides)))

@@ -34,7 +34,7 @@ DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
 LARGEST_NUMBER = 16
 GROWTH = 512  # the most bytes that a compressor (bzip2) adds to a short input
 DICTIONARY = 256 << 20
-PIECE = 64 << 10
+PIECE_BYTES = 64 << 10
 BLOSC_HEADER = struct.Struct("<4B3I")
 ZSTD_BLOCK = 128 << 10  # the maximum bytes of a block
 ZSTD_MAGIC, ZSTD_SKIPPED = 0xFD2FB528, 0x184D2A5
@@ -135,7 +135,7 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
             while not stream.eof:
                 if position == len(data):
                     raise ValueError(f"a chunk of {name} ends too early")
-                piece = data[position : position + PIECE]
+                piece = data[position : position + PIECE_BYTES]
                 output += stream.decompress(piece, most + 1 - len(output))
                 if len(output) > most:
                     raise _too_large(most)

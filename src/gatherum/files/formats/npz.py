@@ -17,7 +17,7 @@ from gatherum.files.resources.resources import Resources
 __all__ = ["Npz"]
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
-PIECE = 1 << 20
+PIECE_BYTES = 1 << 20
 
 
 class Npz(Format):
@@ -98,7 +98,7 @@ def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfil
 def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yield a deflated member in pieces of bounded size."""
     with _damage(name), archive.open(info) as unpacked:
-        while piece := unpacked.read(PIECE):
+        while piece := unpacked.read(PIECE_BYTES):
             yield piece
 
 

@@ -102,7 +102,7 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
     return shape, dtype
 
 
-def _chunks_of(array: Any) -> tuple[int, ...] | None:
+def _chunk_sizes(array: Any) -> tuple[int, ...] | None:
     """Return the extents of shards or chunks; for a rectilinear grid, the largest extents."""
     try:
         return getattr(array, "shards", None) or getattr(array, "chunks", None)
@@ -120,7 +120,7 @@ class SlicedArray(BoxArray):
         self._name, self._array, self._meter = name, array, meter
         self.shape, self.dtype = dataset_type(name, array)
         self._rank = len(array.shape)
-        chunks = _chunks_of(array)
+        chunks = _chunk_sizes(array)
         chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), piece)
         chunks = (*chunks, *self.shape[len(chunks) :])
         self.chunks = tuple(max(1, int(n)) for n in chunks)

@@ -17,9 +17,9 @@ from .table import Block, Ints, Panel, RowTable, Wanted, filled_first, panels
 __all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
 SAMPLES = 256
-LIKE = 8  # if there are few rows, every eighth row is sampled
+MINIMUM_SAMPLE_STEP = 8  # if there are few rows, every eighth row is sampled
 FAR_APART = 8192  # bytes of the table per requested row from which sorting makes no rows adjacent
-ANY = np.iinfo(np.int64).max  # pages between two rows up to which the core reads complete parts
+ANY_GAP = np.iinfo(np.int64).max  # pages between two rows up to which the core reads complete parts
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class FlatRows(RowTable):
         """Sort requests, unless they cover nearly all pages; the core then reads complete parts."""
         if self.array.file.in_memory:
             return Wanted.as_asked(row_numbers, positions)
-        if self.width == self.row_length and self._bridge(row_numbers) == ANY:
+        if self.width == self.row_length and self._bridge(row_numbers) == ANY_GAP:
             return Wanted(row_numbers, positions, True)
         return Wanted.sorted(row_numbers, positions)
 
@@ -129,7 +129,9 @@ class FlatRows(RowTable):
 
     def cached_share(self, row_numbers: Ints) -> float:
         """Estimate the share of some rows in the page cache; 0 if unknown."""
-        sample = row_numbers[:: max(LIKE, row_numbers.size // SAMPLES)] * np.int64(self._per_row)
+        sample = row_numbers[:: max(MINIMUM_SAMPLE_STEP, row_numbers.size // SAMPLES)] * np.int64(
+            self._per_row
+        )
         return self.array.file.cached_share(self._stored.base + sample * self._stored.stride)
 
     def is_far_apart(self, count: int) -> bool:

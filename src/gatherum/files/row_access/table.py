@@ -38,7 +38,9 @@ __all__ = [
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 CACHED_SHARE = 0.95  # from this share on, rows are treated as cached
-FEW = 4096  # up to this number of rows, sorting is faster than checking the page cache
+ALWAYS_SORTED_ROWS = (
+    4096  # up to this number of rows, sorting is faster than checking the page cache
+)
 
 
 @dataclass(frozen=True)
@@ -302,7 +304,9 @@ def filled_first(
 def best_order(table: RowTable, row_numbers: Ints, positions: Ints | None) -> Wanted:
     """Sort rows by the order that is cheapest to read."""
     in_request_order = (
-        row_numbers.size > FEW and is_long(table) and table.is_far_apart(row_numbers.size)
+        row_numbers.size > ALWAYS_SORTED_ROWS
+        and is_long(table)
+        and table.is_far_apart(row_numbers.size)
     )
     if in_request_order and table.cached_share(row_numbers) >= CACHED_SHARE:
         return Wanted.as_asked(row_numbers, positions)

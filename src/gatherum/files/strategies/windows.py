@@ -27,9 +27,9 @@ __all__ = ["WindowPass", "Windows", "valid"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-ENTRY = 48  # the bytes of a request, as in Budget.entries
-PIECE = 1 << 20  # bytes that are written while they are in the cache of the processor
-ALONE = 8  # up to this number of pieces, one thread is faster than two
+REQUEST_BYTES = 48  # the bytes of a request, as in Budget.entries
+PIECE_BYTES = 1 << 20  # bytes that are written while they are in the cache of the processor
+SERIAL_PIECES = 8  # up to this number of pieces, one thread is faster than two
 
 
 class Windows:
@@ -50,10 +50,10 @@ class Windows:
         count, row, budget = self.requests.count, self.row_bytes, self.budget
         if self.table.chunked:
             return max(1, min(budget.window // row, budget.entries, count))
-        if count * (row + ENTRY) <= budget.whole:
+        if count * (row + REQUEST_BYTES) <= budget.whole:
             return count
         # two windows of rows are in memory: one is written while the next is filled
-        return max(1, min(budget.window // row, budget.whole // (2 * row + ENTRY)))
+        return max(1, min(budget.window // row, budget.whole // (2 * row + REQUEST_BYTES)))
 
     @property
     def window_count(self) -> int:
@@ -103,17 +103,17 @@ class WindowPass:
         """Write the output window by window."""
         windows, table, length = self.windows, self.windows.table, self.windows.length
         in_pieces = self.cached >= CACHED_SHARE and table.is_far_apart(length)
-        piece = min(PIECE, job.budget.block)
+        piece = min(PIECE_BYTES, job.budget.block)
         longest = max(1, piece // windows.row_bytes) if in_pieces else length
         order = Wanted.as_asked if in_pieces and is_long(table) else table.ordered
         pieces = self._pieces(self._finished(sink), longest, order)
         # A thread is started only if it has enough work.
-        single_thread = (ALONE if in_pieces else 1) * longest >= self.requests.count
+        single_thread = (SERIAL_PIECES if in_pieces else 1) * longest >= self.requests.count
         with (
             Writer(table.width, table.dtype) as writer,
             closing(pieces if single_thread else ahead(pieces)) as prepared,
         ):
-            do = _at_once if single_thread else writer.put
+            do = _call_now if single_thread else writer.put
             for start, stop, wanted, bad in prepared:
                 if wanted is not None:
                     rows = writer.rows(stop - start)
@@ -173,8 +173,8 @@ class WindowPass:
                     )
 
 
-def _at_once(job: Callable[..., object], *arguments: Any) -> None:
-    job(*arguments)
+def _call_now(function: Callable[..., object], *arguments: Any) -> None:
+    function(*arguments)
 
 
 def valid(row_numbers: Ints, invalid: Mask | None) -> Ints:
