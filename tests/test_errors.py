@@ -816,7 +816,6 @@ def test_every_sentence_is_tested():
         "unknown_sizes",
         "not_on_cuda",  # frameworks/cuda/test_cuda_*.py
         "on_rocm",
-        "no_cuda_out",
         "raise_in_capture",
         "nowhere_in_capture",
         "no_capture",

@@ -50,6 +50,10 @@ class Functions(FrameworkFunctions[Array]):
     `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
     """
 '''
+OUTPUT_HEAD = '''\
+class OutputFunctions(Functions[Array]):
+    """The six functions for arrays of one framework, with `out`, which `run` takes last."""
+'''
 FRAMEWORK_END = '''\
     def __reduce__(self) -> tuple[Callable[[str], Any], tuple[str]]:
         """Pickle a reference to the module."""
@@ -107,12 +111,15 @@ ONNX_TYPES |= dict.fromkeys(("data", "indices", "updates"), "Value")
 def files() -> dict[Path, str]:
     """Return the text of the modules."""
     functions = six_functions()
-    methods = (_method(functions[op], text) for op, text in FRAMEWORK_DOCSTRINGS.items())
+    docstrings = FRAMEWORK_DOCSTRINGS.items()
+    methods = (_method(functions[op], text, "out") for op, text in docstrings)
     body = "\n\n".join(each.strip("\n") for each in (FRAMEWORK_HEAD, *methods, FRAMEWORK_END))
+    with_out = (_method(functions[op], text) for op, text in docstrings)
+    outputs = "\n\n".join(each.strip("\n") for each in (OUTPUT_HEAD, *with_out))
     on_tensors = (_on_tensors(functions[op], text) for op, text in TENSOR_DOCSTRINGS.items())
     plain = f"for _function in ({', '.join(TENSOR_DOCSTRINGS)}):\n    plain_signatures(_function)\n"
     return {
-        FRAMEWORKS: written_module("The six functions of a framework.", body),
+        FRAMEWORKS: written_module("The six functions of a framework.", body, outputs),
         TENSORS: written_module(
             "The six functions on tensors, which call the core.", TENSOR_IMPORTS, *on_tensors, plain
         ),
@@ -124,10 +131,12 @@ def files() -> dict[Path, str]:
     }
 
 
-def _method(function: Function, docstring: str) -> str:
-    """Return the method of `Functions` for an operator."""
-    parameters: list[Parameter | str] = ["self", *function.typed({}, "out"), REST]
-    op, data, indices, updates, *attributes, _out = function.core_arguments()
+def _method(function: Function, docstring: str, *without: str) -> str:
+    """Return the method of an operator, without some of its parameters."""
+    types = {"out": "Any"}
+    parameters: list[Parameter | str] = ["self", *function.typed(types, *without), REST]
+    op, data, indices, updates, *attributes, out = function.core_arguments()
+    attributes += [] if without else [out]
     return indented(
         written_function(
             written_head(function.name, parameters, "Array"),

@@ -137,3 +137,121 @@ class Functions(FrameworkFunctions[Array]):
 
 def _loaded(module: str) -> Any:
     return import_module(module).FUNCTIONS
+
+
+class OutputFunctions(Functions[Array]):
+    """The six functions for arrays of one framework, with `out`, which `run` takes last."""
+
+    def gather(
+        self,
+        data: Any,
+        indices: Any,
+        axis: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Gather slices of an array along one axis: see `gatherum.gather`."""
+        if unknown:
+            raise errors.unknown_argument("gather", unknown)
+        attributes = axis, "none", True, mode, negative, fill_value, out
+        return self._run("gather", data, indices, None, *attributes)
+
+    def gather_elements(
+        self,
+        data: Any,
+        indices: Any,
+        axis: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Gather one element of an array for every index: see `gatherum.gather_elements`."""
+        if unknown:
+            raise errors.unknown_argument("gather_elements", unknown)
+        attributes = axis, "none", True, mode, negative, fill_value, out
+        return self._run("gather_elements", data, indices, None, *attributes)
+
+    def gather_nd(
+        self,
+        data: Any,
+        indices: Any,
+        batch_dims: int = 0,
+        *,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        fill_value: object = 0,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
+        if unknown:
+            raise errors.unknown_argument("gather_nd", unknown, has_axis=False)
+        attributes = batch_dims, "none", True, mode, negative, fill_value, out
+        return self._run("gather_nd", data, indices, None, *attributes)
+
+    def scatter_slices(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        axis: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Scatter slices along one axis: see `gatherum.scatter_slices`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_slices", unknown)
+        attributes = axis, reduction, include_self, mode, negative, 0, out
+        return self._run("scatter_slices", data, indices, updates, *attributes)
+
+    def scatter_elements(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        axis: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Scatter one element for every index: see `gatherum.scatter_elements`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_elements", unknown)
+        attributes = axis, reduction, include_self, mode, negative, 0, out
+        return self._run("scatter_elements", data, indices, updates, *attributes)
+
+    def scatter_nd(
+        self,
+        data: Any,
+        indices: Any,
+        updates: Any,
+        batch_dims: int = 0,
+        *,
+        reduction: ReductionName = "none",
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        out: Any = None,
+        **unknown: Never,
+    ) -> Array:
+        """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
+        if unknown:
+            raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
+        attributes = batch_dims, reduction, include_self, mode, negative, 0, out
+        return self._run("scatter_nd", data, indices, updates, *attributes)

@@ -27,19 +27,19 @@ def check_out_memory(
 
 
 class _Place:
-    def __init__(self, address: int, spec: ArraySpec) -> None:
+    def __init__(self, address: int, spec: ArraySpec, writable: bool) -> None:
         self.__array_interface__ = {
             "version": 3,
-            "data": (address, False),
+            "data": (address, not writable),
             "shape": spec.shape,
             "strides": spec.strides,
             "typestr": f"|V{spec.dtype.itemsize}",
         }
 
 
-def place_at(address: int, spec: ArraySpec) -> Array:
+def place_at(address: int, spec: ArraySpec, writable: bool = True) -> Array:
     """Return an array at an address, only for checks of addresses: its memory must not be read."""
-    return np.asarray(_Place(address, spec))
+    return np.asarray(_Place(address, spec, writable))
 
 
 def _is_same_place(a: Array, b: Array) -> bool:

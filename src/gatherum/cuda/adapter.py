@@ -8,7 +8,7 @@ from typing import Any
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
-from gatherum._frameworks.operator_functions import Functions
+from gatherum._frameworks.operator_functions import OutputFunctions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
@@ -60,18 +60,19 @@ def _framework_of(value: object) -> DeviceFramework | None:
 
 
 def _run(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any:
-    *options, fill_value = arguments
+    *options, fill_value, out = arguments
     attributes = plain_values.as_attributes(op, *options)
     operands = {"data": data, "indices": indices, "updates": updates, "fill_value": fill_value}
+    operands["out"] = out
     registry.check_one_framework(op, operands)
     adapter = registry.adapter_of(type(data))
     if adapter is None or adapter.device(data) != "cuda":
         where = getattr(data, "device", None)
         raise cuda_errors.not_on_cuda(op, "data", type(data).__name__, where)
-    return adapter.call(attributes, data, indices, updates, fill_value, None)
+    return adapter.call(attributes, data, indices, updates, fill_value, out)
 
 
-FUNCTIONS: Functions[Any] = Functions(__name__, _run)
+FUNCTIONS: OutputFunctions[Any] = OutputFunctions(__name__, _run)
 
 
 class CudaAdapter(Framework):
@@ -95,17 +96,15 @@ class CudaAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Any:
-        """Run a call on the device. Raise an error if `out` is given."""
+        """Run a call on the device. Return the result, or `out`."""
         if (framework := _framework_of(data)) is None:
             return NotImplemented
-        if out is not None:
-            raise cuda_errors.no_cuda_out(attributes.op)
 
         def fill(dtype: AnyDType) -> bytes:
             item = conversion.fill_item(attributes.op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        result = call(framework, attributes, data, indices, updates, fill)
+        result = call(framework, attributes, data, indices, updates, fill, out)
         if framework is _protocols and driver.open_driver().replays:
             _let_core_read(data, indices, updates)
         return result

@@ -158,6 +158,13 @@ class Protocols(DeviceFramework):
 
         return radix_sort(self, pairs, device, stream)
 
+    def written(self, out: object, device: int, stream: int) -> None:
+        """Let the stream that `out` names wait, because its readers wait for that stream."""
+        if (other := _stream_of(out)) not in (None, stream):
+            driver = open_driver()
+            with driver.on(device):
+                driver.wait(other, stream)
+
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep arrays until the stream reaches this point. Release earlier ones that are done."""
         self._kept.until_done(open_driver(), device, stream, holders)
@@ -195,9 +202,10 @@ def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any
     shape = tuple(int(n) for n in interface["shape"])
     steps = interface.get("strides")
     strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(map(int, steps))
-    address = int(interface["data"][0] or 0)
+    address, read_only = interface["data"]
+    address = int(address or 0)
     device = open_driver().device_of(address) if address else None
-    return View(address, ArraySpec(shape, dtype, strides), device, value)
+    return View(address, ArraySpec(shape, dtype, strides), device, value, not read_only)
 
 
 class _Tensor(ctypes.Structure):

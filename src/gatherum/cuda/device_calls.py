@@ -85,6 +85,8 @@ def call(
                 addresses["out"],
                 item,
             )
+        if out is not None:
+            framework.written(out, device_number, stream)
     finally:
         framework.keep(holders, device_number, stream)
     return result
@@ -132,7 +134,13 @@ def _operands(
     others = None
     if attributes.operator.scatters:
         others = _operand(framework, op, "updates", updates, data_spec.dtype)
-    target = None if out is None else framework.view(op, "out", out)
+    target = None
+    if framework.owns(out):
+        target = framework.view(op, "out", out)
+    elif out is not None:
+        specs = (None if operand is None else operand.spec for operand in (table, entries, others))
+        build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # raises earlier errors
+        raise cuda_errors.not_on_cuda(op, "out", type(out).__name__, None)
     return DeviceOperands(table, entries, others, target)
 
 
@@ -226,7 +234,11 @@ def _on_device(
 def _check_overlaps(plan: Plan, operands: DeviceOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError if `out` shares memory with an input that it must not overlap."""
     memory = [
-        None if operand is None else place_at(addresses[name], operand.spec)
+        None if operand is None else place_at(addresses[name], operand.spec, _is_writable(operand))
         for name, operand in operands.named()
     ]
     check_out_memory(plan.call.op, *memory)  # type: ignore[arg-type]  # data, indices and out are there
+
+
+def _is_writable(operand: Operand) -> bool:
+    return not isinstance(operand, View) or operand.writable

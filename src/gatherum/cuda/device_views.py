@@ -20,6 +20,7 @@ class View(NamedTuple):
     spec: ArraySpec
     device: int | None  # device number; None for an array without memory
     holder: object  # keeps the memory alive
+    writable: bool = True
 
 
 class DeviceFramework(Protocol):
@@ -59,6 +60,10 @@ class DeviceFramework(Protocol):
         or that has a separate pool for each graph, returns an empty context.
         """
         return nullcontext()
+
+    def written(self, out: Any, device: int, stream: int) -> None:
+        """Let work on the stream that `out` names wait for a call that wrote to it."""
+        return
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep memory alive until the work submitted to the stream so far has finished.

@@ -16,13 +16,6 @@ def on_rocm(op: str, version: str) -> TypeError:
     )
 
 
-def no_cuda_out(op: str) -> TypeError:
-    return TypeError(
-        f"{op}: `out` must be None for arrays on a CUDA device, except for tensors of torch; the "
-        "result is a new array"
-    )
-
-
 def raise_in_capture(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "

@@ -107,6 +107,9 @@ def test_cases(on_core, cupy, case):
     result = getattr(gatherum, case.op)(*map(cupy.array, operands), **case.attributes)
     assert type(result) is cupy.ndarray
     assert same_bits(result.values, case.expected)
+    out = cupy.array(np.zeros_like(case.expected))
+    assert getattr(gatherum, case.op)(*map(cupy.array, operands), **case.attributes, out=out) is out
+    assert same_bits(out.values, case.expected)
     of_the_host = getattr(gatherum.cuda, case.op)(
         cupy.array(operands[0]), *operands[1:], **case.attributes
     )

@@ -122,6 +122,16 @@ def test_strides(op, dtype):
     assert same_bits(back(getattr(gatherum, op)(*tensors, **fold), expected.dtype), expected)
 
 
+@pytest.mark.parametrize("framework", FUNCTIONS)
+@pytest.mark.parametrize("op", SCATTERS)
+def test_scatters_in_place(op, framework):
+    there, back = FUNCTIONS[framework].there, FUNCTIONS[framework].back
+    case = next(c for c in CASES if c.op == op and c.data.dtype in OF[framework])
+    data, *others = map(there, (case.data, case.indices, case.updates))
+    assert getattr(gatherum.cuda, op)(data, *others, **dict(case.attributes), out=data) is data
+    assert same_bits(back(data, case.data.dtype), case.expected)
+
+
 # Runs for threads, for warps, and for blocks: destinations and updates.
 RUNS = [(1 << 16, 1 << 18), (1 << 16, 1 << 20), (1 << 12, 1 << 20), (7, 1 << 18), (1, 100_000)]
 

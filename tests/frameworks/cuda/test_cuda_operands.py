@@ -235,10 +235,71 @@ def test_fill_values(on_core):
     gatherum.gather(data, [0, 1], fill_value="not looked at")
 
 
-def test_out_is_for_tensors(on_core):
-    data = HostArray(np.arange(3.0))
-    with pytest.raises(TypeError, match=r"^gather: `out` must be None for arrays on a CUDA device"):
-        gatherum.gather(data, [0], out=HostArray(np.zeros(1)))
+@pytest.mark.parametrize("functions", [gatherum, gatherum.cuda])
+@pytest.mark.parametrize("case", [c for c in CASES if c.data.dtype in NAMED], ids=str)
+def test_out_of_any_strides(on_core, case, functions):
+    operands = (case.data, case.indices, case.updates)[: 2 + (case.updates is not None)]
+    target = np.zeros(case.expected.shape[::-1], case.data.dtype).T
+    out, function = HostArray(target), getattr(functions, case.op)
+    result = function(*map(HostArray, operands), **dict(case.attributes), out=out)
+    assert result is out
+    assert same_bits(target, case.expected)
+    if case.updates is not None:  # in place
+        data = HostArray(case.data.copy())
+        function(data, *map(HostArray, operands[1:]), **dict(case.attributes), out=data)
+        assert same_bits(data.array, case.expected)
+
+
+def outs(data, indices, updates):
+    """Yield arrays that must not be `out`."""
+    both = np.zeros((4, 3), np.float32)
+    yield from (np.zeros((4, 2), "f4"), np.zeros((4, 3)), np.zeros((4, 3), ">f4"), both[:, ::-1])
+    yield from (data[::-1], indices.view("f4")[:, :3], updates)
+    yield np.broadcast_to(both[:1], (4, 3))
+    both.flags.writeable = False
+    yield both
+
+
+@pytest.mark.parametrize("op", ["gather", "scatter_slices"])
+@pytest.mark.parametrize("number", range(9))
+def test_out_is_checked_as_on_the_host(on_core, op, number):
+    data, updates = np.zeros((8, 3), "f4")[::2], np.ones((4, 3), "f4")
+    indices = np.zeros((4, 4), np.int32)
+    operands = data, indices[:, 0], updates
+    out, inputs = list(outs(data, indices, updates))[number], operands[: 2 + ("sc" in op)]
+    results = []
+    for kind in (np.asarray, HostArray):
+        try:
+            getattr(gatherum, op)(*map(kind, inputs), out=kind(out))
+            results.append(out.tolist())
+        except (TypeError, ValueError) as error:
+            results.append(f"{type(error).__name__}: {error}")
+    assert results[0] == results[1]
+
+
+def test_an_out_elsewhere(on_core):
+    data, out = HostArray(np.arange(3.0)), np.zeros(1)
+    for functions in (gatherum, gatherum.cuda):
+        with pytest.raises(TypeError) as caught:
+            functions.gather(data, [0], out=out)
+        assert str(caught.value) == (
+            "gather: `out` must be an array on a CUDA device, of torch, CuPy or with "
+            "__cuda_array_interface__ or __dlpack__, got ndarray"
+        )
+    with pytest.raises(ValueError, match=r"^gather: `axis` must be in \[-1, 1\), got 3$"):
+        gatherum.gather(data, [0], 3, out=out)
+    with pytest.raises(TypeError, match=r"^gather: `out` must be on the device of `data`, cuda:0"):
+        gatherum.gather(HostTensor(np.arange(3.0)), [0], out=HostTensor(out, (2, 1)))
+
+
+def test_readers_of_out_wait_for_the_call(on_core):
+    data, target = HostArray(np.arange(4.0), 40), np.zeros(1)
+    for stream, waiting in ((40, [40]), (50, [40, 50]), (None, [])):
+        on_core.calls.clear()
+        gatherum.gather(data, HostArray(np.array([2])), out=HostArray(target, stream))
+        waits = [call[1] for call in on_core.named("cuStreamWaitEvent")]
+        assert waits == (waiting if stream != 40 else [])
+    assert target == [2.0]
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
