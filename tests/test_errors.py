@@ -717,7 +717,6 @@ def test_every_sentence_is_tested():
         "no_segments",
         "index_past_sizes",
         "not_a_pointer",
-        "not_on_cpu",  # frameworks/torch/test_tensor_quantized.py
         "no_gradient_of",
         "not_axes",  # files/test_axes.py
         "no_space",  # files/test_grouped.py

@@ -10,6 +10,8 @@ from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
 from gatherum._frameworks.operator_functions import OutputFunctions
 from gatherum._frameworks.registry import Framework, source_named
+from gatherum._functions.quantized.formats import NAME
+from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._system import native
@@ -19,6 +21,7 @@ from . import errors as cuda_errors
 from .array_protocols import DeviceArray, Part, Protocols
 from .device_calls import call
 from .device_views import DeviceFramework
+from .quantized import gather_quantized
 
 _protocols = Protocols()
 # Types of arrays that the core reads itself.
@@ -108,6 +111,14 @@ class CudaAdapter(Framework):
         if framework is _protocols and driver.open_driver().replays:
             _let_core_read(data, indices, updates)
         return result
+
+    def quantized(
+        self, attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zeros: Any
+    ) -> Any:
+        """Run `gatherum.gather_quantized` on an array on a device."""
+        if (framework := _framework_of(data)) is None:
+            raise cuda_errors.not_on_cuda(NAME, "data", type(data).__name__, None)
+        return gather_quantized(framework, attributes, data, indices, scales, zeros, data)
 
     def spec(self, op: str, operand: str, value: Any) -> Any:
         """Return the spec of an array on a device. Return any other value unchanged."""

@@ -59,7 +59,7 @@ class CuPy(DeviceFramework):
     ) -> tuple[object, int]:
         """Return a new array and its address."""
         with self._cupy.cuda.Device(device):
-            array = self._cupy.empty(shape, like.dtype)
+            array = self._cupy.empty(shape, dtype)
         return array, int(array.data.ptr)
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:

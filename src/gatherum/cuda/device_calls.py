@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeAlias
 
@@ -41,6 +41,8 @@ class HostOperand(NamedTuple):
 
 
 Operand: TypeAlias = View | HostOperand
+# The operands of a call by their names in messages.
+NamedOperands: TypeAlias = Mapping[str, Operand | None]
 
 
 def call(
@@ -62,16 +64,17 @@ def call(
     plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
     dtype = operands.data.spec.dtype
     item = fill(dtype) if attributes.fills else b""
-    device_number = _one_device(op, operands)
+    named = operands._asdict()
+    device_number = one_device(op, named)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(device_number, arrays)
-    _check_capture(framework, plan, operands, device_number, stream)
-    addresses, holders = _on_device(framework, operands, device_number, stream)
+    check_capture(framework, op, plan, named, device_number, stream)
+    addresses, holders = on_device(framework, named, device_number, stream)
     result = out
     if operands.out is None:
         result, addresses["out"] = framework.empty(plan.shape, dtype, data, device_number, stream)
     else:
-        _check_overlaps(plan, operands, addresses)
+        _check_overlaps(plan, named, addresses)
     device = open_device(framework, device_number, stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
@@ -105,10 +108,6 @@ class DeviceOperands(NamedTuple):
     updates: Operand | None
     out: View | None
 
-    def named(self) -> Iterator[tuple[str, Operand | None]]:
-        """Yield the name and value of each operand."""
-        return zip(self._fields, self, strict=True)
-
 
 def _operands(
     framework: DeviceFramework,
@@ -121,7 +120,7 @@ def _operands(
     """Return the operands. Check only what the conversion requires."""
     op = attributes.op
     table = framework.view(op, "data", data)
-    entries = _operand(framework, op, "indices", indices, None)
+    entries = as_operand(framework, op, "indices", indices, None)
     data_spec, indices_spec = table.spec, entries.spec
     check_before_updates(
         op,
@@ -133,7 +132,7 @@ def _operands(
     )
     others = None
     if attributes.operator.scatters:
-        others = _operand(framework, op, "updates", updates, data_spec.dtype)
+        others = as_operand(framework, op, "updates", updates, data_spec.dtype)
     target = None
     if framework.owns(out):
         target = framework.view(op, "out", out)
@@ -144,21 +143,21 @@ def _operands(
     return DeviceOperands(table, entries, others, target)
 
 
-def _operand(
+def as_operand(
     framework: DeviceFramework, op: str, name: str, value: Any, dtype: AnyDType | None
 ) -> Operand:
     """Return indices (`dtype` is None) or updates, on the device or on the host."""
     if framework.owns(value):
         return framework.view(op, name, value)
     if dtype is not None:
-        return _values(conversion.as_updates(op, value, dtype))
+        return host_operand(conversion.as_updates(op, value, dtype))
     array = conversion.as_indices(op, value)
     if array.dtype.kind in "iu":  # other dtypes raise an error that names the dtype
         array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    return _values(array)
+    return host_operand(array)
 
 
-def _values(array: NDArray[Any]) -> HostOperand:
+def host_operand(array: NDArray[Any]) -> HostOperand:
     """Return a host array with its spec on the device.
 
     The copy is in C order. Dimensions that repeat one value keep stride 0.
@@ -172,10 +171,10 @@ def _values(array: NDArray[Any]) -> HostOperand:
     return HostOperand(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
-def _one_device(op: str, operands: DeviceOperands) -> int:
+def one_device(op: str, operands: NamedOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
     device: int | None = None
-    for name, operand in operands.named():
+    for name, operand in operands.items():
         if not isinstance(operand, View) or operand.device is None:
             continue
         if device is None:
@@ -186,13 +185,18 @@ def _one_device(op: str, operands: DeviceOperands) -> int:
     return device or 0
 
 
-def _check_capture(
-    framework: DeviceFramework, plan: Plan, operands: DeviceOperands, device: int, stream: int
+def check_capture(
+    framework: DeviceFramework,
+    op: str,
+    plan: Plan,
+    operands: NamedOperands,
+    device: int,
+    stream: int,
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
     array_call = plan.call
-    op, mode = array_call.operator.name, array_call.mode
-    copied = [name for name, operand in operands.named() if isinstance(operand, HostOperand)]
+    mode = array_call.mode
+    copied = [name for name, operand in operands.items() if isinstance(operand, HostOperand)]
     nowhere = unaddressable(array_call, work_of(plan)) >= 0
     if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
         return
@@ -209,13 +213,13 @@ def _check_capture(
     raise framework_errors.copy_in_capture(op, copied[0])
 
 
-def _on_device(
-    framework: DeviceFramework, operands: DeviceOperands, device: int, stream: int
+def on_device(
+    framework: DeviceFramework, operands: NamedOperands, device: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy host operands to the device. Return all addresses and the owners of the memory."""
-    addresses = {name: 0 for name, _ in operands.named()}
+    addresses = dict.fromkeys(operands, 0)
     holders: list[object] = []
-    for name, operand in operands.named():
+    for name, operand in operands.items():
         if isinstance(operand, View):
             addresses[name] = operand.address
             holders.append(operand.holder)
@@ -231,11 +235,11 @@ def _on_device(
     return addresses, holders
 
 
-def _check_overlaps(plan: Plan, operands: DeviceOperands, addresses: dict[str, int]) -> None:
+def _check_overlaps(plan: Plan, operands: NamedOperands, addresses: dict[str, int]) -> None:
     """Raise ValueError if `out` shares memory with an input that it must not overlap."""
     memory = [
         None if operand is None else place_at(addresses[name], operand.spec, _is_writable(operand))
-        for name, operand in operands.named()
+        for name, operand in operands.items()
     ]
     check_out_memory(plan.call.op, *memory)  # type: ignore[arg-type]  # data, indices and out are there
 

@@ -45,7 +45,7 @@ class DeviceFramework(Protocol):
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
     ) -> tuple[object, int]:
-        """Return a new array in C order with the dtype of the array `like`, and its address."""
+        """Return a new array in C order, like the array `like`, and its address."""
 
     def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
         """Return scratch memory, which is freed in stream order."""

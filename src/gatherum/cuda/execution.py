@@ -77,7 +77,7 @@ class Execution:
         each: int = 1,
     ) -> None:
         """Launch a kernel with the arguments `first`, the total, the loops and the components."""
-        bits = 32 if kernel_tables.reach(steps, parts, 16) < NARROW else 64
+        bits = offset_bits(steps, parts)
         size = kernel_tables.table_size((steps,))
         few = len(parts) <= kernel_tables.FEW_COMPONENTS
         components = kernel_tables.FEW_COMPONENTS if few else kernel_tables.MOST_COMPONENTS
@@ -99,6 +99,11 @@ class Execution:
         """Launch a kernel over `total` flat numbers, with `each` per thread."""
         grid = grid_of(self.processors, total, threads * each)
         self.program.launch(kernel, grid, threads, Arguments.of(fields))
+
+
+def offset_bits(steps: Steps, parts: Parts) -> int:
+    """Return the bits of offsets in a launch of `launch_nest`."""
+    return 32 if kernel_tables.reach(steps, parts, 16) < NARROW else 64
 
 
 def grid_of(processors: int, total: int, per_block: int) -> int:

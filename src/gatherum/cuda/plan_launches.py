@@ -69,10 +69,10 @@ def run(
     placement = Placement.of(operands, is_in_place(plan) and data == out)
     nowhere = unaddressable(plan.call, work_of(plan))
     if nowhere >= 0:
-        _raise_first(device, plan, placement, operands, nowhere)
+        raise_first(device, plan, placement, operands, nowhere)
     record = device.play(program_of(plan, placement, device.processors, fill), operands)
     if checks.is_invalid(record):
-        _raise_first(device, plan, placement, operands)
+        raise_first(device, plan, placement, operands)
 
 
 def is_in_place(plan: Plan) -> bool:
@@ -81,7 +81,7 @@ def is_in_place(plan: Plan) -> bool:
     return call.operator.scatters and call.out is not None and call.out.strides == call.data.strides
 
 
-def _raise_first(
+def raise_first(
     device: Device, plan: Plan, placement: Placement, operands: Addresses, only: int = -1
 ) -> NoReturn:
     """Find the first invalid index in row-major order and raise IndexError for it."""

@@ -155,12 +155,15 @@ class Program:
 
 
 class Recorder:
-    """Records a program. It has the methods of a device, with slots as addresses."""
+    """Records a program. It has the methods of a device, with slots as addresses.
 
-    def __init__(self) -> None:
+    The core can only replay programs with `OPERANDS` operands.
+    """
+
+    def __init__(self, operands: int = OPERANDS) -> None:
         self._steps: list[Step] = []
         self._scratch: list[Scratch] = []
-        self._slots = OPERANDS
+        self._slots = operands
 
     def program(self) -> Program:
         """Return the steps recorded so far."""
@@ -199,10 +202,10 @@ class Recorder:
         self._steps.append(Read(slot.ordinal, nbytes))
 
 
-def play(device: Device, program: Program, operands: Addresses) -> bytes:
+def play(device: Device, program: Program, operands: tuple[int, ...]) -> bytes:
     """Run a program step by step. Return the bytes that it reads, or no bytes."""
     buffers = {buffer.slot: device.allocate(buffer.nbytes) for buffer in program.scratch}
-    addresses = [*operands, *(0 for _ in range(OPERANDS, program.slots))]
+    addresses = [*operands, *(0 for _ in range(len(operands), program.slots))]
     for slot, buffer in buffers.items():
         addresses[slot] = buffer.address
     content = b""

@@ -10,12 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 from gatherum._plans import index_errors
 from gatherum._system import native
-from gatherum.cuda import cub, device_calls, elementary, nvidia
+from gatherum.cuda import cub, device_calls, elementary, nvidia, quantized
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
@@ -140,6 +141,24 @@ def _replayed(
 def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
     return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
+
+
+def gather_quantized(
+    attributes: QuantizedAttributes,
+    data: Tensor,
+    indices: Tensor,
+    scales: Tensor,
+    zero_points: Tensor | None,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Run `gatherum.gather_quantized` on tensors on a CUDA device."""
+    _check_device("gather_quantized")
+    tables = (data, scales, zero_points)
+    data, scales, zero_points = (None if t is None else t.contiguous() for t in tables)
+    result: Tensor = quantized.gather_quantized(
+        FRAMEWORK, attributes, data, indices, scales, zero_points, data.new_empty(0, dtype=dtype)
+    )
+    return result
 
 
 def map_values(function: str, values: Tensor) -> Tensor:

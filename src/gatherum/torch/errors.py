@@ -79,10 +79,6 @@ def no_device(op: str, found: str) -> NotImplementedError:
     )
 
 
-def not_on_cpu(op: str, found: str) -> NotImplementedError:
-    return NotImplementedError(f"{op}: `data` must be on the CPU, got {found}; write data.cpu()")
-
-
 def no_gradient_of(op: str, operand: str) -> NotImplementedError:
     return NotImplementedError(
         f"{op}: `{operand}` must not need a gradient, because there is none; write "

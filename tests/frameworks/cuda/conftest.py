@@ -72,7 +72,7 @@ def as_cuda(monkeypatch):
     from gatherum._model.operators import OPERATORS
     from gatherum.torch import cuda, namespace
     from gatherum.torch.autograd import gradients
-    from gatherum.torch.functions import elementary
+    from gatherum.torch.functions import elementary, quantized
     from gatherum.torch.library import ops
     from gatherum.torch.torch_scatter import softmax
 
@@ -93,6 +93,7 @@ def as_cuda(monkeypatch):
     for name in elementary.NAMES:
         kernels |= dict.fromkeys(ops.with_below(name), partial(elementary._on_cuda, name))
     kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
+    kernels[quantized.NAME] = quantized._on_cuda
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about replaced kernels

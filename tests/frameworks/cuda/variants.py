@@ -57,6 +57,16 @@ _FOLD |= {"LANES": (1,), "CARRIED": (0,)}
 _EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED": (0, 8)}
 AXES: dict[str, Axes] = {
     "check": CHECKING,
+    "dequantize": {
+        **CHECKING,
+        "WIDTH": (4, 2, 1),
+        "MODE": (*CHECKING["MODE"], *WRITING["MODE"]),
+        "CODE": ("code_uint8", "code_int8", "code_float8_e4m3fn", "code_float8_e5m2"),
+        "BITS": (8, 4, 2),
+        "PACKED": (0, 1),
+        "SCALE": ("scale_float32", "scale_float16", "scale_bfloat16", "scale_float8_e8m0fnu"),
+        "VALUE": ("value_float32", "value_float16", "value_bfloat16"),
+    },
     "elementary": {
         "VALUE": ("value_float64", "value_float32", "value_float16", "value_bfloat16"),
         "FUNCTION": ("Exp", "Log"),

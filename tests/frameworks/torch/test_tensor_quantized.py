@@ -180,7 +180,8 @@ def test_invalid_calls_raise():
     with pytest.raises(NotImplementedError) as caught:  # on another device that holds values
         quantized._elsewhere(*meta, None)
     assert str(caught.value) == (
-        "gather_quantized: `data` must be on the CPU, got meta; write data.cpu()"
+        "gather_quantized: tensors must be on the CPU or on a CUDA device, got meta; "
+        "write data.cpu()"
     )
 
 

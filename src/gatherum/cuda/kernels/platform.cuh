@@ -20,6 +20,8 @@
 //   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
 //   EACH          chunks in flight per thread
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of these integers: 4 or 8
+//   CODE, BITS, PACKED   the type of a quantized value, its bits, and whether a byte holds several values
+//   SCALE         the type of a quantized value's scale
 #pragma once
 
 namespace gatherum {

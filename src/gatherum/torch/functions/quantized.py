@@ -102,11 +102,24 @@ def _result(attributes: QuantizedAttributes) -> torch.dtype:
     return dtype
 
 
+def _on_cuda(
+    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
+) -> Tensor:
+    from gatherum.torch import cuda
+
+    attributes = QuantizedAttributes(*options)
+    _spec(attributes, data, indices, scales, zeros)
+    tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
+    checks.check_storages(NAME, _OPERANDS, tensors)
+    with errors.for_tensors():
+        return cuda.gather_quantized(attributes, data, indices, scales, zeros, _result(attributes))
+
+
 def _elsewhere(data: Tensor, *arguments: Any) -> Tensor:
     for name, tensor in zip(_OPERANDS, (data, *arguments[:3]), strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
-    raise torch_errors.not_on_cpu(NAME, str(data.device))
+    raise torch_errors.no_device(NAME, str(data.device))
 
 
 def _fake(
@@ -159,12 +172,11 @@ def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
 
 
 def _summed(x: Tensor, d: int, block: int, blocks: int) -> Tensor:
-    """Sum the blocks of a dimension."""
-    block = min(block, max(x.shape[d], 1))
-    missing = blocks * block - x.shape[d]
-    padding = [0, 0] * (x.dim() - 1 - d) + [0, missing]
-    x = torch.nn.functional.pad(x, padding)
-    return x.unflatten(d, (blocks, block)).sum(d + 1)
+    """Sum the blocks of a dimension in order, so that every device has the same bits."""
+    places = torch.arange(x.shape[d], device=x.device) // block
+    zeros = x.new_zeros((*x.shape[:d], blocks, *x.shape[d + 1 :]))
+    total: Tensor = overload("scatter_slices")(zeros, places, x, d, "add", True, "drop", False)
+    return total
 
 
 _SCHEMA = (
@@ -173,6 +185,7 @@ _SCHEMA = (
 )
 LIBRARY.define(NAME + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 LIBRARY.impl(NAME, _on_cpu, "CPU")
+LIBRARY.impl(NAME, _on_cuda, "CUDA")
 LIBRARY.impl(NAME, _elsewhere, "CompositeExplicitAutograd")
 torch.library.register_fake(f"gatherum::{NAME}", _fake, lib=LIBRARY)
 torch.library.register_autograd(f"gatherum::{NAME}", _backward, setup_context=_keep, lib=LIBRARY)

@@ -1,0 +1,162 @@
+// Gathers quantized values and dequantizes them, in one pass; src/core/kernels/dequantize.hpp has the rules.
+//
+//   U[f . sU] = round((value(v) - zero[s(v)]) * scale[s(v)]),  v = f . sD + check(X[f . sX], n) * d
+//
+// f runs over the chunks of the nest of a gather whose items are the values. WIDTH is the number of values in
+// a chunk. s(v) divides the quantized dimension of v by the block. A filled index produces zeros.
+//
+// The call guarantees: data, scales and zero points are contiguous; v is a multiple of WIDTH; the data are
+// aligned to the bytes of a chunk, and U to WIDTH items. Cost: every code read and every item written once;
+// the scales are read through the cache.
+#include "arithmetic.cuh"
+#include "indices.cuh"
+
+namespace gatherum {
+
+// Widens the magnitude of a float with FRACTION bits of fraction, adding BIAS to its exponent. A subnormal is
+// read as if it were a normal number with the smallest exponent, from which `small` is then subtracted.
+template <int FRACTION, int BIAS>
+__device__ __forceinline__ uint32 widen_small(uint32 magnitude, float small) {
+  const uint32 in_place = magnitude << (23 - FRACTION);
+  if (magnitude >= 1u << FRACTION) return in_place + (static_cast<uint32>(BIAS) << 23);
+  return bits_as<uint32>(difference(bits_as<float>(in_place + (static_cast<uint32>(BIAS + 1) << 23)), small));
+}
+
+// The types of codes. Integers of fewer than 8 bits are in the lower bits of `code`.
+struct code_uint8 {
+  static __device__ __forceinline__ float widened(uint32 code) { return static_cast<float>(code); }
+};
+struct code_int8 {
+  static __device__ __forceinline__ float widened(uint32 code) {
+    constexpr uint32 sign = 1u << (BITS - 1);
+    return static_cast<float>(static_cast<int32>(code ^ sign) - static_cast<int32>(sign));
+  }
+};
+struct code_float8_e4m3fn {  // has no infinities; all ones is NaN
+  static __device__ __forceinline__ float widened(uint32 code) {
+    const uint32 magnitude = code & 0x7Fu, sign = (code & 0x80u) << 24;
+    const uint32 number = magnitude == 0x7Fu ? 0x7FC00000u : widen_small<3, 120>(magnitude, 0x1p-6f);
+    return bits_as<float>(sign | number);
+  }
+};
+struct code_float8_e5m2 {
+  static __device__ __forceinline__ float widened(uint32 code) {
+    const uint32 magnitude = code & 0x7Fu, sign = (code & 0x80u) << 24;
+    const uint32 special = (magnitude << 21) + 0x70000000u;
+    const uint32 number = magnitude >= 0x7Cu ? special : widen_small<2, 112>(magnitude, 0x1p-14f);
+    return bits_as<float>(sign | number);
+  }
+};
+
+struct scale_float32 {
+  using Stored = float;
+  static __device__ __forceinline__ float widen(float scale) { return scale; }
+};
+struct scale_float16 {
+  using Stored = uint16;
+  static __device__ __forceinline__ float widen(uint16 scale) { return widened(Half{}, scale); }
+};
+struct scale_bfloat16 {
+  using Stored = uint16;
+  static __device__ __forceinline__ float widen(uint16 scale) { return widened(Bfloat16{}, scale); }
+};
+struct scale_float8_e8m0fnu {  // 2 to the power of code - 127; 2^-127 is subnormal
+  using Stored = uint8;
+  static __device__ __forceinline__ float widen(uint8 scale) {
+    const uint32 number = scale == 0 ? 0x00400000u : static_cast<uint32>(scale) << 23;
+    return bits_as<float>(scale == 0xFF ? 0x7FC00000u : number);
+  }
+};
+
+struct Arguments {
+  const uint8* data;
+  const char* index;
+  char* other;
+  Record* record;  // mode_raise counts invalid tuples here
+  const SCALE::Stored* scales;
+  const uint8* zeros;  // or null: then all are `zero`
+  int64 zero;          // the bits of a float
+  Divisor behind;      // the values behind the quantized dimension
+  Divisor extent;      // of the quantized dimension
+  Divisor block;
+  int64 blocks;  // of the quantized dimension
+  Divisor line;  // the scales' last dimension; zero points start a new byte there
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+};
+
+inline constexpr int kInByte = PACKED ? 8 / BITS : 1;
+using Item = typename StoredAs<VALUE>::Type;
+
+__device__ __forceinline__ uint32 code_at(const uint8* codes, Offset i) {
+  const uint32 byte = codes[i / kInByte];
+  return byte >> (static_cast<int>(i % kInByte) * BITS) & ((1u << BITS) - 1);
+}
+
+__device__ __forceinline__ Offset scale_of(const Arguments& call, Offset value) {
+  const Offset above = call.behind.divide(value), outer = call.extent.divide(above);
+  const Offset place = above - outer * static_cast<Offset>(call.extent.extent);
+  const Offset behind = value - above * static_cast<Offset>(call.behind.extent);
+  return (outer * static_cast<Offset>(call.blocks) + call.block.divide(place)) *
+             static_cast<Offset>(call.behind.extent) +
+         behind;
+}
+
+__device__ __forceinline__ float zero_of(const Arguments& call, Offset scale) {
+  if (call.zeros == nullptr) return bits_as<float>(static_cast<uint32>(call.zero));
+  const Offset size = static_cast<Offset>(call.line.extent), line = call.line.divide(scale);
+  const Offset padded = (size + kInByte - 1) / kInByte * kInByte;
+  return CODE::widened(code_at(call.zeros, line * padded + scale - line * size));
+}
+
+template <class V>
+__device__ __forceinline__ typename StoredAs<V>::Type rounded(float number) {
+  if constexpr (kIsHalf<V>)
+    return narrowed(V{}, number);
+  else
+    return number;
+}
+
+__device__ __forceinline__ Item item_of(const Arguments& call, Offset value, uint32 code) {
+  const Offset at = scale_of(call, value);
+  const float shifted = difference(CODE::widened(code), zero_of(call, at));
+  return rounded<VALUE>(canonical(product(shifted, SCALE::widen(call.scales[at]))));
+}
+
+struct Chunk {
+  Item items[WIDTH];
+};
+
+// Returns the chunk of codes that starts at a value. The codes are one load of BYTES if BYTES is more than 1.
+template <int BYTES>
+__device__ __forceinline__ Chunk chunk_at(const Arguments& call, Offset value) {
+  Chunk chunk;
+  if constexpr (BYTES <= 1) {
+    for (int i = 0; i < WIDTH; ++i) chunk.items[i] = item_of(call, value + i, code_at(call.data, value + i));
+  } else {
+    using Codes = typename Word<BYTES>::Type;
+    const Codes codes = load<Codes, BYTES>(reinterpret_cast<const char*>(call.data + value / kInByte));
+    for (int i = 0; i < WIDTH; ++i) {
+      const uint32 code = static_cast<uint32>(codes) >> (i * (8 / kInByte)) & ((1u << BITS) - 1);
+      chunk.items[i] = item_of(call, value + i, code);
+    }
+  }
+  return chunk;
+}
+
+}  // namespace gatherum
+
+extern "C" __global__ void dequantize(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  constexpr int bytes = WIDTH * static_cast<int>(sizeof(Item));
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
+    const Place p = place_of(call.loops, f);
+    const Target t = target_of<MODE>(call.tuple, call.index + p.index);
+    if (!t.valid && MODE == mode_raise) atomicAdd(&call.record->count, uint64{1});
+    Chunk chunk = {};
+    if (t.valid) chunk = chunk_at<WIDTH / kInByte>(call, p.data + t.data);
+    store<Chunk, bytes>(call.other + static_cast<int64>(p.other) * static_cast<int64>(sizeof(Item)), chunk);
+  }
+}
