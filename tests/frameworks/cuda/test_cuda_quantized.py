@@ -12,7 +12,6 @@ ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its n
 RESULTS = ["float32", "float16", "bfloat16"]
 
 
-
 def drawn(rng, dtype="int8", scale="float32", shape=(5, 4, 6), q=-1, block=4, bits=8):
     data = rng.integers(0, 256, shape, np.uint8).view(dtype)
     blocks = [*shape[:-1], shape[-1] * 8 // bits]
