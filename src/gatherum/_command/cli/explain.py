@@ -184,12 +184,22 @@ def _show(explanation: Explanation) -> None:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """Return a line as lines that end between words."""
-    indent = " " * (len(line) - len(line.lstrip()) + 4)
+    """Return a line as lines that end between words. A comment remains a comment."""
+    indent = line[: len(line) - len(line.lstrip())]
+    code, mark, comment = line.partition("# ")
+    if not mark or len(line) <= width:
+        return _filled(line, width, "", f"{indent}    ") or [line]
+    lines = _filled(code.rstrip(), width, "", f"{indent}    ")
+    margin = f"{indent}{'    ' if lines else ''}# "
+    return lines + _filled(comment, width, margin, margin)
+
+
+def _filled(text: str, width: int, first: str, others: str) -> list[str]:
+    """Return a text as lines of at most `width` characters, with the prefixes of the lines."""
     return textwrap.wrap(
-        line, max(width, 20), subsequent_indent=indent, break_long_words=False,
-        break_on_hyphens=False, replace_whitespace=False, drop_whitespace=True,
-    ) or [line]  # fmt: skip
+        text, max(width, 20), initial_indent=first, subsequent_indent=others,
+        break_long_words=False, break_on_hyphens=False, replace_whitespace=False,
+    )  # fmt: skip
 
 
 def _floor(explanation: Explanation) -> str:
