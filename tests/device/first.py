@@ -66,18 +66,23 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     def times(file: str, factor: int) -> tuple[str, ...]:
         return "--rounds", "7", "--scale", str(factor * scale), "--json", str(out / file)
 
+    small = "--rounds", "7", "--calls", str(max(1, round(3000 * scale)))
+    small = *small, "--json", str(out / "small.json")
+    memory = (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),)
     return [
         Step("versions", 60, (*python, "tests/device/versions.py")),
         Step("five calls", 90, (*python, CALLS), waits),
-        Step("memcheck", 100, (*SANITIZER, "memcheck", *python, CALLS)),
-        Step("racecheck", 100, (*SANITIZER, "racecheck", *python, CALLS)),
         Step("cases", 90, (*python, *PYTEST, "-k", "cases")),
         Step("properties", 90, (*python, *PYTEST, "-k", "every_shape"), few),
-        Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
-        Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
+        Step("host times", 60, (*python, "benchmarks/cuda_small.py", *small)),
+        Step("device times", 100, (*python, bench, *times("bench.json", 1))),
+        Step("surface", 90, (*python, "tests/device/surface.py"), memory),
         Step("protocols, CUB, streams, graphs", 90, (*python, *PYTEST, "-k", others)),
-        Step("benchmark", 100, (*python, bench, *times("bench.json", 1))),
-        Step("benchmark, 10 times as large", 120, (*python, bench, *times("large.json", 10))),
+        Step("memcheck", 100, (*SANITIZER, "memcheck", *python, CALLS)),
+        Step("racecheck", 100, (*SANITIZER, "racecheck", *python, CALLS)),
+        Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
+        Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
+        Step("device times, 10 times as large", 120, (*python, bench, *times("large.json", 10))),
         Step("threads of the processor", 60, (*python, *curve, *times("curve.json", 1))),
     ]
 

@@ -80,7 +80,7 @@ _TABLES = "data", "scales", "zero_points"
 
 
 def _contiguous(framework: DeviceFramework, name: str, value: Any) -> Operand:
-    """Return an operand in C order: an array on the device as it is or copied, or a host array."""
+    """Return an operand in C order. An array on the device is copied if it has other strides."""
     if not framework.owns(value):
         return device_calls.host_operand(conversion.as_array(NAME, name, value))
     view = framework.view(NAME, name, value)

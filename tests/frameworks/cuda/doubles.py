@@ -291,7 +291,8 @@ def memory_of(address, operand):
         "typestr": f"|V{operand.dtype.itemsize}",
     }
     result = np.asarray(SimpleNamespace(__array_interface__=interface))
-    return result.view(operand.dtype) if operand.dtype.itemsize else result
+    known = isinstance(operand.dtype, np.dtype) and operand.dtype.itemsize
+    return result.view(operand.dtype) if known else result
 
 
 def sort_on_host(framework, pairs, device, stream):

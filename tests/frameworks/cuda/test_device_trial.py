@@ -34,14 +34,14 @@ def test_every_step_runs_on_doubles(tmp_path):
     log = (out / "log.txt").read_text()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + log
     lines = ran.stdout.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 14
     assert all(line.endswith("s  ok") for line in lines)
     assert log.count("0 of 5 calls went wrong") == 3
     assert re.search(r"^(\d+) of \1 digests as published \(cuda:0, a double", log, re.M)
-    assert "20M adds into 256" in log
+    assert "20M into 256" in log
     assert sorted(path.name for path in out.iterdir()) == [
-        "bench.json", "curve.json", "large.json", "log.txt", "report.md",
+        "bench.json", "curve.json", "large.json", "log.txt", "report.md", "small.json",
     ]  # fmt: skip
     report = (out / "report.md").read_text()
-    assert report.count("\n| cuda:0, a double, tensors of torch ") == 12
-    assert report.count(" | ok | ") == 12
+    assert report.count("\n| cuda:0, a double, tensors of torch ") == 14
+    assert report.count(" | ok | ") == 14
