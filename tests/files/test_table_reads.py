@@ -70,7 +70,7 @@ def test_a_cache_for_the_whole_table_holds_it_all(tmp_path: Path, cache: str) ->
 def test_what_the_core_refuses() -> None:
     cache = native.make_row_cache(4, 10, 8)
     rows, numbers = np.zeros(16, np.uint8), np.zeros(2, np.int64)
-    for call in (cache.lookup, cache.insert):
+    for call in (cache.lookup, lambda *operands: cache.insert(*operands, 0)):
         for wrong in ([0], numbers.astype("i4"), np.zeros((1, 2), np.int64), numbers[::-1]):
             with pytest.raises(TypeError, match="flat array of int64"):
                 call(wrong, None, rows)
@@ -81,7 +81,7 @@ def test_what_the_core_refuses() -> None:
                 call(numbers, None, out)
     assert cache.lookup(numbers, np.array([0, 2]), rows) is False
     assert cache.lookup(np.array([0, 10]), None, rows) is False
-    cache.insert(np.array([0, 10, -1]), np.array([0, 0, 0]), rows)
+    cache.insert(np.array([0, 10, -1]), np.array([0, 0, 0]), rows, 0)
     assert cache.held == 1
     assert cache.lookup(numbers, None, rows) is None
     for sizes in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (2**62, 1, 8)):

@@ -42,6 +42,8 @@ class RowCache {
   int64_t misses() const { return misses_.load(std::memory_order_relaxed); }
   int64_t held() const { return held_.load(std::memory_order_relaxed); }
   int64_t item() const { return item_; }
+  // The number of calls of `forget`. Request it before reading rows to insert.
+  uint64_t version() const { return version_.load(); }
 
   // Copies row numbers[i] to position places[i] of `out` (to position i if `places` is null) if the row is
   // cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
@@ -65,13 +67,21 @@ class RowCache {
     return missed;
   }
 
-  // Inserts rows from their positions in `from`, as the eviction rule allows.
+  // Inserts rows from their positions in `from`, as the eviction rule allows. Inserts no row if rows were
+  // removed since the cache had this version, because the rows may have been read before they changed.
   void insert(const int64_t* numbers, const int64_t* places, int64_t count, const char* from,
-              int64_t capacity) {
+              int64_t capacity, uint64_t version) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
-      if (is_row(number) && fits(place, capacity)) put(number, from + place * item_);
+      if (is_row(number) && fits(place, capacity)) put(number, from + place * item_, version);
     }
+  }
+
+  // Removes rows that have changed in the file.
+  void forget(const int64_t* numbers, int64_t count) {
+    version_.fetch_add(1);
+    for (int64_t i = 0; i < count; ++i)
+      if (is_row(numbers[i])) remove(numbers[i]);
   }
 
  private:
@@ -106,9 +116,22 @@ class RowCache {
     return false;
   }
 
-  void put(int64_t number, const char* row) {
+  void remove(int64_t number) {
     const int64_t set = set_of(number), first = set * each_;
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    for (int64_t at = first; at < first + each_; ++at) {
+      const auto slot = static_cast<size_t>(at);
+      if (numbers_[slot] != number) continue;
+      numbers_[slot] = -1;
+      uses_[slot] = 0;
+      held_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+
+  void put(int64_t number, const char* row, uint64_t version) {
+    const int64_t set = set_of(number), first = set * each_;
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    if (version_.load() != version) return;
     uint8_t& hand = hands_[static_cast<size_t>(set)];
     int64_t to = first + hand;
     for (int64_t at = first; at < first + each_; ++at) {
@@ -137,6 +160,7 @@ class RowCache {
   std::unique_ptr<char[]> rows_;
   std::array<std::mutex, kLocks> locks_;
   std::atomic<int64_t> hits_{0}, misses_{0}, held_{0};
+  std::atomic<uint64_t> version_{0};
 };
 
 }  // namespace gatherum

@@ -237,24 +237,36 @@ inline int64_t peak_memory() {
 #endif
 }
 
-// Reads like read_at, but does not keep the pages in the system's cache unless they already were there.
-// Caching pages that are not read again costs as much as the read. Returns a negative number if the system
-// does not support this, or if the read fails. Then call read_at, which reports errors.
-inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
+// Reads like read_at, with flags of Linux. Returns a negative number if the system does not support the
+// flags, or if the read fails. Then call read_at, which reports errors.
+inline int64_t read_flagged_at(int file, char* to, int64_t bytes, int64_t offset, int flags) {
 #if defined(__linux__) && defined(SYS_preadv2)
-  constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
   const iovec part{to, static_cast<size_t>(bytes)};
   const auto low = static_cast<unsigned long>(offset);
   const auto high = static_cast<unsigned long>(static_cast<uint64_t>(offset) >> 32);
   int64_t got = 0;
   do {
-    got = syscall(SYS_preadv2, file, &part, 1UL, low, high, kDontCache);
+    got = syscall(SYS_preadv2, file, &part, 1UL, low, high, flags);
   } while (got < 0 && errno == EINTR);
   return got;
 #else
   static_cast<void>(file), static_cast<void>(to), static_cast<void>(bytes), static_cast<void>(offset);
+  static_cast<void>(flags);
   return -1;
 #endif
+}
+
+// Does not keep the pages in the system's cache unless they already were there. Caching pages that are not
+// read again costs as much as the read.
+inline int64_t read_once_at(int file, char* to, int64_t bytes, int64_t offset) {
+  constexpr int kDontCache = 0x80;  // RWF_DONTCACHE, since Linux 6.14
+  return read_flagged_at(file, to, bytes, offset, kDontCache);
+}
+
+// Reads only pages in the system's cache, without waiting for the disk.
+inline int64_t read_cached_at(int file, char* to, int64_t bytes, int64_t offset) {
+  constexpr int kNoWait = 0x08;  // RWF_NOWAIT, since Linux 4.14
+  return read_flagged_at(file, to, bytes, offset, kNoWait);
 }
 
 // Tells the system whether pages of a file will be read in random order. If so, the system does not prefetch

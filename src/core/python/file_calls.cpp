@@ -1,15 +1,18 @@
 #include "python/file_calls.hpp"
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 
+#include "disk/cached_reads.hpp"
 #include "disk/row_reads.hpp"
 #include "engine/platform.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/gil_release.hpp"
 
 namespace gatherum {
-namespace {
 
 const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const char* name) {
   const bool fits = PyArray_Check(h.ptr()) && PyArray_TYPE(as_array(h)) == NPY_INT64 &&
@@ -19,6 +22,8 @@ const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const
   count = PyArray_SIZE(as_array(h));
   return reinterpret_cast<const int64_t*>(PyArray_BYTES(as_array(h)));
 }
+
+namespace {
 
 // The bytes of an object, borrowed for the lifetime of this structure.
 class Borrowed {
@@ -80,9 +85,41 @@ void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, 
   reads.capacity = PyArray_NBYTES(as_array(out)) / reads.item;
 }
 
+namespace {
+
+constexpr int64_t kFewRows = 16, kFewBytes = int64_t{32} << 10;  // read in about 10 microseconds
+constexpr int64_t kShortBytes = int64_t{256} << 10;              // read in less than kTurn
+constexpr auto kTurn = std::chrono::milliseconds(1);
+
+std::atomic<int> unlocked{0};  // threads that read without the interpreter's lock, or wait for it afterwards
+thread_local std::chrono::steady_clock::time_point last_unlocked;
+
+// Returns true if cached rows are read without releasing the interpreter's lock. A thread that releases the
+// lock usually has to sleep until another thread releases it. This takes longer than reading a few rows. For
+// more rows, it is worth it while processors are idle; otherwise each thread releases the lock once per
+// kTurn.
+bool keeps_lock(const gatherum_rows& reads) {
+  const bool on_disk = reads.in_flight > 0 || reads.once != 0;
+  if (on_disk || reads.count > CachedReads::kMostRows || reads.item > kShortBytes) return false;
+  const int64_t bytes = reads.count * reads.item;
+  if (reads.count <= kFewRows && bytes <= kFewBytes) return true;
+  if (bytes > kShortBytes) return false;
+  static const int processors = usable_processors();
+  return unlocked.load(std::memory_order_relaxed) >= processors &&
+         std::chrono::steady_clock::now() - last_unlocked < kTurn;
+}
+
+}  // namespace
+
 nb::tuple run_reads(const gatherum_rows& reads) {
+  if (keeps_lock(reads))
+    if (const std::optional<ReadOutcome> o = CachedReads(reads).run())
+      return nb::make_tuple(text(name_of(o->status)), o->error, o->position, o->until, o->bytes, o->runs);
   gatherum_rows_read result;
+  unlocked.fetch_add(1, std::memory_order_relaxed);
   run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
+  unlocked.fetch_sub(1, std::memory_order_relaxed);
+  last_unlocked = std::chrono::steady_clock::now();
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);

@@ -16,8 +16,12 @@ bool set_where(gatherum_rows& reads, const nb::tuple& where);
 void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,
                   nb::handle out);
 
-// Runs reads without the interpreter's lock. Returns (status, error, position, until, bytes, runs), see
-// gatherum_rows_read.
+// Returns the integers of an array, and their number. Raises TypeError, with the names of the function and
+// the argument, unless it is a flat array of int64.
+const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const char* name);
+
+// Runs reads, usually without the interpreter's lock. Returns (status, error, position, until, bytes, runs),
+// see gatherum_rows_read.
 nb::tuple run_reads(const gatherum_rows& reads);
 
 }  // namespace gatherum

@@ -42,7 +42,7 @@ class Lookups:
             where = find_operand("indices", indices, op)
             if isinstance(where, Location):
                 where.require()
-            sources = {"table": self.table, **open_all({"indices": where}, own)}
+            sources = open_all({"indices": where}, own, table=self.table)
             last = self._last
             if last is not None and last.is_call(op, attributes, fill_value, sources["indices"]):
                 job = last.again(sources, own)

@@ -62,6 +62,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
     throw nb::value_error("RowCache: `where` describes no such rows of a file");
   std::vector<int64_t> missing;
+  const uint64_t version = cache.version();
   const int64_t missed = find_missing(cache, a, missing);
   if (missed == 0) return nb::none();
   if (missed == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
@@ -85,7 +86,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   nb::tuple result = run_reads(reads);
   if (PyUnicode_CompareWithASCIIString(nb::handle(result[0]).ptr(), "done") != 0) return result;
   run(a, [&] {
-    cache.insert(missing.data(), nullptr, missed, fresh.get(), missed);
+    cache.insert(missing.data(), nullptr, missed, fresh.get(), missed, version);
     for (int64_t i = 0; i < missed; ++i) {
       const int64_t place = wanted[static_cast<size_t>(i)].second;
       if (place < 0 || place >= a.capacity) continue;  // changed since the check
@@ -96,9 +97,18 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   return result;
 }
 
-void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
+void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows, uint64_t version) {
   const gatherum_rows a = asked(cache, numbers, places, rows);
-  run(a, [&] { cache.insert(a.numbers, a.places, a.count, static_cast<const char*>(a.out), a.capacity); });
+  run(a, [&] {
+    cache.insert(a.numbers, a.places, a.count, static_cast<const char*>(a.out), a.capacity, version);
+  });
+}
+
+void forget(RowCache& cache, nb::handle numbers) {
+  int64_t count = 0;
+  const int64_t* const changed = as_int64s(numbers, count, "RowCache", "numbers");
+  const GilRelease unlock;
+  cache.forget(changed, count);
 }
 
 }  // namespace
@@ -109,10 +119,13 @@ void bind_row_caches(nb::module_& m) {
       .def_prop_ro("misses", &RowCache::misses)
       .def_prop_ro("held", &RowCache::held)
       .def_prop_ro("item", &RowCache::item)
+      .def_prop_ro("version", &RowCache::version)
       .def("lookup", lookup, nb::arg("numbers"), nb::arg("places").none(), nb::arg("out"))
       .def("read", read, nb::arg("file"), nb::arg("where"), nb::arg("numbers"), nb::arg("places").none(),
            nb::arg("out"), nb::arg("waste"), nb::arg("scratch"))
-      .def("insert", insert, nb::arg("numbers"), nb::arg("places").none(), nb::arg("rows"));
+      .def("insert", insert, nb::arg("numbers"), nb::arg("places").none(), nb::arg("rows"),
+           nb::arg("version"))
+      .def("forget", forget, nb::arg("numbers"));
   m.def(
       "make_row_cache",
       [](int64_t places, int64_t extent, int64_t item) {

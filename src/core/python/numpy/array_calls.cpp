@@ -15,12 +15,20 @@
 namespace gatherum {
 namespace {
 
+// Returns true for arrays and memory maps, whose subclass has no effect on calls.
+bool is_plain(PyObject* o) {
+  if (PyArray_CheckExact(o)) return true;
+  if (!PyArray_Check(o)) return false;
+  static const nb::handle memmap = nb::object(nb::module_::import_("numpy").attr("memmap")).release();
+  return reinterpret_cast<PyObject*>(Py_TYPE(o)) == memmap.ptr();
+}
+
 // Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
 // has checked it.
 bool are_arrays(const OperandHandles& operands, bool normalised) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
-    if (!(PyArray_CheckExact(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
+    if (!(is_plain(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
       return false;
   }
   return true;
@@ -164,7 +172,7 @@ nb::object call_on_arrays(const nb::handle* a) {
 }  // namespace
 
 nb::object dispatch_call(const nb::handle* a) {
-  if (!PyArray_CheckExact(a[kData].ptr())) {
+  if (!is_plain(a[kData].ptr())) {
     nb::object result;
     if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
     if (!result.is_valid()) result = call_on_device_arrays(a);

@@ -137,13 +137,17 @@ def _is_stored(operand: object) -> bool:
 
 
 def open_all(
-    operands: dict[str, Location | ArrayOperand], resources: Resources, *, in_place: bool = False
+    operands: dict[str, Location | ArrayOperand],
+    resources: Resources,
+    *,
+    in_place: bool = False,
+    table: Source | None = None,
 ) -> dict[str, Source]:
     """Open operands and check their headers without reading an element.
 
-    `in_place` is True if the table will be changed.
+    `in_place` is True if the table will be changed. `table` is the table if it is already open.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[str, Source] = {} if table is None else {"table": table}
     for role, where in operands.items():
         operand = where
         if isinstance(where, ArrayOperand) and isinstance(weak := where.array, Weak):

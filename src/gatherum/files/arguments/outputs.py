@@ -16,13 +16,14 @@ from gatherum.files.durable.marker import is_completed
 from gatherum.files.durable.sinks import CompleteSink, Sink
 from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location
+from gatherum.files.formats.storage import Source
 from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
 
 from .operands import ArrayOperand, Path, files_under, is_or_are
 
-__all__ = ["FileOutput", "RunSettings", "check_absent", "check_target"]
+__all__ = ["FileOutput", "RunSettings", "check_absent", "check_changeable", "check_target"]
 
 Operands = Mapping[str, Location | ArrayOperand]
 
@@ -126,12 +127,8 @@ class FileOutput:
             raise ValueError(
                 f"{self.op}: in place the output is the table, {location}, got {self.out}"
             )
-        why = location.format.read_only or job.table.storage.cannot_change
-        if why:
-            raise ValueError(f"{self.op}: {location} cannot be written, {why}")
-        for role in ("indices", "updates"):
-            if location.resolved in files_under(self.operands[role]):
-                raise ValueError(f"{self.op}: the {role} lie in the table's file, {location.file}")
+        others = {role: self.operands[role] for role in ("indices", "updates")}
+        check_changeable(self.op, location, job.table, others)
 
     def _fingerprint(self, job: Job) -> Record:
         states = {role: source.state() for role, source in job.sources.items()}
@@ -147,6 +144,19 @@ class FileOutput:
             "table_state": states["table"].pop("file"),
             **states,
         }
+
+
+def check_changeable(op: str, location: Location, table: Source, operands: Operands) -> None:
+    """Raise ValueError if the table at `location` cannot be changed in place.
+
+    `operands` are the indices and the updates.
+    """
+    why = location.format.read_only or table.storage.cannot_change
+    if why:
+        raise ValueError(f"{op}: {location} cannot be written, {why}")
+    for role, where in operands.items():
+        if location.resolved in files_under(where):
+            raise ValueError(f"{op}: the {role} lie in the table's file, {location.file}")
 
 
 def check_absent(out: Location, reason: str) -> None:

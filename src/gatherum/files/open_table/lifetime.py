@@ -54,6 +54,7 @@ class Handle:
         self._version = 0
         self._following, self._retry = threading.Lock(), 0.0
         self._counts, self._lock = Counts(), threading.Lock()
+        self._writing = threading.RLock()  # no `reload` opens a file that is being written
         self._pool: ThreadPoolExecutor | None = None
         self._readers: set[int] = set()  # the threads of the pool
         self._closing = False
@@ -170,12 +171,13 @@ class Handle:
         """
         if self._before is None:
             self._opened("reload")
-        state = self._new_state()
-        with self._lock:
-            if self._closing:
-                raise self._closed("reload")
-            self._state, self._before = state, None
-            self._version += 1
+        with self._writing:
+            state = self._new_state()
+            with self._lock:
+                if self._closing:
+                    raise self._closed("reload")
+                self._state, self._before = state, None
+                self._version += 1
 
     def close(self) -> None:
         """Wait for submitted calls, and close the table. Further calls do nothing.
@@ -216,7 +218,7 @@ class Handle:
     def _after_fork(self) -> None:
         """Reset threads and locks, which a child process does not inherit from its parent."""
         self._lock, self._pool, self._readers = threading.Lock(), None, set()
-        self._following = threading.Lock()
+        self._following, self._writing = threading.Lock(), threading.RLock()
         self._counts = Counts()
         if self._state is not None:
             self._before, self._state = self._state.version(), None

@@ -237,6 +237,10 @@ class QuantizedTable(Table):
         """Raise NotImplementedError."""
         raise NotImplementedError("gather_elements: a quantized table has `gather` alone")
 
+    def write(self, *_: Any, **__: Any) -> NoReturn:
+        """Raise NotImplementedError."""
+        raise NotImplementedError(f"write: {self._where} cannot be written, it is quantized")
+
     def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
         """Pickle the arguments of `open`."""
         _, arguments = super().__reduce__()

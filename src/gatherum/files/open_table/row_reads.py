@@ -40,6 +40,7 @@ class RowReads:
         self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
     ) -> bool:
         """Read rows like `read`, from the cache if possible. Cache the rows that were not in it."""
+        version = cache.version
         missing = cache.lookup(numbers, places, flat)
         if missing is None or missing is False:
             return missing is None
@@ -47,7 +48,7 @@ class RowReads:
         fresh = np.empty(wanted.size * cache.item, np.uint8)  # not shared with other threads
         if not self.read(wanted, None, fresh):
             return False
-        cache.insert(wanted, None, fresh)
+        cache.insert(wanted, None, fresh, version)
         targets = missing if places is None else places[missing]
         flat.reshape(-1, cache.item)[targets] = fresh.reshape(-1, cache.item)
         return True

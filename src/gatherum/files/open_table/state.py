@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +28,12 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.stream import RowSource
 
 from .row_reads import CALL, OtherReads, cache_of, reads_of
+from .writes import WriteLock, write_rows
 
 __all__ = ["FEW", "RELOAD", "Settings", "State"]
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 FEW = 4096  # maximum rows of a call that are read directly to the result; larger calls are planned
 SOON, SOON_BYTES = 256, 256 << 10  # maximum rows in memory to read without a thread
 FILLED = 8 << 20  # bytes of rows that are added to the cache together
@@ -101,6 +103,7 @@ class State:
         remote = isinstance(where, Location) and where.remote is not None
         self._pause, self._due = FAR if remote else NEAR, 0.0
         self._follows = settings.follow
+        self._writes = WriteLock()
         self.is_replaced = False  # whether the path has another file, which is to be followed
 
     def __enter__(self) -> None:
@@ -125,16 +128,26 @@ class State:
         if time_now < self._due and not now:
             return
         try:
-            for part in self.opened_parts:
-                part.table.opened.check_unchanged()
+            self._check_parts()
         except ServerError:
             raise
+        except OSError:
+            with self._writes.lock:  # otherwise `write` may be changing the file
+                self._check_changed()
+        self._due = time_now + self._pause
+
+    def _check_parts(self) -> None:
+        for part in self.opened_parts:
+            part.table.opened.check_unchanged()
+
+    def _check_changed(self) -> None:
+        try:
+            self._check_parts()
         except OSError as error:
             if not (self._follows and all(p.table.opened.is_intact() for p in self.opened_parts)):
                 error.add_note(RELOAD)
                 raise
             self.is_replaced = True
-        self._due = time_now + self._pause
 
     @property
     def opened_parts(self) -> "tuple[State, ...]":
@@ -153,10 +166,28 @@ class State:
         lookups = copy(self.lookups)
 
         def gather(indices: NDArray[Any]) -> NDArray[Any]:
-            with self:
-                return lookups.gather("gather", indices, attributes, fill_value)[0]
+            return self.read(lookups.gather, "gather", indices, attributes, fill_value)[0]
 
         return gather
+
+    def read(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Return the result of a call that reads rows, all before or after each `write`.
+
+        Raise OSError if the table has changed.
+        """
+        with self:
+            return self._writes.read(call, *arguments)
+
+    def write(self, indices: Operand, rows: Operand) -> None:
+        """Write rows. Raise OSError, before anything is written, if the table has changed."""
+        self.check(now=True)
+        if self.is_replaced:
+            raise OSError(f"{self.table.location}: was replaced, and the new file is not open yet")
+        write_rows(self.table, self.lookups.resources, self._writes, indices, rows, self._forget)
+
+    def _forget(self, numbers: Ints) -> None:
+        if self.cache is not None:
+            self.cache.forget(numbers)
 
     def version(self) -> Any:
         """Return the versions of the open arrays, to compare them."""

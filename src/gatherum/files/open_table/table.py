@@ -29,9 +29,9 @@ class Table(Handle):
     """A table that stays open between gathers, as `open` returns it. Threads may share a table.
 
     A pickled table contains only its path. A table can be used after a fork, and its file is never
-    mapped into memory. After the file was replaced, removed or written, every call raises OSError
-    until `reload` opens the file again. A change is detected within 10 ms, or within a second at a
-    URL.
+    mapped into memory. After the file was replaced, removed or written by other means than `write`,
+    every call raises OSError until `reload` opens the file again. A change is detected within 10
+    ms, or within a second at a URL.
 
     Attributes
     ----------
@@ -106,8 +106,7 @@ class Table(Handle):
                 where = find_operand("indices", indices)
                 indices = where.array if isinstance(where, ArrayOperand) else where
             if type(indices) is np.ndarray:
-                with state:
-                    result = state.rows(indices, mode, negative, fill_value, out)
+                result = state.read(state.rows, indices, mode, negative, fill_value, out)
         if result is None:
             attributes = {"axis": axis, "mode": mode, "negative": negative}
             return self._gather_by("gather", indices, attributes, fill_value, out)
@@ -177,8 +176,8 @@ class Table(Handle):
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any
     ) -> Any:
         begun, state = perf_counter_ns(), self._opened(op)
-        with state:
-            result, rows = state.lookups.gather(op, indices, attributes, fill_value, out)
+        gather = state.lookups.gather
+        result, rows = state.read(gather, op, indices, attributes, fill_value, out)
         return self._finish(result, rows, begun, out)
 
     def _finish(self, result: Rows, rows: int, begun: int, out: Any) -> Any:
@@ -224,6 +223,48 @@ class Table(Handle):
                 if self._closing:
                     raise self._closed("rows")
                 yield batch
+
+    # ----------------------------------------------------------------- writes
+
+    def write(self, indices: Operand, rows: Operand) -> None:
+        """Write rows of the table's file in place.
+
+        Calls of this table in other threads return each row as it was before or after the write,
+        never a mixture. The index values, the shapes and the dtypes are checked before anything is
+        written.
+
+        Parameters
+        ----------
+        indices : path or array
+            The numbers of the rows, as in `gather` with its defaults. If a number occurs more than
+            once, the last of its rows is written.
+        rows : path or array
+            The new rows: an array of the table's dtype and of shape
+            ``indices.shape + table.shape[1:]``, or one that broadcasts to it.
+
+        Raises
+        ------
+        TypeError, ValueError, IndexError
+            As in `gatherum.scatter_slices`. ValueError also if the table is closed or cannot be
+            written: rows are written in local files of ``.npy``, ``.safetensors`` and contiguous
+            HDF5.
+        NotImplementedError
+            For a quantized table.
+        OSError
+            If the table cannot be written, or has changed since it was opened. If the system stops
+            the write, some rows may have been written.
+
+        Notes
+        -----
+        The rows are written to the system's page cache. A process that is killed during a write,
+        or a power failure after it, may leave some rows unwritten.
+        `gatherum.files.scatter_slices_file` with ``in_place=True`` is safe in both cases.
+
+        For other tables and other processes that have opened the file, the write is a change of the
+        file: their calls raise OSError until `reload`.
+        """
+        with self._writing:
+            self._opened("write").write(indices, rows)
 
     # ----------------------------------------------------------- in the background
 

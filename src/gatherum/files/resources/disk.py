@@ -267,6 +267,10 @@ class DiskFile:
         """Return the current `state`, after writing."""
         return list(self._state(os.fstat(self.fd)))
 
+    def accept_changes(self) -> None:
+        """Treat the current content as unchanged, after the caller has written it."""
+        self._identity = self._state(os.fstat(self.fd))
+
     def check_unchanged(self) -> None:
         """Raise OSError if the file was replaced, removed or written since it was opened."""
         if self._identity is None:

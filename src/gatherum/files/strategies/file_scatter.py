@@ -127,14 +127,20 @@ class BucketScatter:
     def run(self, job: Job, sink: ScatterSink) -> None:
         """Check every index, then scatter."""
         self.meter.phase("checking the indices")
-        buckets = self._survey()
+        if self.requests.count <= self.most:
+            numbers, rows = self._read(0, self.requests.count)
+            self._begin(sink)
+            self._direct(0, numbers, rows)
+        else:
+            buckets = self._survey()
+            self._begin(sink)
+            self._by_bucket(buckets, job.resources.scratch)
+
+    def _begin(self, sink: ScatterSink) -> None:
+        """Begin to write. Every index has been checked."""
         self.meter.phase("scattering")
         self.meter.expect(2 * self.requests.count * self.row_bytes)
         self.sink, self.into = sink, sink.rows(self.panel)
-        if self.requests.count <= self.most:
-            self._direct(0, *self._read(0, self.requests.count))
-        else:
-            self._by_bucket(buckets, job.resources.scratch)
 
     def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""

@@ -1,0 +1,72 @@
+// Reads a few rows of an open file from the system's page cache, without waiting for the disk.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+
+#include "disk/row_requests.hpp"
+#include "engine/platform.hpp"
+
+namespace gatherum {
+
+class CachedReads : RowRequests {
+ public:
+  static constexpr int64_t kMostRows = 256;
+
+  explicit CachedReads(const RowReads& reads) : RowRequests(reads), out_(static_cast<char*>(reads.out)) {}
+
+  // Reads at most kMostRows rows. Neighbouring requests for rows of one page share a read. Returns nothing,
+  // after it has changed `out`, if a page is not in the page cache or the system cannot tell.
+  std::optional<ReadOutcome> run() {
+    for (int64_t i = 0; i < r_.count; ++i) {  // copies, which other threads cannot change after the checks
+      numbers_[at(i)] = r_.numbers[i];
+      places_[at(i)] = place_of(i);
+      if (!is_row(numbers_[at(i)]) || !is_place(places_[at(i)]))
+        return ReadOutcome{ReadStatus::outside, 0, i};
+    }
+    ReadOutcome outcome;
+    for (int64_t i = 0; i < r_.count; ++outcome.runs) {
+      const int64_t end = end_of_run(i), bytes = span_of(numbers_[at(i)], numbers_[at(end - 1)]);
+      if (!(end == i + 1 ? read(place(i), r_.item, i) : read(page_.data(), bytes, i))) return {};
+      for (int64_t k = i; end > i + 1 && k < end; ++k)
+        std::memcpy(place(k), page_.data() + (numbers_[at(k)] - numbers_[at(i)]) * r_.stride,
+                    static_cast<size_t>(r_.item));
+      outcome.bytes += bytes;
+      i = end;
+    }
+    return outcome;
+  }
+
+ private:
+  static size_t at(int64_t i) { return static_cast<size_t>(i); }
+  char* place(int64_t i) const { return out_ + places_[at(i)] * r_.item; }
+
+  // The end of the ascending requests from request `i` on whose rows fit in one page of memory.
+  int64_t end_of_run(int64_t i) const {
+    int64_t end = i + 1;
+    while (end < r_.count && numbers_[at(end)] >= numbers_[at(end - 1)] &&
+           numbers_[at(end)] - numbers_[at(i)] <= kPage / r_.stride &&
+           span_of(numbers_[at(i)], numbers_[at(end)]) <= kPage)
+      ++end;
+    return end;
+  }
+
+  // Reads bytes from the row of request `i` on.
+  bool read(char* to, int64_t bytes, int64_t i) const {
+    for (int64_t done = 0; done < bytes;) {
+      const int64_t got = read_cached_at(r_.file, to + done, bytes - done, start_of(numbers_[at(i)]) + done);
+      if (got <= 0) return false;
+      done += got;
+    }
+    return true;
+  }
+
+  char* const out_;
+  std::array<int64_t, kMostRows> numbers_, places_;
+  std::array<char, kPage> page_;
+};
+
+}  // namespace gatherum
