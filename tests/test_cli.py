@@ -549,14 +549,17 @@ def test_explain_fits_the_terminal_and_has_colours(monkeypatch):
         assert ("\x1b[38;5;" in out) == coloured
         plain = re.sub(r"\x1b\[[0-9;]*m", "", out)
         assert max(map(len, plain.splitlines())) <= 60
-        assert """
+        assert (
+            """
     for i in range(4):
         x = check(indices[8*i], 6)
         out[4*x] = add(out[4*x], updates[4*i])  # 4 bytes
     # check(x, n): x in [-n, n), counted from the end below
     # 0; else an IndexError
 
-""" in plain
+"""
+            in plain
+        )
         explanation = gatherum.explain("scatter_nd", ((6,), "f4"), np.array([[0], [2], [2], [5]]),
                                        ((4,), "f4"), reduction="add")  # fmt: skip
         assert plain.endswith(f"\n{explanation.text(60)}\n")

@@ -12,7 +12,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 import gatherum.jax  # noqa: E402
 from gatherum._model.reductions import REDUCTIONS, ROWS  # noqa: E402
-from samples import every  # noqa: E402
+from samples import diagonal, every  # noqa: E402
 
 BOTH = ("fwd", "rev")
 MODES = ("raise", "clip", "wrap", "drop", "fill")
@@ -73,8 +73,7 @@ def test_scatters(op, reduction, include_self, mode):
 
 
 @pytest.mark.parametrize("include_self", [True, False])
-@pytest.mark.parametrize("zeros", [1, 2, 3])
-@pytest.mark.parametrize("op", SCATTERS)
+@pytest.mark.parametrize(("op", "zeros"), diagonal(3, SCATTERS, [1, 2, 3]))
 def test_products_with_zeros(op, zeros, include_self):
     shape, indices, moved, attributes = SCATTERS[op]
     data, updates = np.array(values(shape, 2)), np.array(values(moved, 3))
@@ -92,8 +91,7 @@ def test_products_with_zeros(op, zeros, include_self):
     check_grads(lambda data, new: run(data, jnp.asarray(indices), new), operands, 2, BOTH)
 
 
-@pytest.mark.parametrize("reduction", REDUCTIONS)
-@pytest.mark.parametrize("op", SCATTERS)
+@pytest.mark.parametrize(("op", "reduction"), diagonal(3, SCATTERS, REDUCTIONS))
 def test_updates_that_are_repeated(op, reduction):
     shape, indices, moved, attributes = SCATTERS[op]
     run = of(op, reduction=reduction, **attributes)
@@ -130,8 +128,9 @@ def test_a_replaced_element_and_a_lost_update_have_no_gradient():
     assert [each.tolist() for each in gradients] == [[0, 1, 0], [0, 1, 1]]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
-@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize(
+    ("reduction", "dtype"), diagonal(3, REDUCTIONS, ["float16", "bfloat16", "float32"])
+)
 def test_narrow_types_count_in_a_wider_one(dtype, reduction):
     """A thousand updates: bfloat16 counts to 256, float16 overflows in a product's shares."""
     n = 1000

@@ -8,6 +8,7 @@ torch = pytest.importorskip("torch", reason="install torch==2.13.0")
 
 import gatherum  # noqa: E402
 from gatherum.torch import torch_scatter  # noqa: E402
+from samples import every  # noqa: E402
 
 VALUES = torch.arange(12.0).reshape(4, 3)
 ROWS = torch.tensor([0, 16, 3, 17])
@@ -55,7 +56,7 @@ def ways(call, *operands):
 
 
 @pytest.mark.parametrize("groups", [ROWS, ELEMENTS], ids=["rows", "elements"])
-@pytest.mark.parametrize("name", [*REDUCES, *TRANSFORMS])
+@pytest.mark.parametrize("name", every(3, [*REDUCES, *TRANSFORMS]))
 def test_groups(name, groups):
     call = on_groups(name)
     function = "transform" if name in TRANSFORMS else "reduce"
@@ -67,7 +68,7 @@ def test_groups(name, groups):
 
 
 @pytest.mark.parametrize("index", [ROWS, ROWS[:, None], ELEMENTS], ids=["rows", "column", "all"])
-@pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize("name", every(3, SCATTERS))
 def test_functions_of_torch_scatter(name, index):
     call = scattered(name)
     eager = message_of(call, VALUES, index)
