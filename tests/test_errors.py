@@ -719,6 +719,22 @@ def test_every_sentence_is_tested():
         "not_a_pointer",
         "no_gradient_of",
         "not_axes",  # files/test_axes.py
+        "is_or_are",  # files/test_operands.py, files/test_origins.py
+        "several_operands",
+        "masked_operand",
+        "neither_path_nor_array",
+        "not_writable",  # files/test_call.py, files/test_hdf5.py
+        "output_exists",
+        "output_is_operand",
+        "output_is_url",  # files/test_remote.py
+        "array_in_place",
+        "other_output_in_place",
+        "operand_in_table",
+        "array_in_resumed_run",
+        "no_output_to_resume",
+        "half_written",  # files/test_in_place_notes.py
+        "several_folders",
+        "not_options",  # files/test_remote.py
         "no_space",  # files/test_grouped.py
         "no_float",  # frameworks/torch/test_tensor_groups.py
         "unknown_groups",

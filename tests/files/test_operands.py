@@ -125,7 +125,9 @@ def test_an_index_error_is_that_of_the_operator() -> None:
     assert str(caught.value) == str(expected.value)
 
 
-EXPECTED = "the indices must be a path, an array in memory, or an array of Zarr or h5py, got "
+EXPECTED = (
+    "gather: the indices must be a path, an array in memory, or an array of Zarr or h5py, got "
+)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +135,7 @@ EXPECTED = "the indices must be a path, an array in memory, or an array of Zarr 
     [
         (None, EXPECTED + "NoneType"),
         (b"i.npy", EXPECTED + "bytes"),
-        (np.ma.array([1, 2]), "the indices are a masked array, whose mask would be lost"),
+        (np.ma.array([1, 2]), "gather: the indices are a masked array, whose mask would be lost"),
     ],
 )
 def test_invalid_operands_raise(operand: Any, line: str) -> None:
@@ -212,7 +214,7 @@ def test_one_path_for_one_file(tmp_path: Path) -> None:
     table, paths = put(tmp_path, "t", np.ones((4, 3))), [str(tmp_path / "o.npy")]
     with pytest.raises(TypeError, match=r"^a file must be named by one str or path, got list$"):
         files.gather_file(table, [0], paths)  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match=r"^spill_dir must be one path, got list$"):
+    with pytest.raises(TypeError, match=r"^`spill_dir` must be one path, got list$"):
         files.gather_file(table, [0], spill_dir=[str(tmp_path)])  # type: ignore[call-overload]
 
 

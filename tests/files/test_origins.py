@@ -175,11 +175,11 @@ def test_a_table_that_is_changed_in_place(form: str) -> None:
         ),
         (
             lambda: files.gather_file(np.ma.array([1, 2]), [0]),
-            "the table is a masked array, whose mask would be lost",
+            "gather: the table is a masked array, whose mask would be lost",
         ),
         (
             lambda: files.scatter_slices_file(TABLE, [0], np.ma.array([1, 2, 3])),
-            "the updates are a masked array, whose mask would be lost",
+            "scatter_slices: the updates are a masked array, whose mask would be lost",
         ),
     ],
 )

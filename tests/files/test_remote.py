@@ -596,7 +596,7 @@ def test_options_that_do_not_fit_are_refused(web: Web) -> None:
 def test_options_of_a_wrong_form_are_refused(call: Any, options: Any, description: str) -> None:
     with pytest.raises(TypeError) as caught:
         call("http://host/t.npy", at(0), storage_options=options)
-    words = f"storage_options must be a dict whose keys are of type str, got {description}"
+    words = f"`storage_options` must be a dict whose keys are of type str, got {description}"
     assert str(caught.value) == words
 
 

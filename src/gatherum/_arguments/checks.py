@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import ArraySpec, Call
 from gatherum._model.dtypes import AnyDType, check_movable, check_units, is_index, is_reducible
@@ -9,6 +11,18 @@ from gatherum._model.errors import Shape
 from gatherum._model.modes import MODES
 from gatherum._model.operators import OPERATORS, Operator
 from gatherum._model.reductions import REDUCTIONS
+
+
+class Described(Protocol):
+    """A spec or an array."""
+
+    @property
+    def shape(self) -> Shape:
+        """The size of each dimension."""
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the elements."""
 
 
 def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> None:
@@ -20,14 +34,12 @@ def check_range(operator: Operator, data: Shape, indices: Shape, axis: int) -> N
         operator.resolve(data, indices, axis)
 
 
-def check_before_updates(
-    op: str, data: Shape, indices: Shape, axis: int, data_dtype: AnyDType, index_dtype: AnyDType
-) -> None:
+def check_before_updates(op: str, data: Described, indices: Described, axis: int) -> None:
     """Check attributes and the other dtypes before `updates` are converted."""
-    check_range(OPERATORS[op], data, indices, axis)
-    check_movable(op, "data", data_dtype)
-    if not is_index(index_dtype):
-        raise errors.not_an_index_dtype(op, index_dtype, OPERATORS[op].takes_tuples)
+    check_range(OPERATORS[op], data.shape, indices.shape, axis)
+    check_movable(op, "data", data.dtype)
+    if not is_index(indices.dtype):
+        raise errors.not_an_index_dtype(op, indices.dtype, OPERATORS[op].takes_tuples)
 
 
 def check_symbolic(call: Call) -> tuple[int, Shape]:
@@ -56,7 +68,7 @@ def check_attributes(call: Call) -> None:
 def check_dtypes(call: Call) -> None:
     """Check the range of the dimension attribute, and the dtypes of the inputs."""
     data, indices = call.data, call.indices
-    check_before_updates(call.op, data.shape, indices.shape, call.axis, data.dtype, indices.dtype)
+    check_before_updates(call.op, data, indices, call.axis)
     if call.updates is None:
         return
     check_units(call.op, "updates", call.updates.dtype)

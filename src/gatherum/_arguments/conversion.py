@@ -335,16 +335,8 @@ def as_operands(
     converted.append(indices if owns(indices) else as_indices(op, indices))
     specs.append(spec(op, "indices", converted[1]))
     if attributes.operator.scatters:
-        data_spec, indices_spec = specs
-        check_before_updates(
-            op,
-            data_spec.shape,
-            indices_spec.shape,
-            attributes.axis,
-            data_spec.dtype,
-            indices_spec.dtype,
-        )
-        converted.append(updates if owns(updates) else as_updates(op, updates, data_spec.dtype))
+        check_before_updates(op, specs[0], specs[1], attributes.axis)
+        converted.append(updates if owns(updates) else as_updates(op, updates, specs[0].dtype))
         specs.append(spec(op, "updates", converted[2]))
     return converted, specs
 
@@ -414,7 +406,7 @@ def normalise(
         registry.check_one_framework(op, operands | {"fill_value": fill_value})
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     operator = OPERATORS[op]
-    check_before_updates(op, data.shape, indices.shape, axis, data.dtype, indices.dtype)
+    check_before_updates(op, data, indices, axis)
     if not (indices if operator.counts_indices else data).shape:
         axis = 0  # every axis raises an error later; the core requires an axis of 64 bits
     if operator.scatters:

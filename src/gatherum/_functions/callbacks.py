@@ -95,14 +95,7 @@ def _plan_of(
     attributes = Attributes.from_positional(op, *positional)
     data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
-        check_before_updates(
-            op,
-            data_spec.shape,
-            indices_spec.shape,
-            attributes.axis,
-            data_spec.dtype,
-            indices_spec.dtype,
-        )
+        check_before_updates(op, data_spec, indices_spec, attributes.axis)
         raise errors.no_array(op, "updates", None)
     optional = (None if operand is None else _spec(operand) for operand in (updates, out))
     return build(Call(attributes, data_spec, indices_spec, *optional))

@@ -122,14 +122,7 @@ def _operands(
     table = framework.view(op, "data", data)
     entries = as_operand(framework, op, "indices", indices, None)
     data_spec, indices_spec = table.spec, entries.spec
-    check_before_updates(
-        op,
-        data_spec.shape,
-        indices_spec.shape,
-        attributes.axis,
-        data_spec.dtype,
-        indices_spec.dtype,
-    )
+    check_before_updates(op, data_spec, indices_spec, attributes.axis)
     others = None
     if attributes.operator.scatters:
         others = as_operand(framework, op, "updates", updates, data_spec.dtype)

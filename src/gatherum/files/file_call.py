@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_boolean
+from gatherum.files import errors
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
 from gatherum.files.arguments.outputs import FileOutput, Operands, RunSettings
 from gatherum.files.durable.sinks import ArraySink, CopySink, Sink
@@ -47,7 +48,7 @@ class FileCall:
                 progress = stack.enter_context(progress_shown(progress, self._label))
             out = None if self.out is None else locate_output(self.out)
             if out is not None and out.remote:
-                raise ValueError(f"{self.op}: the output {out} is a URL; outputs are local files")
+                raise errors.output_is_url(self.op, out)
             resources = self._resources(stack, out, progress)
             operands = {
                 role: find_operand(role, operand, self.op)
@@ -117,11 +118,9 @@ class MemoryOutput:
     def check(self, resources: Resources) -> None:
         """Raise ValueError for options that need an output file."""
         if self.settings.in_place:
-            raise ValueError(
-                f"{self.op}: in place the output is the table, {self.operands['table']}, got None"
-            )
+            raise errors.other_output_in_place(self.op, self.operands["table"], None)
         if self.settings.resume:
-            raise ValueError(f"{self.op}: a run without an output file cannot be resumed")
+            raise errors.no_output_to_resume(self.op)
 
     @contextmanager
     def sink(self, job: Job) -> Iterator[Sink]:

@@ -16,6 +16,7 @@ from gatherum._model.dtypes import Extension
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import OPERATORS
 from gatherum._plans.plans import apply, plan
+from gatherum.files import errors
 from gatherum.files.durable.sinks import Sink
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.storage import FlatStorage, Source
@@ -58,7 +59,7 @@ class Job:
         self.table = sources["table"]
         if self.operator.scatters and self.table.packing is not None:
             why = self.table.packing.why_not_changed
-            raise ValueError(f"{op}: {self.table.location} cannot be written, {why}")
+            raise errors.not_writable(op, self.table.location, why)
         if "updates" in sources:
             self._check_numbers()
         self._laid: dict[str, FlatArray] = {}

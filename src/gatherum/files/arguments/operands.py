@@ -20,6 +20,7 @@ from gatherum._arguments.conversion import (
 )
 from gatherum._frameworks import registry
 from gatherum._model.call import ArraySpec
+from gatherum.files import errors
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
@@ -33,15 +34,7 @@ from gatherum.files.row_access.dimension_names import Names, names_in
 
 from .origins import files_of
 
-__all__ = [
-    "ArrayOperand",
-    "Operand",
-    "Path",
-    "files_under",
-    "find_operand",
-    "is_or_are",
-    "open_all",
-]
+__all__ = ["ArrayOperand", "Operand", "Path", "files_under", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py
@@ -68,11 +61,6 @@ def files_under(where: Location | ArrayOperand) -> list[str]:
     return files_of(where.array) if isinstance(where, ArrayOperand) else [where.resolved]
 
 
-def is_or_are(role: str) -> str:
-    """Return the verb after the name of an operand. All names except "table" are plurals."""
-    return "is" if role == "table" else "are"
-
-
 def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | ArrayOperand:
     """Locate an operand without opening it.
 
@@ -88,20 +76,13 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     if _is_stored(operand):
         return ArrayOperand(role, operand, names)
     if _has_paths(operand):
-        raise TypeError(
-            f"{op}: the {role} must be one path or one array, got a {type(operand).__name__} that "
-            "contains strings or paths; call the function for each file, or pass "
-            "numpy.array(strings) where the strings are the data"
-        )
+        raise errors.several_operands(op, role, operand)
     if is_masked(operand):
-        raise TypeError(f"the {role} {is_or_are(role)} a masked array, whose mask would be lost")
+        raise errors.masked_operand(op, role)
     name = "data" if role == "table" else role
     array = registry.spec(op, name, operand)
     if array is None or isinstance(array, (bytes, bytearray, ArraySpec)):
-        raise TypeError(
-            f"the {role} must be a path, an array in memory, or an array of Zarr or h5py, "
-            f"got {type(operand).__name__}"
-        )
+        raise errors.neither_path_nor_array(op, role, operand)
     if role == "updates" and is_weak(array):
         return ArrayOperand(role, Weak(op, array))
     if role in ("indices", "groups"):

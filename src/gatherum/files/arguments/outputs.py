@@ -10,6 +10,7 @@ from typing import Any
 from gatherum._model.errors import no_folder
 from gatherum._model.errors.audience import option
 from gatherum._model.operators import OPERATORS
+from gatherum.files import errors
 from gatherum.files.durable.build import Build
 from gatherum.files.durable.journal import Record
 from gatherum.files.durable.marker import is_completed
@@ -21,7 +22,7 @@ from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
 
-from .operands import ArrayOperand, Path, files_under, is_or_are
+from .operands import ArrayOperand, Path, files_under
 
 __all__ = ["FileOutput", "RunSettings", "check_absent", "check_changeable", "check_target"]
 
@@ -55,10 +56,7 @@ class FileOutput:
         """Raise if the output cannot be written, before an operand is opened."""
         arrays = [role for role, where in self.operands.items() if isinstance(where, ArrayOperand)]
         if self.settings.resume and arrays:
-            raise ValueError(
-                f"{self.op}: a run can be resumed when all operands are files, the {arrays[0]} "
-                f"{is_or_are(arrays[0])} an array"
-            )
+            raise errors.array_in_resumed_run(self.op, arrays[0])
         if not self.settings.overwrite:
             check_absent(self.out, "overwrite=False")
         if not self.settings.in_place:
@@ -77,7 +75,7 @@ class FileOutput:
             except (OSError, ValueError):  # an output that contains no readable array is replaced
                 return
         if packing is not None:
-            raise ValueError(f"{self.op}: {out} cannot be written, {packing.why_not_changed}")
+            raise errors.not_writable(self.op, out, packing.why_not_changed)
 
     @contextmanager
     def sink(self, job: Job) -> Iterator[Sink]:
@@ -122,11 +120,9 @@ class FileOutput:
     def _check_in_place(self, job: Job) -> None:
         location = self.operands["table"]
         if isinstance(location, ArrayOperand):
-            raise ValueError(f"{self.op}: only a table in a file can be changed in place")
+            raise errors.array_in_place(self.op)
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
-            raise ValueError(
-                f"{self.op}: in place the output is the table, {location}, got {self.out}"
-            )
+            raise errors.other_output_in_place(self.op, location, self.out)
         others = {role: self.operands[role] for role in ("indices", "updates")}
         check_changeable(self.op, location, job.table, others)
 
@@ -153,16 +149,16 @@ def check_changeable(op: str, location: Location, table: Source, operands: Opera
     """
     why = location.format.read_only or table.storage.cannot_change
     if why:
-        raise ValueError(f"{op}: {location} cannot be written, {why}")
+        raise errors.not_writable(op, location, why)
     for role, where in operands.items():
         if location.resolved in files_under(where):
-            raise ValueError(f"{op}: the {role} lie in the table's file, {location.file}")
+            raise errors.operand_in_table(op, role, location.file)
 
 
 def check_absent(out: Location, reason: str) -> None:
     """Raise FileExistsError if the output exists. `reason` explains why it is not replaced."""
     if os.path.lexists(out.file):
-        raise FileExistsError(f"{out}: exists already, and {reason} keeps it")
+        raise errors.output_exists(out, reason)
 
 
 def check_target(
@@ -180,9 +176,9 @@ def check_target(
             change = f"; {with_path}{option('in_place=True')} changes the table itself"
             hint = change if role == "table" else ""
             hint = hint if OPERATORS[op].scatters else ""
-            raise ValueError(f"{op}: the output {out} is the same file as the {role}{hint}")
+            raise errors.output_is_operand(op, out, role, hint)
     if out.format.read_only:
-        raise ValueError(f"{op}: {out} cannot be written, {out.format.read_only}")
+        raise errors.not_writable(op, out, out.format.read_only)
     if not os.path.isdir(os.path.dirname(target)):
         raise no_folder(out, os.path.dirname(target))
     out.format.check_target(op, out, meter)

@@ -6,6 +6,7 @@ from typing import Any
 
 from gatherum._model.errors.audience import option
 from gatherum._system.regular_files import naming, open_regular
+from gatherum.files.errors import half_written
 from gatherum.files.resources.os_calls import (
     NO_LINK,
     lock,
@@ -154,10 +155,7 @@ class Journal:
 
     def _check_not_half_laid(self, earlier: list[Record]) -> None:
         if READY in earlier and earlier[0].get("in_place"):
-            raise ValueError(
-                f"{self.path}: an in-place run was stopped while it wrote the table; "
-                f"complete it with {option('resume=True')} first"
-            )
+            raise ValueError(half_written(self.path, "the table"))
 
     def has(self, record: Record) -> bool:
         """Return True if the journal contains an equal record."""
@@ -219,10 +217,7 @@ def check_readable(path: str) -> None:
             return  # the file of another program, and perhaps huge
         first, records = lines.readline(), lines.read()
     if '"in_place": true' in first and json.dumps(READY) in records.splitlines():
-        raise OSError(
-            f"{path}: an in-place run was stopped while it wrote this table; "
-            f"complete it with {option('resume=True')} first"
-        )
+        raise OSError(half_written(path, "this table"))
 
 
 def _opened(path: str) -> tuple[int, bool]:

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from gatherum.files import errors
+
 from .disk import DiskFile
 from .stats import Meter, Progress
 
@@ -148,7 +150,7 @@ class Resources:
         """Return the checked settings of a caller. `stack` closes the opened files."""
         budget, options = Budget.parse(memory), checked_options(storage_options)
         if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
-            raise TypeError(f"spill_dir must be one path, got {type(spill_dir).__name__}")
+            raise errors.several_folders(spill_dir)
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"{folder}: there is no such directory")
@@ -175,4 +177,4 @@ def checked_options(options: object) -> dict[str, Any]:
         if not others:
             return dict(options)
         kind = f"a key of type {others[0]}"
-    raise TypeError(f"storage_options must be a dict whose keys are of type str, got {kind}")
+    raise errors.not_options(kind)
