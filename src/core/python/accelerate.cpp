@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "python/bindings/bindings.hpp"
+#include "python/dispatch.hpp"
 #include "python/guarded.hpp"
 #include "python/numpy/array_calls.hpp"
 

@@ -4,6 +4,7 @@
 #include "python/bindings/bindings.hpp"
 #include "python/call_plans.hpp"
 #include "python/callbacks.hpp"
+#include "python/dispatch.hpp"
 #include "python/numpy/array_calls.hpp"
 #include "python/numpy/arrays.hpp"
 #include "python/plan_table.hpp"
@@ -99,8 +100,8 @@ NB_MODULE(_core, m) {
   bind_scatter_into_zeros(m);
   bind_jax_call_cache(m);
   m.def("clear_plans", &clear_plans);
-  m.def("leave", [] {
-    leave();
+  m.def("release_plans", [] {
+    release_plans();
     contents().reset();
   });
 

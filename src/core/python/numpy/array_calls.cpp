@@ -3,69 +3,32 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/platform.hpp"
 #include "python/call_plans.hpp"
 #include "python/callbacks.hpp"
-#include "python/device/device_arrays.hpp"
 #include "python/gil_release.hpp"
-#include "python/jax/jax_call_cache.hpp"
 #include "python/runs.hpp"
-#include "python/torch/tensors.hpp"
 
 namespace gatherum {
-namespace {
 
-// Returns true for arrays and memory maps, whose subclass has no effect on calls.
-bool is_plain(PyObject* o) {
+bool is_plain_array(PyObject* o) {
   if (PyArray_CheckExact(o)) return true;
   if (!PyArray_Check(o)) return false;
   static const nb::handle memmap = nb::object(nb::module_::import_("numpy").attr("memmap")).release();
   return reinterpret_cast<PyObject*>(Py_TYPE(o)) == memmap.ptr();
 }
 
+namespace {
+
 // Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
 // has checked it.
 bool are_arrays(const OperandHandles& operands, bool normalised) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
-    if (!(is_plain(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
+    if (!(is_plain_array(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
       return false;
   }
   return true;
 }
-
-// Converts a list of Python integers, or of such lists of equal length, to an int64 array. Returns an empty
-// object for any other list, which Python then converts.
-nb::object array_of_integers(nb::handle list) {
-  if (PyList_GET_SIZE(list.ptr()) == 0) return {};
-  const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
-  const npy_intp shape[] = {PyList_GET_SIZE(list.ptr()),
-                            nested ? PyList_GET_SIZE(PyList_GET_ITEM(list.ptr(), 0)) : 1};
-  nb::object array = checked(PyArray_SimpleNew(nested ? 2 : 1, shape, NPY_INT64));
-  auto* to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(array)));
-  const auto read = [&to](PyObject* item) {
-    int overflow = 0;
-    if (!PyLong_CheckExact(item)) return false;
-    *to++ = PyLong_AsLongLongAndOverflow(item, &overflow);
-    return overflow == 0;
-  };
-  for (npy_intp i = 0; i < shape[0]; ++i) {
-    PyObject* row = PyList_GET_ITEM(list.ptr(), i);
-    if (nested && (!PyList_CheckExact(row) || PyList_GET_SIZE(row) != shape[1])) return {};
-    for (npy_intp j = 0; j < shape[1]; ++j)
-      if (!read(nested ? PyList_GET_ITEM(row, j) : row)) return {};
-  }
-  return array;
-}
-
-}  // namespace
-
-Callbacks& callbacks() {
-  static auto* h = new Callbacks;
-  return *h;
-}
-
-namespace {
 
 // Runs a call by `cached`, or makes and keeps its plan first if `cached` is empty.
 nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attributes,
@@ -144,48 +107,13 @@ nb::object find_plan_and_run(const Attributes& attributes, const OperandHandles&
   return plan_if_missing_and_run(std::move(cached), attributes, operands, fill_value);
 }
 
-// Calls Python to convert and check the arguments, and to run the call.
-GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* a) {
-  return callbacks().convert_and_run(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
-}
+}  // namespace
 
-// Runs a call again by the function that ran the last call on such arrays. Returns an empty object if none
-// did.
-nb::object replay_jax_call(const nb::handle* a) {
-  if (!a[kOut].is_none()) return {};
-  return replay({a[kOp],
-                 a[kData],
-                 a[kIndices],
-                 a[kUpdates],
-                 {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
-}
-
-// Runs a call on NumPy arrays. Python runs a call on other values.
 nb::object call_on_arrays(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;
-  if (read_attributes(a, attributes) && are_arrays(operands, false))
-    return find_plan_and_run(attributes, operands, a[kFill]);
-  return convert_in_python(a);
-}
-
-}  // namespace
-
-nb::object dispatch_call(const nb::handle* a) {
-  if (!is_plain(a[kData].ptr())) {
-    nb::object result;
-    if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
-    if (!result.is_valid()) result = call_on_device_arrays(a);
-    if (!result.is_valid()) result = replay_jax_call(a);
-    if (result.is_valid()) return result;
-  }
-  if (!PyList_CheckExact(a[kIndices].ptr())) return call_on_arrays(a);
-  const nb::object listed = array_of_integers(a[kIndices]);
-  if (!listed.is_valid()) return call_on_arrays(a);
-  Arguments converted;
-  std::copy_n(a, kArguments, converted.begin());
-  converted[kIndices] = listed;
-  return call_on_arrays(converted.data());
+  if (!read_attributes(a, attributes) || !are_arrays(operands, false)) return {};
+  return find_plan_and_run(attributes, operands, a[kFill]);
 }
 
 nb::object run_normalised(const nb::handle* a) {
@@ -194,11 +122,6 @@ nb::object run_normalised(const nb::handle* a) {
   if (!read_attributes(a, attributes) || !are_arrays(operands, true))
     throw nb::value_error("gatherum: arguments were not normalised");
   return find_plan_and_run(attributes, operands, a[kFill]);
-}
-
-void leave() {
-  take_plans();
-  forget_calls();
 }
 
 }  // namespace gatherum

@@ -1,4 +1,4 @@
-// Calls of the operators, from Python objects to the engine.
+// Calls of the operators on NumPy arrays.
 // core/README.md compares the functions that run a plan.
 #pragma once
 
@@ -6,16 +6,16 @@
 
 namespace gatherum {
 
-// Runs one call of an operator. kOp is its name, interned.
-nb::object dispatch_call(const nb::handle* arguments);
+// Returns true for arrays and memory maps, whose subclass has no effect on calls.
+bool is_plain_array(PyObject* object);
+
+// Runs a call on NumPy arrays. Returns an empty object if Python has to convert an argument first.
+nb::object call_on_arrays(const nb::handle* arguments);
 
 // Runs a call whose arguments Python has converted to arrays and plain values.
 nb::object run_normalised(const nb::handle* arguments);
 
 // Runs a plan on arrays. A callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value);
-
-// Clears the table of plans, as the last call before the interpreter ends.
-void leave();
 
 }  // namespace gatherum

@@ -1,0 +1,101 @@
+// The first step of every call: finds the code that runs it by the types of its operands.
+#include "python/dispatch.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/platform.hpp"
+#include "python/callbacks.hpp"
+#include "python/device/device_arrays.hpp"
+#include "python/jax/jax_call_cache.hpp"
+#include "python/numpy/array_calls.hpp"
+#include "python/plan_table.hpp"
+#include "python/runs.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+
+Callbacks& callbacks() {
+  static auto* h = new Callbacks;
+  return *h;
+}
+
+namespace {
+
+// Converts a list of Python integers, or of such lists of equal length, to an int64 array. Returns an empty
+// object for any other list, which Python then converts.
+nb::object array_of_integers(nb::handle list) {
+  if (PyList_GET_SIZE(list.ptr()) == 0) return {};
+  const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
+  const npy_intp shape[] = {PyList_GET_SIZE(list.ptr()),
+                            nested ? PyList_GET_SIZE(PyList_GET_ITEM(list.ptr(), 0)) : 1};
+  nb::object array = checked(PyArray_SimpleNew(nested ? 2 : 1, shape, NPY_INT64));
+  auto* to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(array)));
+  const auto read = [&to](PyObject* item) {
+    int overflow = 0;
+    if (!PyLong_CheckExact(item)) return false;
+    *to++ = PyLong_AsLongLongAndOverflow(item, &overflow);
+    return overflow == 0;
+  };
+  for (npy_intp i = 0; i < shape[0]; ++i) {
+    PyObject* row = PyList_GET_ITEM(list.ptr(), i);
+    if (nested && (!PyList_CheckExact(row) || PyList_GET_SIZE(row) != shape[1])) return {};
+    for (npy_intp j = 0; j < shape[1]; ++j)
+      if (!read(nested ? PyList_GET_ITEM(row, j) : row)) return {};
+  }
+  return array;
+}
+
+template <size_t... I>
+nb::object call_with(const nb::object& function, const nb::handle* a, std::index_sequence<I...>) {
+  return function(a[I]...);
+}
+
+// Calls Python to convert and check the arguments, and to run the call.
+GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* a) {
+  return call_with(callbacks().convert_and_run, a, std::make_index_sequence<kArguments>());
+}
+
+// Runs a call again by the function that ran the last call on such arrays. Returns an empty object if none
+// did.
+nb::object replay_jax_call(const nb::handle* a) {
+  if (!a[kOut].is_none()) return {};
+  return replay({a[kOp],
+                 a[kData],
+                 a[kIndices],
+                 a[kUpdates],
+                 {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+}
+
+// Runs a call on NumPy arrays. Python runs a call on other values.
+nb::object run_on_arrays(const nb::handle* a) {
+  nb::object result = call_on_arrays(a);
+  if (!result.is_valid()) result = convert_in_python(a);
+  return result;
+}
+
+}  // namespace
+
+nb::object dispatch_call(const nb::handle* a) {
+  if (!is_plain_array(a[kData].ptr())) {
+    nb::object result;
+    if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
+    if (!result.is_valid()) result = call_on_device_arrays(a);
+    if (!result.is_valid()) result = replay_jax_call(a);
+    if (result.is_valid()) return result;
+  }
+  if (!PyList_CheckExact(a[kIndices].ptr())) return run_on_arrays(a);
+  const nb::object listed = array_of_integers(a[kIndices]);
+  if (!listed.is_valid()) return run_on_arrays(a);
+  Arguments converted;
+  std::copy_n(a, kArguments, converted.begin());
+  converted[kIndices] = listed;
+  return run_on_arrays(converted.data());
+}
+
+void release_plans() {
+  take_plans();
+  forget_calls();
+}
+
+}  // namespace gatherum
