@@ -39,7 +39,7 @@ OK, INVALID_INDEX, INTERRUPTED, INVALID_PROGRAM, TOO_SMALL, INVALID_CALL = 0, 1,
 
 
 class Buffer(ctypes.Structure):
-    _fields_ = (("start", c_void_p), ("before", c_int64), ("behind", c_int64))
+    _fields_ = (("start", c_void_p), ("bytes_before", c_int64), ("bytes_after", c_int64))
 
 
 class Operands(ctypes.Structure):
@@ -88,7 +88,7 @@ class Quantized(ctypes.Structure):
         ("count", c_int64),
         ("before", c_int64 * 3),
         ("gathered", c_int64),
-        ("behind", c_int64 * 3),
+        ("after", c_int64 * 3),
         ("blocks", c_int64 * 3),
         ("scale_line", c_int64),
     )
@@ -116,7 +116,7 @@ class Rows(ctypes.Structure):
         ("file", c_int),
         *((name, c_int64) for name in ("base", "stride", "item", "extent")),
         ("numbers", c_void_p),
-        ("places", c_void_p),
+        ("positions", c_void_p),
         ("count", c_int64),
         ("out", c_void_p),
         ("capacity", c_int64),

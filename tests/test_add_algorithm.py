@@ -84,12 +84,16 @@ def core(tmp_path_factory):
     flags += ["-DGATHERUM_BUILDING", f"-I{folder / 'core'}", *defined]
     subprocess.run([COMPILER, *flags, *sources, *kernels, "-o", library_path], check=True)
     library = ctypes.CDLL(str(library_path))
-    library.gatherum_implementation.restype = ctypes.c_char_p
+    library.gatherum_algorithm.restype = ctypes.c_char_p
     return library
 
 
 class Buffer(ctypes.Structure):
-    _fields_ = [("start", ctypes.c_void_p), ("before", ctypes.c_int64), ("behind", ctypes.c_int64)]
+    _fields_ = [
+        ("start", ctypes.c_void_p),
+        ("bytes_before", ctypes.c_int64),
+        ("bytes_after", ctypes.c_int64),
+    ]
 
 
 class Operands(ctypes.Structure):
@@ -102,7 +106,7 @@ class Operands(ctypes.Structure):
 
 class Description(ctypes.Structure):
     _fields_ = [
-        ("implementation", ctypes.c_char_p),
+        ("algorithm", ctypes.c_char_p),
         ("reason", ctypes.c_char * 512),
         ("scratch", ctypes.c_int64),
     ]
@@ -110,7 +114,7 @@ class Description(ctypes.Structure):
 
 def _names(core):
     names = []
-    while (name := core.gatherum_implementation(len(names))) is not None:
+    while (name := core.gatherum_algorithm(len(names))) is not None:
         names.append(name.decode())
     return names
 
@@ -136,7 +140,7 @@ def test_it_runs_where_it_applies_with_the_same_bits(core, updates, expected):
     assert core.gatherum_program_read(content, len(content), ctypes.byref(program), None) == 0
     said = Description()
     assert core.gatherum_describe(program, ctypes.byref(said)) == 0
-    assert said.implementation.decode() == expected
+    assert said.algorithm.decode() == expected
     assert expected != "few" or said.reason == b"3 updates are few"
     call = Operands(**{name: Buffer(a.ctypes.data, 0, a.nbytes) for name, a in arrays.items()})
     assert core.gatherum_check(program, ctypes.byref(call), None) == 0

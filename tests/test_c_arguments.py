@@ -179,7 +179,7 @@ def _quantized(**changes):
     call = Quantized(SOME.value, SOME.value + 64, None, SOME.value + 128, 8, 8, 0, 8,
                      b"int8", b"float32", b"float32", bits=8, rows=SOME.value + 192, count=1,
                      gathered=1, scale_line=1)  # fmt: skip
-    for numbers in (call.before, call.behind, call.blocks):
+    for numbers in (call.before, call.after, call.blocks):
         numbers[:] = [1, 1, 1]
     for name, value in changes.items():
         setattr(call, name, value)

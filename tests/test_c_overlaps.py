@@ -215,7 +215,7 @@ def test_quantized_rows_over_their_operands(core, name):
         if field != "rows":
             setattr(call, f"{field}_bytes", array.nbytes)
     call.gathered, call.scale_line = 4, 1
-    for numbers in (call.before, call.behind, call.blocks):
+    for numbers in (call.before, call.after, call.blocks):
         numbers[:] = [1, 1, 1]
     assert core.gatherum_dequantize(byref(call), None) == (INVALID_CALL if name else OK)
 

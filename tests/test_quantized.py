@@ -249,7 +249,7 @@ def test_arrays_that_another_thread_sees_keep_their_memory():
     data, scales = np.ones((2, 3), np.int8), np.ones((2, 1), np.float32)
     rows = np.array([-5, 0, 7, 1])  # numbers out of bounds produce zeros, for every caller
     out = np.full((4, 3), 9, np.float32)
-    sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}
+    sizes = {"before": (1, 1, 1), "gathered": 2, "after": (1, 3, 1), "blocks": (1, 1, 3)}
     names = {"value": "int8", "scale": "float32", "result": "float32"}
     options = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1}
     native.dequantize(data, scales, None, rows, out, **names, **options, **sizes)
@@ -262,13 +262,13 @@ WRONG = [
     {"result": "int8"},
     {"bits": 3},
     {"gathered": 3},
-    {"behind": (1, 4, 1)},
-    {"behind": (2, 3, 1)},
+    {"after": (1, 4, 1)},
+    {"after": (2, 3, 1)},
     {"before": (1, 2, 1)},
     {"before": (-1, 1, 1)},
     {"blocks": (1, 1, 1)},
     {"blocks": (0, 1, 3)},
-    {"behind": (2**40, 2**40, 1)},
+    {"after": (2**40, 2**40, 1)},
     {"value": "float8_e5m2", "bits": 4},
 ]
 
@@ -277,7 +277,7 @@ WRONG = [
 def test_the_core_checks_its_arguments(change):
     data, scales = np.ones((2, 3), np.int8), np.ones((2, 1), np.float32)
     rows, out = np.array([0, 1]), np.zeros((2, 3), np.float32)
-    sizes = {"before": (1, 1, 1), "gathered": 2, "behind": (1, 3, 1), "blocks": (1, 1, 3)}
+    sizes = {"before": (1, 1, 1), "gathered": 2, "after": (1, 3, 1), "blocks": (1, 1, 3)}
     names = {"value": "int8", "scale": "float32", "result": "float32"}
     options = {"bits": 8, "packed": False, "zero": 0.0, "scale_line": 1} | names | sizes | change
     with pytest.raises(ValueError, match="not a gather of quantized rows"):

@@ -205,19 +205,19 @@ class RowCache:
     @property
     def version(self) -> int: ...
     def lookup(
-        self, numbers: object, places: object, out: object
+        self, numbers: object, positions: object, out: object
     ) -> NDArray[np.int64] | Literal[False] | None: ...
     def read(
         self,
         file: int,
         where: tuple[int, int, int, int],
         numbers: object,
-        places: object,
+        positions: object,
         out: object,
         waste: float,
         scratch: int,
     ) -> tuple[str, int, int, int, int, int] | None: ...
-    def insert(self, numbers: object, places: object, rows: object, version: int) -> None: ...
+    def insert(self, numbers: object, positions: object, rows: object, version: int) -> None: ...
     def forget(self, numbers: object) -> None: ...
 
 class RowLists:
@@ -234,7 +234,7 @@ class RowLists:
         fresh: bool,
     ) -> None: ...
 
-def make_row_cache(places: int, extent: int, item: int) -> RowCache: ...
+def make_row_cache(slots: int, extent: int, item: int) -> RowCache: ...
 def make_lists(
     destinations: int,
     block: int,
@@ -273,7 +273,7 @@ def dequantize(
     zero: float,
     before: Sequence[int],
     gathered: int,
-    behind: Sequence[int],
+    after: Sequence[int],
     blocks: Sequence[int],
     scale_line: int,
 ) -> None: ...
@@ -452,19 +452,19 @@ def differentiate(
     of_data: bool,
     of_updates: bool,
 ) -> tuple[Any, Any]: ...
-def number(
+def element_numbers(
     program: Program, indices: object, tuples: int
 ) -> tuple[np.ndarray[Any, np.dtype[np.int64]], int]: ...
 def first_invalid(program: Program, indices: object) -> tuple[int, int, int] | None: ...
 def xla_handler() -> object: ...
 def clear_plans() -> list[Program]: ...
-def leave() -> None: ...
+def release_plans() -> None: ...
 def set_leak_warnings(value: bool) -> None: ...
 def read_file_rows(
     file: int,
     where: tuple[int, int, int, int],
     numbers: object,
-    places: object,
+    positions: object,
     out: object,
     waste: float,
     once: bool,

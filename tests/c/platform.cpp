@@ -22,12 +22,12 @@
 
 using namespace gatherum;
 
-#define CHECK(what)                          \
-  do {                                       \
-    if (!(what)) {                           \
+#define CHECK(what)                             \
+  do {                                          \
+    if (!(what)) {                              \
       std::printf("%d: %s\n", __LINE__, #what); \
-      return 1;                              \
-    }                                        \
+      return 1;                                 \
+    }                                           \
   } while (false)
 
 int main(int count, char** words) {
@@ -77,10 +77,10 @@ int main(int count, char** words) {
     std::array<uint64_t, GATHERUM_LANES> words;
     for (uint64_t& word : words) word = (x ^= x << 13, x ^= x >> 7, x ^= x << 17) >> i % 64;
     const uint64_t number = x >> i * 7 % 64;
-    const auto products =
-        std::bit_cast<std::array<uint64_t, GATHERUM_LANES>>(times_number(std::bit_cast<Words>(words), number));
+    const auto products = std::bit_cast<std::array<uint64_t, GATHERUM_LANES>>(
+        times_scalar(std::bit_cast<Words>(words), number));
     for (size_t l = 0; l < words.size(); ++l) CHECK(products[l] == words[l] * number);
-    CHECK(times_number(words[0], number) == words[0] * number);
+    CHECK(times_scalar(words[0], number) == words[0] * number);
   }
 
   // Hints: they must not change the results of reads.

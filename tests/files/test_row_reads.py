@@ -360,7 +360,7 @@ def test_arrays_of_the_wrong_form_raise(file: DiskFile) -> None:
                 good.astype(np.uint64)):  # fmt: skip
         with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
             call(bad, None, into)
-        with pytest.raises(TypeError, match="`places` must be a flat array of int64"):
+        with pytest.raises(TypeError, match="`positions` must be a flat array of int64"):
             call(good, bad, into)
     for bad in (locked, into[:, ::2], into.view(np.int8), np.zeros(4, object), bytearray(32)):
         with pytest.raises(TypeError, match="`out` must be a contiguous, writable array of bytes"):

@@ -52,8 +52,8 @@ pub struct RunError {
 #[derive(Clone, Copy)]
 pub struct Buffer {
     pub start: *mut c_void,
-    pub before: i64,
-    pub behind: i64,
+    pub bytes_before: i64,
+    pub bytes_after: i64,
 }
 
 #[repr(C)]

@@ -76,7 +76,7 @@ impl Program {
         self.run(&ffi::Operands {
             data: data.buffer(),
             indices: indices.buffer(),
-            updates: ffi::Buffer { start: null_mut(), before: 0, behind: 0 },
+            updates: ffi::Buffer { start: null_mut(), bytes_before: 0, bytes_after: 0 },
             out: buffer(items.as_mut_ptr().cast(), &items),
             fill: from_ref(&options.fill).cast(),
             fresh: 1,

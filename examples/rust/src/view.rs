@@ -125,5 +125,5 @@ fn spec<T: Item>(shape: &[i64]) -> ffi::Spec {
 
 pub(crate) fn buffer<T>(start: *mut c_void, items: &[T]) -> ffi::Buffer {
     let bytes = i64::try_from(size_of_val(items)).expect("a slice has at most isize::MAX bytes");
-    ffi::Buffer { start, before: 0, behind: bytes }
+    ffi::Buffer { start, bytes_before: 0, bytes_after: bytes }
 }

@@ -60,7 +60,7 @@ const Algorithm& choose(const Program& program, int threads);
 
 // Completes a program. If it is too small for several threads, also chooses its algorithm. Returns an
 // error message or null.
-const char* prepare(Program& program);
+const char* complete_and_choose(Program& program);
 
 // The algorithm that runs on the current number of threads.
 struct Choice {

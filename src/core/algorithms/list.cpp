@@ -90,7 +90,7 @@ const Algorithm& choose(const Program& p, int threads) {
   return algorithms(p.scatter)[static_cast<size_t>(i)];
 }
 
-const char* prepare(Program& p) {
+const char* complete_and_choose(Program& p) {
   if (const char* wrong = complete(p)) return wrong;
   p.small_choice = p.has_points && work_bytes(p) < kParallelBytes ? first_of(p, 1, nullptr) : -1;
   return nullptr;

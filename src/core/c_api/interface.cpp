@@ -51,7 +51,7 @@ const char* find_too_small(const Program& p, const gatherum_operands& at) {
 // The first operand that shares memory with a gradient, or null. The gradients must not share memory either.
 const char* find_overlap(const Program& p, const gatherum_gradients& at) {
   const int64_t bytes = times(p.item, p.result.items());
-  const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.behind;
+  const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.bytes_after;
   const int64_t updates = p.reaches.updates.high, compared = at.result.start == nullptr ? 0 : bytes;
   const std::vector<NamedFootprint> read = {{"data", {at.data.start, p.combine.include_self ? bytes : 0}},
                                             {"updates", {at.updates.start, updates}},
@@ -75,14 +75,14 @@ const char* find_too_small(const Program& p, const gatherum_gradients& at) {
   };
   const auto small = [&](const char* name, const gatherum_buffer& b) {
     const bool is_null = b.start == nullptr && bytes > 0;
-    return is_null || b.behind < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
+    return is_null || b.bytes_after < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
   };
   const gatherum_operands read = {at.gradient, at.indices, at.updates, at.gradient, nullptr, 0};
   if (const char* name = find_null(p, read); name != nullptr)
     return std::strcmp(name, "data") == 0 ? "gradient" : name;
   if (const char* name = holds(at.gradient, at.updates); name != nullptr)
     return std::strcmp(name, "out") == 0 ? "gradient" : name;
-  if (at.gradient.behind < bytes) return "gradient";
+  if (at.gradient.bytes_after < bytes) return "gradient";
   if (is_wanted(at.of_updates) && holds(at.gradient, at.of_updates) != nullptr) return "of_updates";
   if (is_wanted(at.of_data) && small("of_data", at.of_data) != nullptr) return "of_data";
   if (p.combine.include_self && small("data", at.data) != nullptr) return "data";
@@ -124,7 +124,7 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
   const auto read = [&] {
     auto created = std::make_unique<gatherum_program>();
     const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, created->value);
-    if (wrong == nullptr) wrong = prepare(created->value);
+    if (wrong == nullptr) wrong = complete_and_choose(created->value);
     if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
     *program = created.release();
     return GATHERUM_OK;
@@ -220,7 +220,8 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   const auto* index = static_cast<const char*>(at->indices.start);
   return with_memory(error, [&] {
     if (const char* shared = find_overlap(p, *at); shared != nullptr) return report_overlap(error, shared);
-    return report(differentiate(p, index, gradients_of(*at), at->of_updates.behind, poll_of(poll)), error);
+    return report(differentiate(p, index, gradients_of(*at), at->of_updates.bytes_after, poll_of(poll)),
+                  error);
   });
 }
 
@@ -240,11 +241,12 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   // The result and the positions are contiguous, so each has `items` elements from its start address on.
   gatherum_operands contiguous = *at;
   const int64_t bytes = times(items, p.item);
-  contiguous.out = gatherum_memory(at->out.start, wants_result ? std::min(at->out.behind, bytes) : bytes);
+  contiguous.out =
+      gatherum_memory(at->out.start, wants_result ? std::min(at->out.bytes_after, bytes) : bytes);
   const gatherum_status status = check_operands(p, contiguous, wants_result, error);
   if (status != GATHERUM_OK) return status;
   const int64_t numbers = times(items, sizeof(int64_t));
-  if (numbers > 0 && (positions->start == nullptr || positions->behind < numbers))
+  if (numbers > 0 && (positions->start == nullptr || positions->bytes_after < numbers))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
   const Operands to = operands_of(p, *at);
   const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
@@ -267,7 +269,7 @@ gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum
   const int64_t bytes = times(p.result.items(), sizeof(double));
   static_assert(sizeof(double) == sizeof(int64_t));
   for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
-    if (b->start == nullptr || b->behind < bytes)
+    if (b->start == nullptr || b->bytes_after < bytes)
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
   gatherum_operands read = *at;
   read.data = read.out = *squares;  // large enough; they are not accessed
@@ -299,14 +301,14 @@ gatherum_status gatherum_describe(const gatherum_program* program, gatherum_desc
   if (program == nullptr || d == nullptr) return GATHERUM_INVALID_CALL;
   return with_memory(nullptr, [&] {
     const Choice choice = describe(program->value);
-    d->implementation = choice.name;
+    d->algorithm = choice.name;
     d->scratch = choice.scratch;
     copy_text(choice.reason, d->reason);
     return GATHERUM_OK;
   });
 }
 
-const char* gatherum_implementation(int32_t i) noexcept { return algorithm_name(i); }
+const char* gatherum_algorithm(int32_t i) noexcept { return algorithm_name(i); }
 
 const char* gatherum_threshold(int32_t i, int64_t* value) noexcept {
   const NamedThreshold t = threshold(i);

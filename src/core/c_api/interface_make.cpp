@@ -163,7 +163,7 @@ gatherum_status make_program(const char* op, const Specs& specs, const gatherum_
     auto created = std::make_unique<gatherum_program>();
     if (const Finding f = plan_call(call, created->value)) refuse_fault(f, call);
     const char* wrong = complete(created->value);
-    if (wrong == nullptr) wrong = prepare(created->value);
+    if (wrong == nullptr) wrong = complete_and_choose(created->value);
     if (wrong != nullptr) refuse_call(GATHERUM_FAULT_SHAPE, "", wrong);
     *program = created.release();
     return GATHERUM_OK;

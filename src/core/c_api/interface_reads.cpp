@@ -19,13 +19,13 @@ bool has_requests(const gatherum_rows& rows) {
   return can_be_rows(rows) && rows.count >= 0 && (rows.count == 0 || rows.numbers != nullptr);
 }
 
-// Returns true if the rows have memory, and it does not overlap the arrays `numbers` and `places`.
+// Returns true if the rows have memory, and it does not overlap the arrays `numbers` and `positions`.
 bool has_memory(const gatherum_rows& rows) {
   if (rows.capacity < 0 || (rows.capacity > 0 && rows.count > 0 && rows.out == nullptr)) return false;
   const Footprint out(rows.out, times(rows.capacity, rows.item));
   const int64_t bytes = times(rows.count, sizeof(int64_t));
   return !shares_memory(out, {rows.numbers, bytes}) &&
-         (rows.places == nullptr || !shares_memory(out, {rows.places, bytes}));
+         (rows.positions == nullptr || !shares_memory(out, {rows.positions, bytes}));
 }
 
 }  // namespace

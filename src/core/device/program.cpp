@@ -9,15 +9,15 @@ namespace {
 // One replay: the addresses of all slots, and the outcome so far.
 class Replay {
  public:
-  Replay(const Driver& driver, const Program& program, const Place& place)
-      : driver_(driver), program_(program), place_(place) {
-    std::copy_n(place.operands, kOperandSlots, addresses_);
+  Replay(const Driver& driver, const Program& program, const Target& target)
+      : driver_(driver), program_(program), target_(target) {
+    std::copy_n(target.operands, kOperandSlots, addresses_);
     for (const Scratch& each : program.scratch)
-      addresses_[each.slot] = place.arena + static_cast<uint64_t>(each.place);
+      addresses_[each.slot] = target.arena + static_cast<uint64_t>(each.offset);
   }
 
   Outcome run(bool check_capture, const Sort& sort) {
-    const Current current(driver_, place_.context);
+    const Current current(driver_, target_.context);
     if (!check("cuCtxPushCurrent", current.status())) return outcome_;
     if (check_capture && program_.waits && is_capturing()) return outcome_;
     for (const Step& step : program_.steps)
@@ -36,7 +36,7 @@ class Replay {
 
   bool is_capturing() {
     int status = 0;
-    if (!check("cuStreamIsCapturing", driver_.is_capturing(place_.stream, &status))) return true;
+    if (!check("cuStreamIsCapturing", driver_.is_capturing(target_.stream, &status))) return true;
     if (status != 0) outcome_.kind = Outcome::capturing;
     return status != 0;
   }
@@ -48,15 +48,15 @@ class Replay {
       case Step::launch:
         return launch(step);
       case Step::clear:
-        return check("cuMemsetD8Async", driver_.clear(first, 0, bytes, place_.stream));
+        return check("cuMemsetD8Async", driver_.clear(first, 0, bytes, target_.stream));
       case Step::read:
         outcome_.read = static_cast<uint32_t>(bytes);
-        return check("cuMemcpyDtoHAsync", driver_.copy_out(outcome_.content, first, bytes, place_.stream)) &&
-               check("cuStreamSynchronize", driver_.wait(place_.stream));
+        return check("cuMemcpyDtoHAsync", driver_.copy_out(outcome_.content, first, bytes, target_.stream)) &&
+               check("cuStreamSynchronize", driver_.wait(target_.stream));
       case Step::sort:
         break;
     }
-    const uint64_t distances[] = {first - place_.arena, addresses_[step.slots[1]] - place_.arena};
+    const uint64_t distances[] = {first - target_.arena, addresses_[step.slots[1]] - target_.arena};
     uint64_t results[2] = {};
     if (!sort(step, distances, results)) {
       outcome_.kind = Outcome::not_sorted;
@@ -74,16 +74,16 @@ class Replay {
     const Patch* const patches = program_.patches.data() + step.first_patch;
     for (uint32_t i = 0; i < step.patches; ++i) {
       const uint64_t address = addresses_[patches[i].slot] + static_cast<uint64_t>(patches[i].distance);
-      std::memcpy(content + patches[i].place, &address, sizeof address);
+      std::memcpy(content + patches[i].offset, &address, sizeof address);
     }
     void* parameters[] = {content};
     return check("cuLaunchKernel", driver_.launch(step.kernel, step.grid, 1, 1, step.block, 1, 1, 0,
-                                                  place_.stream, parameters, nullptr));
+                                                  target_.stream, parameters, nullptr));
   }
 
   const Driver& driver_;
   const Program& program_;
-  const Place& place_;
+  const Target& target_;
   uint64_t addresses_[kMostSlots] = {};
   Outcome outcome_;
 };
@@ -96,9 +96,9 @@ bool Outcome::invalid() const {
   return count != 0;
 }
 
-Outcome replay(const Driver& driver, const Program& program, const Place& place, bool check_capture,
+Outcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
                const Sort& sort) {
-  return Replay(driver, program, place).run(check_capture, sort);
+  return Replay(driver, program, target).run(check_capture, sort);
 }
 
 }  // namespace gatherum::device

@@ -16,7 +16,7 @@ inline constexpr uint32_t kMostRead = 64;
 
 // A field of a kernel's struct. Each replay stores the address of a slot plus a distance in it.
 struct Patch {
-  uint32_t place, slot;
+  uint32_t offset, slot;  // of the field in bytes; of the address
   int64_t distance;
 };
 
@@ -35,7 +35,7 @@ struct Step {
 
 struct Scratch {
   uint32_t slot;
-  int64_t place;
+  int64_t offset;  // in the arena
 };
 
 struct Program {
@@ -49,7 +49,7 @@ struct Program {
 };
 
 // The addresses and handles of one replay.
-struct Place {
+struct Target {
   uint64_t operands[kOperandSlots];
   uint64_t arena;
   void* context;
@@ -74,7 +74,7 @@ struct Outcome {
 
 // Runs the steps of a program. If `check_capture` is true and the program waits for the stream, this function
 // first checks that the stream is not capturing a graph. A wait would invalidate the captured graph.
-Outcome replay(const Driver& driver, const Program& program, const Place& place, bool check_capture,
+Outcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
                const Sort& sort);
 
 }  // namespace gatherum::device

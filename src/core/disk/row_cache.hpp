@@ -45,21 +45,21 @@ class RowCache {
   // The number of calls of `forget`. Request it before reading rows to insert.
   uint64_t version() const { return version_.load(); }
 
-  // Copies row numbers[i] to position places[i] of `out` (to position i if `places` is null) if the row is
-  // cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
+  // Copies row numbers[i] to position positions[i] of `out` (to position i if `positions` is null) if the row
+  // is cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
   // Returns kOutside, before anything is copied, if a row number is invalid or a position is not below
   // `capacity`.
-  int64_t lookup(const int64_t* numbers, const int64_t* places, int64_t count, char* out, int64_t capacity,
+  int64_t lookup(const int64_t* numbers, const int64_t* positions, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)
-      if (!is_row(numbers[i]) || !fits(places == nullptr ? i : places[i], capacity)) return kOutside;
+      if (!is_row(numbers[i]) || !fits(positions == nullptr ? i : positions[i], capacity)) return kOutside;
     int64_t missed = 0;
     for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_set(numbers[i]);
     for (int64_t i = 0; i < count; ++i) {
       if (i + kAhead < count) prefetch_set(numbers[i + kAhead]);
-      const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
+      const int64_t number = numbers[i], position = positions == nullptr ? i : positions[i];
       // checked again: the arrays may have changed meanwhile
-      if (is_row(number) && fits(place, capacity) && copy(number, out + place * item_)) continue;
+      if (is_row(number) && fits(position, capacity) && copy(number, out + position * item_)) continue;
       missing[missed++] = i;
     }
     hits_.fetch_add(count - missed, std::memory_order_relaxed);
@@ -69,11 +69,11 @@ class RowCache {
 
   // Inserts rows from their positions in `from`, as the eviction rule allows. Inserts no row if rows were
   // removed since the cache had this version, because the rows may have been read before they changed.
-  void insert(const int64_t* numbers, const int64_t* places, int64_t count, const char* from,
+  void insert(const int64_t* numbers, const int64_t* positions, int64_t count, const char* from,
               int64_t capacity, uint64_t version) {
     for (int64_t i = 0; i < count; ++i) {
-      const int64_t number = numbers[i], place = places == nullptr ? i : places[i];
-      if (is_row(number) && fits(place, capacity)) put(number, from + place * item_, version);
+      const int64_t number = numbers[i], position = positions == nullptr ? i : positions[i];
+      if (is_row(number) && fits(position, capacity)) put(number, from + position * item_, version);
     }
   }
 
@@ -91,7 +91,7 @@ class RowCache {
   static constexpr size_t kLocks = 64;
 
   bool is_row(int64_t number) const { return number >= 0 && number < extent_; }
-  static bool fits(int64_t place, int64_t capacity) { return place >= 0 && place < capacity; }
+  static bool fits(int64_t position, int64_t capacity) { return position >= 0 && position < capacity; }
 
   int64_t set_of(int64_t number) const {
     if (whole_) return number % sets_;  // then every row has a slot

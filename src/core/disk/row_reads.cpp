@@ -34,9 +34,9 @@ constexpr int64_t kTaskBytes = int64_t{1} << 20;
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
 constexpr int kSmallReadersEach = 8, kLargeReadersEach = 2;  // for each thread of the pool
 constexpr int64_t kLargeRun = int64_t{128} << 10;
-constexpr int64_t kPart = int64_t{1} << 20;    // of the file, in which unsorted requests are grouped
-constexpr int kRowBits = 20, kPlaceBits = 44;  // of a request in a part: its row there, and its place
-constexpr int64_t kPagesBridge = 4;            // pages between two rows that are read with them
+constexpr int64_t kPart = int64_t{1} << 20;       // of the file, in which unsorted requests are grouped
+constexpr int kRowBits = 20, kPositionBits = 44;  // of a request in a part: its row there, and its position
+constexpr int64_t kPagesBridge = 4;               // pages between two rows that are read with them
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kWaited = std::chrono::microseconds(400);        // for a task: longer tasks wait for the disk
 constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
@@ -44,8 +44,8 @@ constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
 // Requests begin..end for rows first..last of the file, which are served by one read.
 struct Run {
   int64_t begin, end, first, last;
-  bool straight;  // each request is for the next row and the next place: no scratch is needed
-  bool inside;    // false: request end - 1 has an invalid number or place
+  bool straight;  // each request is for the next row and the next position: no scratch is needed
+  bool inside;    // false: request end - 1 has an invalid number or position
 };
 
 // The read buffers of a thread.
@@ -66,7 +66,7 @@ class Reader : RowRequests {
   ReadOutcome run() {
     const int few = by_pages_ ? r_.in_flight : std::min(kLargeReaders, kLargeReadersEach * get_threads());
     const bool in_parts =
-        !by_pages_ && r_.scratch >= kPage && r_.capacity >> kPlaceBits == 0 && wants_all_pages();
+        !by_pages_ && r_.scratch >= kPage && r_.capacity >> kPositionBits == 0 && wants_all_pages();
     bridge_ = in_parts ? 0 : by_pages_ ? kPagesBridge : choose_bridge();
     if (in_parts ? !plan_parts(few) : !plan(few)) return outcome_;
     const bool small = !in_parts && !by_pages_ && planned_ < outcome_.runs * kLargeRun;
@@ -94,20 +94,20 @@ class Reader : RowRequests {
   // The longest run from request `begin` on.
   Run run_at(int64_t begin, int64_t end) const {
     const int64_t first = r_.numbers[begin];
-    int64_t place = place_of(begin);
-    Run run{begin, begin + 1, first, first, r_.stride == r_.item, is_row(first) && is_place(place)};
+    int64_t position = position_of(begin);
+    Run run{begin, begin + 1, first, first, r_.stride == r_.item, is_row(first) && is_position(position)};
     end = std::min(end, begin + kMostRequests);
     for (int64_t i = begin + 1; run.inside && i < end; ++i) {
-      const int64_t number = r_.numbers[i], next = place_of(i);
+      const int64_t number = r_.numbers[i], next = position_of(i);
       if (number < run.last || (is_row(number) && pages_between(run.last, number) > bridge_)) break;
-      const bool straight = run.straight && number == run.last + 1 && next == place + 1;
+      const bool straight = run.straight && number == run.last + 1 && next == position + 1;
       const bool fits = span_of(first, std::min(number, r_.extent)) <= (straight ? longest_ : span_);
       if (!fits && number != first) break;
-      run.inside = is_row(number) && is_place(next);
+      run.inside = is_row(number) && is_position(next);
       run.straight = straight;
       run.last = number;
       run.end = i + 1;
-      place = next;
+      position = next;
     }
     return run;
   }
@@ -147,7 +147,7 @@ class Reader : RowRequests {
     cuts_.assign(static_cast<size_t>((r_.extent - 1) >> shift_) + 2, 0);
     for (int64_t i = 0; i < r_.count; ++i) {
       const int64_t number = r_.numbers[i];
-      if (!is_row(number) || !is_place(place_of(i))) return outside(i);
+      if (!is_row(number) || !is_position(position_of(i))) return outside(i);
       ++cuts_[static_cast<size_t>(number >> shift_) + 1];
     }
     outcome_.runs = std::count_if(cuts_.begin(), cuts_.end(), [](int64_t count) { return count != 0; });
@@ -156,13 +156,13 @@ class Reader : RowRequests {
     if (parted_ == nullptr) return stop({ReadStatus::no_memory});
     std::vector<int64_t> next = cuts_;
     for (int64_t i = 0; i < r_.count; ++i) {
-      const int64_t number = r_.numbers[i], place = place_of(i);
+      const int64_t number = r_.numbers[i], position = position_of(i);
       // checked again: the arrays may have changed since the parts were counted
-      if (!is_row(number) || !is_place(place)) return outside(i);
+      if (!is_row(number) || !is_position(position)) return outside(i);
       const auto part = static_cast<size_t>(number >> shift_);
       if (next[part] == cuts_[part + 1]) return outside(i);
       const auto row = static_cast<uint64_t>(number & ((int64_t{1} << shift_) - 1));
-      parted_[static_cast<size_t>(next[part]++)] = static_cast<uint64_t>(place) << kRowBits | row;
+      parted_[static_cast<size_t>(next[part]++)] = static_cast<uint64_t>(position) << kRowBits | row;
     }
     return true;
   }
@@ -211,18 +211,18 @@ class Reader : RowRequests {
 
   // Reads one run and copies its rows to their destinations.
   bool serve(const Run& run, Memory& memory) {
-    const int64_t place = place_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
+    const int64_t position = position_of(run.begin), bytes = run.inside ? span_of(run.first, run.last) : 0;
     const bool single = run.first == run.last;
     const int64_t direct = single ? r_.item : run.straight ? bytes : 0;
     // checked again: the arrays may have changed since the run was determined
-    if (!run.inside || !is_place(place) || direct > (r_.capacity - place) * r_.item)
+    if (!run.inside || !is_position(position) || direct > (r_.capacity - position) * r_.item)
       return outside(run.begin);
     if (direct == 0 && !has_scratch(memory)) return false;
-    char* to = direct != 0 ? out_ + place * r_.item : memory.scratch.get();
+    char* to = direct != 0 ? out_ + position * r_.item : memory.scratch.get();
     if (direct == 0 && bytes > span_) return outside(run.begin);
     if (!read(to, bytes, start_of(run.first), memory)) return false;
     if (run.straight || (single && run.end == run.begin + 1)) return true;
-    return with_item([&](auto item) { return place_rows<item>(run, to, bytes); });
+    return with_item([&](auto item) { return copy_rows<item>(run, to, bytes); });
   }
 
   // Reads one part of the file and copies its requested rows to their destinations.
@@ -232,7 +232,7 @@ class Reader : RowRequests {
     const int64_t last = std::min(first + (int64_t{1} << shift_), r_.extent) - 1;
     if (!has_scratch(memory)) return false;
     if (!read(memory.scratch.get(), span_of(first, last), start_of(first), memory)) return false;
-    return with_item([&](auto item) { return place_part<item>(part, memory.scratch.get()); });
+    return with_item([&](auto item) { return copy_part<item>(part, memory.scratch.get()); });
   }
 
   bool has_scratch(Memory& memory) {
@@ -274,15 +274,16 @@ class Reader : RowRequests {
 
   // Copies the rows of a run out of the buffer. `kItem` is the row size, 0 for any.
   template <int64_t kItem>
-  bool place_rows(const Run& run, const char* from, int64_t bytes) {
+  bool copy_rows(const Run& run, const char* from, int64_t bytes) {
     constexpr int64_t kAhead = 8;
     const int64_t item = kItem == 0 ? r_.item : kItem;
     for (int64_t i = run.begin; i < run.end; ++i) {
-      const int64_t number = r_.numbers[i], place = place_of(i);
-      if (number < run.first || number > run.last || span_of(run.first, number) > bytes || !is_place(place))
+      const int64_t number = r_.numbers[i], position = position_of(i);
+      if (number < run.first || number > run.last || span_of(run.first, number) > bytes ||
+          !is_position(position))
         return outside(i);
-      if (i + kAhead < run.end) prefetch_row(place_of(i + kAhead));
-      char* to = out_ + place * item;
+      if (i + kAhead < run.end) prefetch_row(position_of(i + kAhead));
+      char* to = out_ + position * item;
       const char* row = from + (number - run.first) * r_.stride;
       if (to != row) std::memcpy(to, row, static_cast<size_t>(item));
     }
@@ -292,7 +293,7 @@ class Reader : RowRequests {
   // The same for a part. Its requests are private copies that were checked, so no row or destination is out
   // of range.
   template <int64_t kItem>
-  bool place_part(size_t part, const char* from) {
+  bool copy_part(size_t part, const char* from) {
     constexpr int64_t kAhead = 16;
     const int64_t item = kItem == 0 ? r_.item : kItem, end = cuts_[part + 1];
     for (int64_t i = cuts_[part]; i < end; ++i) {
@@ -308,8 +309,8 @@ class Reader : RowRequests {
     return true;
   }
 
-  void prefetch_row(int64_t place) const {
-    const auto offset = static_cast<uint64_t>(place) * static_cast<uint64_t>(r_.item);
+  void prefetch_row(int64_t position) const {
+    const auto offset = static_cast<uint64_t>(position) * static_cast<uint64_t>(r_.item);
     prefetch_run<FetchTo::write>(out_, static_cast<int64_t>(offset),
                                  std::min<int64_t>(r_.item, 8 * kCacheLine));
   }

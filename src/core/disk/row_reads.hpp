@@ -8,8 +8,8 @@
 
 namespace gatherum {
 
-// Requests for rows: row numbers[i] of the file is copied to row places[i] of the memory, or to row i if
-// `places` is null. Neighbouring requests in ascending order share reads, so sorted requests are cheapest.
+// Requests for rows: row numbers[i] of the file is copied to row positions[i] of the memory, or to row i if
+// `positions` is null. Neighbouring requests in ascending order share reads, so sorted requests are cheapest.
 // Unsorted requests for nearly all pages of the file are grouped by parts of the file; this needs 8 bytes per
 // request.
 using RowReads = gatherum_rows;

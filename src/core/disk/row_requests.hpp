@@ -17,13 +17,13 @@ class RowRequests {
  public:
   explicit RowRequests(const RowReads& reads) : r_(reads) {}
 
-  int64_t place_of(int64_t i) const { return r_.places == nullptr ? i : r_.places[i]; }
+  int64_t position_of(int64_t i) const { return r_.positions == nullptr ? i : r_.positions[i]; }
   int64_t start_of(int64_t number) const { return r_.base + number * r_.stride; }
   int64_t span_of(int64_t first, int64_t last) const { return (last - first) * r_.stride + r_.item; }
   int64_t first_page(int64_t number) const { return start_of(number) / kPage; }
   int64_t last_page(int64_t number) const { return (start_of(number) + r_.item - 1) / kPage; }
   bool is_row(int64_t number) const { return number >= 0 && number < r_.extent; }
-  bool is_place(int64_t place) const { return place >= 0 && place < r_.capacity; }
+  bool is_position(int64_t position) const { return position >= 0 && position < r_.capacity; }
 
   // The number of whole pages between two rows.
   int64_t pages_between(int64_t before, int64_t after) const {

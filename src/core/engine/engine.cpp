@@ -60,10 +60,10 @@ Outcome find_invalid(const Program& p, const char* index, const Poll& poll) {
 }
 
 int64_t number_tuples(const Program& p, const char* index, int64_t* numbers) {
-  if (p.unaddressable < 0) return chosen->number(p.nest, index, numbers);
+  if (p.unaddressable < 0) return chosen->write_numbers(p.nest, index, numbers);
   Nest none = p.nest;
   none.mode = Mode::drop;
-  return chosen->number(none, index, numbers);
+  return chosen->write_numbers(none, index, numbers);
 }
 
 namespace {
@@ -182,7 +182,7 @@ namespace {
 
 struct Level {
   const char* name;
-  int number;
+  int id;
   const Kernels& (*kernels)();
 };
 
@@ -200,13 +200,13 @@ const Level kLevels[] = {
 
 const char* available_level(int i) {
   for (const Level& level : kLevels)
-    if (processor_has(level.number) && i-- == 0) return level.name;
+    if (processor_has(level.id) && i-- == 0) return level.name;
   return nullptr;
 }
 
 bool choose_level(const char* name) {
   for (const Level& level : kLevels)
-    if ((name[0] == 0 || std::strcmp(name, level.name) == 0) && processor_has(level.number)) {
+    if ((name[0] == 0 || std::strcmp(name, level.name) == 0) && processor_has(level.id)) {
       chosen = &level.kernels();
       return true;
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "include/gatherum.h"
+#include "kernels/table.hpp"
 #include "model/program.hpp"
 
 namespace gatherum {

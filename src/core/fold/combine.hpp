@@ -17,7 +17,7 @@
 #include <type_traits>
 
 #include "fold/halves.hpp"
-#include "kernels/table.hpp"
+#include "kernels/calls.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -81,8 +81,8 @@ GATHERUM_INLINE uint16_t float_to_half(float f) {
     if (magnitude - 0x38800000u < 0x0EEFF000u) [[likely]]
       return static_cast<uint16_t>(large | (bits >> 16 & 0x8000u));
   const uint32_t finite = select(magnitude < 0x38800000u, small, large);
-  const uint32_t number = select(magnitude < 0x477FF000u, finite, 0x7C00u);  // infinity from 65520 on
-  return static_cast<uint16_t>(select(magnitude > 0x7F800000u, nan, number) | (bits >> 16 & 0x8000u));
+  const uint32_t rounded = select(magnitude < 0x477FF000u, finite, 0x7C00u);  // infinity from 65520 on
+  return static_cast<uint16_t>(select(magnitude > 0x7F800000u, nan, rounded) | (bits >> 16 & 0x8000u));
 }
 
 GATHERUM_INLINE float bfloat16_to_float(uint16_t b) { return widen_halves<Bfloat16, float>(uint32_t{b}); }

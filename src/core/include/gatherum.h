@@ -179,15 +179,15 @@ GATHERUM_API int32_t gatherum_program_is_long(const gatherum_program* program) G
  * it. */
 typedef struct gatherum_buffer {
   void* start;
-  int64_t before, behind;
+  int64_t bytes_before, bytes_after;
 } gatherum_buffer;
 
 /* A buffer of `bytes` bytes that begins with its first element, as contiguous arrays do. */
 static inline gatherum_buffer gatherum_memory(const void* start, int64_t bytes) {
   gatherum_buffer buffer;
   buffer.start = (void*)start;
-  buffer.before = 0;
-  buffer.behind = bytes;
+  buffer.bytes_before = 0;
+  buffer.bytes_after = bytes;
   return buffer;
 }
 
@@ -241,8 +241,8 @@ GATHERUM_API gatherum_status gatherum_map(const char* function, const char* valu
 
 /* A gather of quantized rows: (value - zero point) * scale of the rows numbered by `rows`, computed in
  * float32 and rounded once. The gathered dimension has `gathered` rows. The dimensions before it are
- * `before[0]`, `before[1]` and `before[2]`, those after it `behind[0]`, `behind[1]` and `behind[2]`; each is
- * a product of dimensions. Blocks of `before[1]`, `gathered` or `behind[1]` share a scale: `blocks` has their
+ * `before[0]`, `before[1]` and `before[2]`, those after it `after[0]`, `after[1]` and `after[2]`; each is
+ * a product of dimensions. Blocks of `before[1]`, `gathered` or `after[1]` share a scale: `blocks` has their
  * sizes, 1 for no sharing. Everything is contiguous. */
 typedef struct gatherum_quantized {
   const void *data, *scales, *zero_points; /* zero_points null: `zero` for every value */
@@ -256,7 +256,7 @@ typedef struct gatherum_quantized {
   float zero;
   const int64_t* rows; /* `count` numbers, which must not change meanwhile; invalid numbers produce zeros */
   int64_t count;
-  int64_t before[3], gathered, behind[3], blocks[3];
+  int64_t before[3], gathered, after[3], blocks[3];
   int64_t scale_line; /* the scales' last dimension; packed zero points begin a new byte with it */
 } gatherum_quantized;
 
@@ -405,13 +405,13 @@ GATHERUM_API gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* poi
                                                    const gatherum_poll* poll,
                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
 
-/* Rows of an open file: row numbers[i] is copied to row places[i] of the memory (i if places is null). Every
- * number and place is checked before it is used. */
+/* Rows of an open file: row numbers[i] is copied to row positions[i] of the memory (i if positions is
+ * null). Every number and position is checked before it is used. */
 typedef struct gatherum_rows {
   int file;             /* a descriptor */
   int64_t base, stride; /* offset of row 0 in the file, and bytes from one row to the next */
   int64_t item, extent; /* bytes to read of a row, and number of rows */
-  const int64_t *numbers, *places;
+  const int64_t *numbers, *positions;
   int64_t count;
   void* out;
   int64_t capacity; /* rows that fit in `out` */
@@ -425,7 +425,7 @@ typedef struct gatherum_rows {
 
 typedef struct gatherum_rows_read {
   /* "done", "interrupted", "truncated", "failed", "outside", "no memory", or "invalid": null pointers,
-   * negative sizes, rows that overlap, or an `out` that shares memory with the numbers or places */
+   * negative sizes, rows that overlap, or an `out` that shares memory with the numbers or positions */
   const char* status;
   int32_t error;       /* failed: the system's error number */
   int64_t position;    /* truncated, failed: offset in the file; outside: number of the request */
@@ -437,14 +437,14 @@ GATHERUM_API gatherum_status gatherum_read_rows(const gatherum_rows* rows, const
                                                 gatherum_rows_read* result) GATHERUM_NOEXCEPT;
 
 /* The largest number of whole pages between two requested rows that gatherum_read_rows reads together with
- * the rows. `waste` determines this number. Returns 0 if `rows` is not valid. Nothing is read; `places`,
+ * the rows. `waste` determines this number. Returns 0 if `rows` is not valid. Nothing is read; `positions`,
  * `out` and `capacity` are ignored. */
 GATHERUM_API int64_t gatherum_rows_bridge(const gatherum_rows* rows) GATHERUM_NOEXCEPT;
 
 /* How the program would run on the current number of threads: the algorithm, the reason for the choice,
  * and the bytes of working memory. */
 typedef struct gatherum_description {
-  const char* implementation;
+  const char* algorithm;
   char reason[512];
   int64_t scratch;
 } gatherum_description;
@@ -452,7 +452,7 @@ typedef struct gatherum_description {
 GATHERUM_API gatherum_status gatherum_describe(const gatherum_program* program,
                                                gatherum_description* description) GATHERUM_NOEXCEPT;
 /* The name of the i-th algorithm, null after the last one. */
-GATHERUM_API const char* gatherum_implementation(int32_t i) GATHERUM_NOEXCEPT;
+GATHERUM_API const char* gatherum_algorithm(int32_t i) GATHERUM_NOEXCEPT;
 /* The minimum sizes at which algorithms are chosen, by number. Tests lower these sizes. Returns the name of
  * the i-th size, null after the last one. */
 GATHERUM_API const char* gatherum_threshold(int32_t i, int64_t* value) GATHERUM_NOEXCEPT;

@@ -142,8 +142,8 @@ class View {
   gatherum_buffer buffer() const {
     gatherum_buffer buffer;
     buffer.start = const_cast<void*>(static_cast<const void*>(start_));
-    buffer.before = before_;
-    buffer.behind = behind_;
+    buffer.bytes_before = before_;
+    buffer.bytes_after = after_;
     return buffer;
   }
 
@@ -159,22 +159,22 @@ class View {
   }
 
   void find_extent() {
-    behind_ = item_;
+    after_ = item_;
     int64_t stride = item_;
     for (std::size_t d = shape_.size(); d-- > 0;) {
       const int64_t step = strides_.empty() ? stride : strides_[d];
       if (shape_[d] <= 0) {
-        before_ = behind_ = 0;
+        before_ = after_ = 0;
         return;
       }
-      (step < 0 ? before_ : behind_) += (step < 0 ? -step : step) * (shape_[d] - 1);
+      (step < 0 ? before_ : after_) += (step < 0 ? -step : step) * (shape_[d] - 1);
       stride *= shape_[d];
     }
   }
 
   T* start_;
   const char* dtype_;
-  int64_t item_, before_ = 0, behind_ = 0;
+  int64_t item_, before_ = 0, after_ = 0;
   Sizes shape_, strides_;
 };
 

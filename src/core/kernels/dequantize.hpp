@@ -24,8 +24,8 @@
 #include <cstring>
 
 #include "fold/halves.hpp"
+#include "kernels/calls.hpp"
 #include "kernels/lanes.hpp"
-#include "kernels/table.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
@@ -57,18 +57,18 @@ GATHERUM_INLINE uint32_t widen_small(uint32_t magnitude, float small) {
 struct FromE4m3 {  // has no infinities; all ones is NaN
   GATHERUM_INLINE float operator()(uint8_t code) const {
     const uint32_t magnitude = code & 0x7Fu;
-    const uint32_t number = widen_small<3, 120>(magnitude, 0x1p-6f);
+    const uint32_t finite = widen_small<3, 120>(magnitude, 0x1p-6f);
     const uint32_t sign = static_cast<uint32_t>(code & 0x80u) << 24;
-    return std::bit_cast<float>(sign | select(magnitude == 0x7Fu, 0x7FC00000u, number));
+    return std::bit_cast<float>(sign | select(magnitude == 0x7Fu, 0x7FC00000u, finite));
   }
 };
 struct FromE5m2 {  // the upper half of a float16
   GATHERUM_INLINE float operator()(uint8_t code) const {
     const uint32_t magnitude = code & 0x7Fu;
-    const uint32_t number = widen_small<2, 112>(magnitude, 0x1p-14f);
+    const uint32_t finite = widen_small<2, 112>(magnitude, 0x1p-14f);
     const uint32_t special = (magnitude << 21) + 0x70000000u;
     const uint32_t sign = static_cast<uint32_t>(code & 0x80u) << 24;
-    return std::bit_cast<float>(sign | select(magnitude >= 0x7Cu, special, number));
+    return std::bit_cast<float>(sign | select(magnitude >= 0x7Cu, special, finite));
   }
 };
 
@@ -231,8 +231,8 @@ GATHERUM_INLINE void widen_scales(const char* at, int64_t n, float* scales, cons
 
 // 2 to the power of code - 127.
 GATHERUM_INLINE float power_of_e8m0(uint8_t code) {
-  const uint32_t number = select(code == 0, 0x00400000u, uint32_t{code} << 23);  // 2^-127 is subnormal
-  return std::bit_cast<float>(select(code == 0xFF, 0x7FC00000u, number));
+  const uint32_t power = select(code == 0, 0x00400000u, uint32_t{code} << 23);  // 2^-127 is subnormal
+  return std::bit_cast<float>(select(code == 0xFF, 0x7FC00000u, power));
 }
 
 inline void load_scales(const QuantizedGather& call, int64_t first, int64_t n, float* scales) {
@@ -280,11 +280,10 @@ class Dequantizer {
   explicit Dequantizer(const QuantizedGather& call) : call_(call) {}
 
   void run(int64_t item, int64_t scale, typename To::Item* out) const {
-    if (call_.behind == 1) return run_blocks(item, scale, out);
+    if (call_.after == 1) return run_blocks(item, scale, out);
     for (int64_t y = 0; y < call_.quantized; y += call_.block) {
       const int64_t rows = std::min(call_.block, call_.quantized - y);
-      run_items(item + y * call_.behind, scale + y / call_.block * call_.behind, rows,
-                out + y * call_.behind);
+      run_items(item + y * call_.after, scale + y / call_.block * call_.after, rows, out + y * call_.after);
     }
   }
 
@@ -314,12 +313,12 @@ class Dequantizer {
   void run_items(int64_t item, int64_t scale, int64_t rows, typename To::Item* out) const {
     float zeros[kQuantizedPiece], scales[kQuantizedPiece];
     uint8_t buffer[kQuantizedPiece];
-    for (int64_t z = 0; z < call_.behind; z += kQuantizedPiece) {
-      const int64_t some = std::min(kQuantizedPiece, call_.behind - z);
+    for (int64_t z = 0; z < call_.after; z += kQuantizedPiece) {
+      const int64_t some = std::min(kQuantizedPiece, call_.after - z);
       load_scales(call_, scale + z, some, scales);
       load_zeros(call_, scale + z, some, zeros);
       for (int64_t row = 0; row < rows; ++row) {
-        const int64_t at = row * call_.behind + z;
+        const int64_t at = row * call_.after + z;
         const uint8_t* codes = codes_at(call_.codes, call_.data, item + at, some, buffer);
         dequantize_items<From, To>(codes, some, zeros, scales, out + at);
       }
@@ -329,16 +328,16 @@ class Dequantizer {
   const QuantizedGather& call_;
 };
 
-GATHERUM_INLINE bool is_row(const QuantizedGather& call, int64_t number) {
-  return static_cast<uint64_t>(number) < static_cast<uint64_t>(call.rows);
+GATHERUM_INLINE bool is_row(const QuantizedGather& call, int64_t row) {
+  return static_cast<uint64_t>(row) < static_cast<uint64_t>(call.rows);
 }
 
 // Dequantizes the runs [begin, end) of the result. A run has the dimensions y and z; a row has call.inner
 // runs.
 template <class From, class To>
 void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
-  const int64_t length = call.quantized * call.behind, row_items = call.inner * length;
-  const int64_t run_scales = (call.quantized + call.block - 1) / call.block * call.behind;
+  const int64_t length = call.quantized * call.after, row_items = call.inner * length;
+  const int64_t run_scales = (call.quantized + call.block - 1) / call.block * call.after;
   const int64_t scale_rows = (call.rows + call.row_block - 1) / call.row_block;
   const int64_t scale_bytes = call.inner * run_scales * bytes_of(call.scale);
   const int64_t in_byte = call.codes.in_byte();
@@ -349,13 +348,13 @@ void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
     const int64_t x = unit % call.inner, pair = unit / call.inner;
     const int64_t i = pair % call.count, a = pair / call.count;
     const int64_t outer = call.scale_outer(a) * scale_rows;
-    if (x == 0 && i + ahead < call.count && is_row(call, call.numbers[i + ahead])) {
-      const int64_t next = call.numbers[i + ahead], scale = outer + next / call.row_block;
+    if (x == 0 && i + ahead < call.count && is_row(call, call.row_numbers[i + ahead])) {
+      const int64_t next = call.row_numbers[i + ahead], scale = outer + next / call.row_block;
       prefetch_run(call.data, (a * call.rows + next) * row_items / in_byte,
                    std::min(row_items / in_byte, kQuantizedRow));
       prefetch_run(call.scales, scale * scale_bytes, std::min(scale_bytes, kQuantizedRow));
     }
-    const int64_t row = call.numbers[i];
+    const int64_t row = call.row_numbers[i];
     if (!is_row(call, row)) {
       std::memset(out, 0, static_cast<size_t>(length) * sizeof *out);
       continue;

@@ -8,6 +8,7 @@
 #include "fold/exact/exact_sums.hpp"
 #include "fold/order_keys.hpp"
 #include "fold/slabs.hpp"
+#include "kernels/table.hpp"
 #include "model/widths.hpp"
 
 // The slab kernels of this level or of the next lower one.

@@ -31,7 +31,7 @@ inline Range piece_range(const ListStage& call, int64_t piece) {
 
 // The number of the first edge of a unit.
 inline int64_t first_edge(const ListStage& call, int64_t unit) {
-  const int64_t line = call.targets->line_loop().extent, chunks = (line - 1) / call.chunk + 1;
+  const int64_t line = call.numbering->line_loop().extent, chunks = (line - 1) / call.chunk + 1;
   const auto edges_before = [=, &call](int64_t u) { return u / chunks * line + u % chunks * call.chunk; };
   return edges_before(unit) - edges_before(call.first);
 }
@@ -68,7 +68,7 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       call.courses[piece] = {static_cast<int64_t>(edge_destination[first]), static_cast<int64_t>(last),
                              !falls};
   };
-  Walk to(*call.targets, call.targets->line, range, targets);
+  Walk to(*call.numbering, call.numbering->line, range, targets);
   if (call.sources == nullptr) {
     for (; !to.done(); to.next()) count(to.now(), nullptr);
     note_course();
@@ -108,12 +108,12 @@ void place_edges(const ListStage& call, int64_t piece) {
 template <int W>
 void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   const Nest& loops = *call.weight_loops;
-  const auto number = [&](int64_t i) -> int64_t {
+  const auto number_at = [&](int64_t i) -> int64_t {
     if (call.wide) return load_value<int64_t>(call.edges + i * 8);
     return load_value<uint32_t>(call.edges + i * 4);
   };
   for (int64_t i = begin; i < end; ++i) {
-    int64_t edge = number(i), offset = 0;
+    int64_t edge = number_at(i), offset = 0;
     for (int l = loops.rank - 1; l > 0; --l) {
       offset += edge % loops.loops[l].extent * loops.loops[l].other;
       edge /= loops.loops[l].extent;
@@ -148,9 +148,9 @@ class FoldLists {
   void operator()(int64_t first, int64_t last) const {
     if (how_.few != nullptr) return (this->*how_.few)(first, last);
     const bool contiguous = is_contiguous(nest_);
-    int64_t begin = number(call_.starts, first);
+    int64_t begin = number_at(call_.starts, first);
     for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
-      end = number(call_.starts, d + 1);
+      end = number_at(call_.starts, d + 1);
       const int64_t row = d * call_.out_step;
       if (contiguous)
         fold_block(begin, end, row, ByteOffsets{});
@@ -332,15 +332,15 @@ class FoldLists {
   // Returns the i-th row of the lists, `bytes` bytes from byte r on. Prefetches later rows.
   GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
     if (call_.far) fetch(i, r, bytes);
-    return call_.table + number(call_.numbers, i) * call_.table_step + r;
+    return call_.table + number_at(call_.numbers, i) * call_.table_step + r;
   }
   GATHERUM_INLINE void fetch(int64_t i, int64_t r, int64_t bytes) const {
     each_of_burst(i, call_.kept, [&](int64_t k) {
-      prefetch_run<FetchTo::second>(call_.table, number(call_.numbers, k) * call_.table_step + r, bytes);
+      prefetch_run<FetchTo::second>(call_.table, number_at(call_.numbers, k) * call_.table_step + r, bytes);
     });
   }
 
-  GATHERUM_INLINE int64_t number(const char* numbers, int64_t i) const {
+  GATHERUM_INLINE int64_t number_at(const char* numbers, int64_t i) const {
     if (call_.wide) return load_value<int64_t>(numbers + i * 8);
     return load_value<uint32_t>(numbers + i * 4);
   }

@@ -104,7 +104,7 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
 template <class F>
 GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   const auto factor = static_cast<uint64_t>(stride);
-  if (!std::has_single_bit(factor)) return f([factor](auto v) { return times_number(v, factor); });
+  if (!std::has_single_bit(factor)) return f([factor](auto v) { return times_scalar(v, factor); });
   const auto shift = static_cast<uint64_t>(std::countr_zero(factor));
   return f([shift](auto v) { return v << shift; });
 }

@@ -39,18 +39,18 @@ GATHERUM_INLINE To convert_lanes(From v) {
 // compilers split the vector into scalars. Products of 32-bit parts also take six instructions, but do not
 // move words between vector and general registers.
 template <class T>
-GATHERUM_INLINE T times_number(T v, uint64_t number) {
+GATHERUM_INLINE T times_scalar(T v, uint64_t scalar) {
 #if defined(__aarch64__) && GATHERUM_LANES == 2
   if constexpr (sizeof(T) == 16) {
     const auto words = std::bit_cast<uint64x2_t>(v);
-    const uint64x2_t numbers = vdupq_n_u64(number);
+    const uint64x2_t scalars = vdupq_n_u64(scalar);
     const uint32x4_t crossed =
-        vmulq_u32(vrev64q_u32(vreinterpretq_u32_u64(words)), vreinterpretq_u32_u64(numbers));
+        vmulq_u32(vrev64q_u32(vreinterpretq_u32_u64(words)), vreinterpretq_u32_u64(scalars));
     const uint64x2_t upper = vshlq_n_u64(vpaddlq_u32(crossed), 32);
-    return std::bit_cast<T>(vmlal_u32(upper, vmovn_u64(words), vmovn_u64(numbers)));
+    return std::bit_cast<T>(vmlal_u32(upper, vmovn_u64(words), vmovn_u64(scalars)));
   }
 #endif
-  return v * number;
+  return v * scalar;
 }
 
 // The signs of a vector's words, one bit each.
@@ -69,8 +69,8 @@ GATHERUM_INLINE unsigned signs(Vector<int64_t, GATHERUM_LANES>::Type v) {
 #if GATHERUM_LANES == 4
 // Permutes eight 32-bit words: lanes[0], lanes[1], and so on.
 GATHERUM_INLINE __m256i pick_lanes(__m256i words, const uint8_t* lanes) {
-  const __m128i numbers = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(lanes));
-  return _mm256_permutevar8x32_epi32(words, _mm256_cvtepu8_epi32(numbers));
+  const __m128i lane_numbers = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(lanes));
+  return _mm256_permutevar8x32_epi32(words, _mm256_cvtepu8_epi32(lane_numbers));
 }
 
 // Eight 64-bit words, truncated to 32 bits.

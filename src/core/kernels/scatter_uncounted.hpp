@@ -21,7 +21,8 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The neutral element of a fold, if it has one and this file uses it.
+// The neutral element of a fold, if it has one and this file uses it. For integers it is Fold::identity().
+// Only this file needs neutral elements of floats.
 template <class F>
 struct Neutral {
   static constexpr bool kIs = false;
@@ -31,7 +32,12 @@ template <class V>
 struct Neutral<Fold<V, Reduction::add>> {
   using Sum = typename Fold<V, Reduction::add>::Sum;
   static constexpr bool kIs = true;
-  static constexpr Sum value() { return kNothing<Sum>; }
+  static constexpr Sum value() {
+    if constexpr (std::is_integral_v<V>)
+      return Fold<V, Reduction::add>::identity();
+    else
+      return kNothing<Sum>;
+  }
 };
 template <class V, Reduction R>
   requires((R == Reduction::max || R == Reduction::min) && (sizeof(V) >= 4) && std::is_arithmetic_v<V>)
@@ -39,9 +45,10 @@ struct Neutral<Fold<V, R>> {
   static constexpr bool kIs = true;
   static constexpr V value() {
     using Limits = std::numeric_limits<V>;
-    if constexpr (std::is_floating_point_v<V>)
+    if constexpr (std::is_integral_v<V>)
+      return Fold<V, R>::identity();
+    else
       return R == Reduction::max ? -Limits::infinity() : Limits::infinity();
-    return R == Reduction::max ? Limits::lowest() : Limits::max();
   }
 };
 

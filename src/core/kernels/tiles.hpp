@@ -7,8 +7,8 @@
 #include <bit>
 #include <cstring>
 
+#include "kernels/calls.hpp"
 #include "kernels/indices.hpp"
-#include "kernels/table.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -11,12 +11,12 @@
 namespace gatherum {
 namespace {
 
-// The number of shares of the destinations for each thread. It is above 1 because some destinations have more
-// rows than others.
+// The number_at of shares of the destinations for each thread. It is above 1 because some destinations have
+// more rows than others.
 constexpr int64_t kSharesPerThread = 8;
 
 // Replaces the counts by positions in the lists. For each destination, the edges of a piece begin after the
-// edges of earlier pieces. Returns the number of edges.
+// edges of earlier pieces. Returns the number_at of edges.
 template <class Number>
 int64_t count_out(const ListStage& stage, char* to) {
   auto* const starts = reinterpret_cast<Number*>(to);
@@ -56,7 +56,7 @@ int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinati
   return low;
 }
 
-// The number of threads, and the number of shares that the destinations are divided into.
+// The number_at of threads, and the number_at of shares that the destinations are divided into.
 struct Shares {
   int threads;
   int64_t count;
@@ -69,7 +69,7 @@ Shares share_out(const Nest& rows, int64_t edges, int64_t destinations) {
   return {threads, std::clamp<int64_t>(count, 1, 1 << 16)};
 }
 
-int64_t number(const OwnedMemory& numbers, bool wide, int64_t i) {
+int64_t number_at(const OwnedMemory& numbers, bool wide, int64_t i) {
   if (wide) return reinterpret_cast<const int64_t*>(numbers.get())[i];
   return reinterpret_cast<const uint32_t*>(numbers.get())[i];
 }
@@ -119,7 +119,7 @@ OwnedMemory::~OwnedMemory() {
 namespace {
 
 // Returns true if a program's indices are element numbers.
-bool numbers(const Program& p) {
+bool has_element_numbers(const Program& p) {
   return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
 }
 
@@ -127,7 +127,7 @@ bool numbers(const Program& p) {
 
 bool fits_pointer(const Program& pointer, const Program& sources) {
   const auto in_line = [](const Program& p) {
-    return numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
+    return has_element_numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
   };
   return pointer.tuples > 0 && in_line(pointer) && pointer.checks.mode == Mode::raise &&
          pointer.checks.component[0].size == sources.tuples + 1 && (sources.tuples == 0 || in_line(sources));
@@ -135,9 +135,9 @@ bool fits_pointer(const Program& pointer, const Program& sources) {
 
 bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
   if (targets.tuples == 0) return sources == nullptr || sources->tuples == 0;
-  if (!numbers(targets) || targets.checks.component[0].size != destinations) return false;
+  if (!has_element_numbers(targets) || targets.checks.component[0].size != destinations) return false;
   if (sources == nullptr) return true;
-  if (!numbers(*sources) || sources->checks.rank != targets.checks.rank ||
+  if (!has_element_numbers(*sources) || sources->checks.rank != targets.checks.rank ||
       sources->checks.line != targets.checks.line)
     return false;
   for (int i = 0; i < targets.checks.rank; ++i)
@@ -168,7 +168,7 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   const int threads = threads_for(times(edges, 4 * kTupleBytes));
 
   ListStage stage{};
-  stage.targets = &nest;
+  stage.numbering = &nest;
   stage.sources = sources.program ? &sources.program->checks : nullptr;
   stage.chunk = std::min(kPieceChunk, line.extent);
   stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
@@ -214,10 +214,10 @@ bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   OwnedMemory slots(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
     auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
-    const int64_t end = number(starts_, wide_, list + 1);
+    const int64_t end = number_at(starts_, wide_, list + 1);
     int64_t s = 0;
-    for (int64_t i = number(starts_, wide_, list); i < end; ++i) {
-      const int64_t edge = number(edges_, wide_, i), slot = number(rows_, wide_, i);
+    for (int64_t i = number_at(starts_, wide_, list); i < end; ++i) {
+      const int64_t edge = number_at(edges_, wide_, i), slot = number_at(rows_, wide_, i);
       for (; s <= edge / kStretch; ++s) bounds[s] = i;
       reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kStretch);
       if (is_narrow())
@@ -272,7 +272,7 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
   }
   const auto begin_of = [&](int64_t share) {
     return boundary(share, cut.count, kept_, destinations_,
-                    [this](int64_t d) { return number(starts_, wide_, d); });
+                    [this](int64_t d) { return number_at(starts_, wide_, d); });
   };
   return run_tasks(cut.count, cut.threads, poll, [&](int64_t share, int) {
     chosen_kernels().list_fold(call, begin_of(share), begin_of(share + 1));
@@ -282,7 +282,7 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 namespace {
 
 // Reads a CSR pointer array (indptr) of n entries. Returns the greatest step between two entries, or -1 if
-// the entries do not ascend from 0 to the number of edges.
+// the entries do not ascend from 0 to the number_at of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));
@@ -292,7 +292,7 @@ int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t*
         chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
   });
   const auto descends = [&steps] { return *std::min_element(steps.begin(), steps.end()) < 0; };
-  if (descends()) return -1;  // an invalid entry has no number
+  if (descends()) return -1;  // an invalid entry has no number_at
   for (int64_t piece = 1; piece < pieces; ++piece)
     steps.push_back(starts[piece * kPieceChunk] - starts[piece * kPieceChunk - 1]);
   if (descends() || starts[0] != 0 || starts[n - 1] != edges) return -1;

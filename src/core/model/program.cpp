@@ -216,7 +216,7 @@ void count_destinations(Program& p) {
 }
 
 bool fits(const Reach& r, const gatherum_buffer& b) {
-  return r.is_empty() || (-r.low <= b.before && r.high <= b.behind);
+  return r.is_empty() || (-r.low <= b.bytes_before && r.high <= b.bytes_after);
 }
 
 Reach reach_of_data(const Nest& nest) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "include/gatherum.h"
-#include "kernels/table.hpp"
+#include "kernels/calls.hpp"
 
 namespace gatherum {
 

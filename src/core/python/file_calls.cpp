@@ -70,13 +70,13 @@ bool set_where(gatherum_rows& reads, const nb::tuple& where) {
   return can_be_rows(reads);
 }
 
-void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,
+void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle positions,
                   nb::handle out) {
   reads.numbers = as_int64s(numbers, reads.count, caller, "numbers");
   int64_t count = reads.count;
-  if (!places.is_none()) reads.places = as_int64s(places, count, caller, "places");
+  if (!positions.is_none()) reads.positions = as_int64s(positions, count, caller, "positions");
   if (count != reads.count)
-    throw nb::value_error((std::string(caller) + ": `places` and `numbers` differ in length").c_str());
+    throw nb::value_error((std::string(caller) + ": `positions` and `numbers` differ in length").c_str());
   if (!PyArray_Check(out.ptr()) || !PyArray_ISCARRAY(as_array(out)) ||
       PyArray_TYPE(as_array(out)) != NPY_UINT8)
     throw nb::type_error(
@@ -127,13 +127,13 @@ nb::tuple run_reads(const gatherum_rows& reads) {
 
 namespace {
 
-nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
+nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle positions,
                          nb::handle out, double waste, bool once, int64_t scratch, int in_flight) {
   gatherum_rows reads = {};
   reads.file = file;
   const bool possible = set_where(reads, where) && scratch >= 0 && in_flight >= 0;
   if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
-  set_requests(reads, "read_file_rows", numbers, places, out);
+  set_requests(reads, "read_file_rows", numbers, positions, out);
   reads.waste = waste;
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
@@ -164,7 +164,7 @@ int64_t write_file_at(int file, nb::handle data, int64_t offset) {
 
 void bind_files(nb::module_& m) {
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
-        nb::arg("places").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
+        nb::arg("positions").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
         nb::arg("in_flight"));
   m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
   m.def(

@@ -10,10 +10,10 @@ namespace gatherum {
 // the bytes to read of each row, and the number of rows. Returns false if `where` does not describe rows.
 bool set_where(gatherum_rows& reads, const nb::tuple& where);
 
-// Sets the requested rows numbers[i], which are copied to places[i] of `out` (to i if `places` is None).
-// Raises unless the arguments are flat int64 arrays and a buffer of bytes. Errors name `caller`. `reads.item`
-// is already set.
-void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle places,
+// Sets the requested rows numbers[i], which are copied to positions[i] of `out` (to i if `positions` is
+// None). Raises unless the arguments are flat int64 arrays and a buffer of bytes. Errors name `caller`.
+// `reads.item` is already set.
+void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle positions,
                   nb::handle out);
 
 // Returns the integers of an array, and their number. Raises TypeError, with the names of the function and

@@ -21,9 +21,9 @@ void assign(const char* name, nb::handle value, T& field) {
   } else if constexpr (std::is_same_v<T, bool>) {
     field = nb::cast<bool>(value);
   } else {
-    const int64_t number = as_number(name, value);
-    field = static_cast<T>(number);
-    if (static_cast<int64_t>(field) != number) refuse(std::string("`") + name + "` is out of range");
+    const int64_t integer = read_integer(name, value);
+    field = static_cast<T>(integer);
+    if (static_cast<int64_t>(field) != integer) refuse(std::string("`") + name + "` is out of range");
   }
 }
 
@@ -42,25 +42,25 @@ int64_t read_items(const char* name, nb::handle sequence, int most, const Each& 
 void assign(const char* name, nb::handle value, Nest& nest) {
   const auto parts = nb::cast<nb::tuple>(value);
   if (parts.size() != 4) refuse(std::string("`") + name + "` is not a nest");
-  const auto number = [&](nb::handle from, Py_ssize_t i) {
+  const auto integer = [&](nb::handle from, Py_ssize_t i) {
     PyObject* const item = PyTuple_Check(from.ptr()) ? PyTuple_GetItem(from.ptr(), i) : nullptr;
     if (item == nullptr) refuse(std::string("`") + name + "` is not a nest");
-    return as_number(name, item);
+    return read_integer(name, item);
   };
   assign(name, parts[0], nest.line);
   nest.rank = static_cast<int>(read_items(name, parts[1], kMaxLoops, [&](int64_t i, nb::handle loop) {
-    nest.loops[i] = {number(loop, 0), number(loop, 1), number(loop, 2), number(loop, 3)};
+    nest.loops[i] = {integer(loop, 0), integer(loop, 1), integer(loop, 2), integer(loop, 3)};
   }));
   nest.components =
       static_cast<int>(read_items(name, parts[2], kMaxComponents, [&](int64_t i, nb::handle component) {
-        nest.component[i] = {number(component, 0), number(component, 1), number(component, 2)};
+        nest.component[i] = {integer(component, 0), integer(component, 1), integer(component, 2)};
       }));
-  nest.block = as_number(name, parts[3]);
+  nest.block = read_integer(name, parts[3]);
 }
 
 void assign(const char* name, nb::handle value, Shape& shape) {
   shape.rank = static_cast<int>(read_items(name, value, kMaxLoops, [&](int64_t i, nb::handle extent) {
-    shape.extent[i] = as_number(name, extent);
+    shape.extent[i] = read_integer(name, extent);
   }));
 }
 
@@ -102,7 +102,7 @@ nb::bytes as_bytes(const BoundProgram& program) {
 nb::object describe(const BoundProgram& program) {
   gatherum_description d;
   if (gatherum_describe(program.core(), &d) != GATHERUM_OK) throw std::bad_alloc();
-  return nb::make_tuple(text(d.implementation), text(d.reason), d.scratch);
+  return nb::make_tuple(text(d.algorithm), text(d.reason), d.scratch);
 }
 
 nb::dict get_thresholds() {
@@ -141,12 +141,12 @@ void bind_enum(nb::module_& m, const char* name, const char* doc) {
 }  // namespace
 
 // Python integers are unbounded, but fields have 64 bits.
-int64_t as_number(const char* name, nb::handle value) {
+int64_t read_integer(const char* name, nb::handle value) {
   int overflow = 0;
-  const long long number = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  const long long integer = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow != 0) refuse(std::string("`") + name + "` does not fit in 64 bits");
-  if (number == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
-  return number;
+  if (integer == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
+  return integer;
 }
 
 nb::object nest_tuple(const Nest& nest) {
@@ -261,7 +261,7 @@ void bind_programs(nb::module_& m) {
   m.def(
       "kernel_name", [](const BoundProgram& program) { return kernel_name(program.fields()); },
       nb::arg("program"));
-  m.def("algorithm_names", [] { return names_of(gatherum_implementation); });
+  m.def("algorithm_names", [] { return names_of(gatherum_algorithm); });
   m.def("thresholds", get_thresholds);
   m.def("set_thresholds", set_thresholds, nb::arg("sizes"));
 }

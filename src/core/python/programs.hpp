@@ -55,7 +55,7 @@ nb::list names_of(const NameOf& name_of) {
 }
 
 // Converts a 64-bit integer. `name` is the name of the field in error messages.
-int64_t as_number(const char* name, nb::handle value);
+int64_t read_integer(const char* name, nb::handle value);
 // Returns Python's form of a nest: (line, loops, components, block).
 nb::object nest_tuple(const Nest& nest);
 // Reads the fields of a program from a dictionary, which may be null. Missing fields have their defaults.

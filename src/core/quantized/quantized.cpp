@@ -17,11 +17,11 @@ int64_t product(Sizes... sizes) {
 // The sizes of a call's operands: the number of scales, and the number of runs. A run covers the dimensions y
 // and z (see kernels/dequantize.hpp).
 int64_t scales_of(const QuantizedGather& c) {
-  return product(c.outer, blocks_in(c.outer_quantized, c.outer_block), c.outer_behind,
-                 blocks_in(c.rows, c.row_block), c.inner, blocks_in(c.quantized, c.block), c.behind);
+  return product(c.outer, blocks_in(c.outer_quantized, c.outer_block), c.outer_after,
+                 blocks_in(c.rows, c.row_block), c.inner, blocks_in(c.quantized, c.block), c.after);
 }
 int64_t runs_of(const QuantizedGather& c) {
-  return product(c.outer, c.outer_quantized, c.outer_behind, c.count, c.inner);
+  return product(c.outer, c.outer_quantized, c.outer_after, c.count, c.inner);
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ bool has_meaning(const QuantizedGather& c) {
   const bool floats = c.result == Value::float32 || c.result == Value::float16 || c.result == Value::bfloat16;
   if (!floats || !(c.codes.bits == 8 || (integers && narrow)) || (!integers && c.zeros != nullptr))
     return false;
-  for (const int64_t size : {c.count, c.rows, c.outer, c.outer_quantized, c.outer_behind, c.inner,
-                             c.quantized, c.behind, c.scale_line})
+  for (const int64_t size : {c.count, c.rows, c.outer, c.outer_quantized, c.outer_after, c.inner, c.quantized,
+                             c.after, c.scale_line})
     if (size < 0) return false;
   return c.outer_block > 0 && c.row_block > 0 && c.block > 0;
 }
@@ -41,15 +41,15 @@ bool has_meaning(const QuantizedGather& c) {
 QuantizedBytes bytes_of(const QuantizedGather& c) {
   const int64_t in_byte = c.codes.in_byte(), scales = scales_of(c);
   const int64_t items =
-      product(c.outer, c.outer_quantized, c.outer_behind, c.rows, c.inner, c.quantized, c.behind);
+      product(c.outer, c.outer_quantized, c.outer_after, c.rows, c.inner, c.quantized, c.after);
   const int64_t lines = c.scale_line == 0 ? 0 : blocks_in(scales, c.scale_line);
   return {blocks_in(items, in_byte), times(scales, bytes_of(c.scale)),
           c.scale_line == 0 && scales > 0 ? kMany : times(lines, blocks_in(c.scale_line, in_byte)),
-          product(runs_of(c), c.quantized, c.behind, bytes_of(c.result))};
+          product(runs_of(c), c.quantized, c.after, bytes_of(c.result))};
 }
 
 bool run_quantized(const QuantizedGather& call, const Poll& poll) {
-  const int64_t runs = runs_of(call), length = times(call.quantized, call.behind);
+  const int64_t runs = runs_of(call), length = times(call.quantized, call.after);
   if (runs == 0 || length == 0) return true;
   const int64_t bytes = product(runs, length, bytes_of(call.result) + 1);
   const Split parts = split(runs, 1, false, 0, bytes, threads_for(bytes));

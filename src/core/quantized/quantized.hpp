@@ -2,7 +2,7 @@
 #pragma once
 
 #include "engine/engine.hpp"
-#include "kernels/table.hpp"
+#include "kernels/calls.hpp"
 
 namespace gatherum {
 

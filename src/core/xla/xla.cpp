@@ -280,7 +280,7 @@ XLA_FFI_Error* run(const XLA_FFI_CallFrame& frame) {
   if (const char* wrong = find(call.program, known)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   const gatherum_operands at = operands_of(call);
   if (const char* wrong = find_unfit(call, *known, at)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  if (at.out.start != at.data.start) prefer_huge(at.out.start, static_cast<size_t>(at.out.behind));
+  if (at.out.start != at.data.start) prefer_huge(at.out.start, static_cast<size_t>(at.out.bytes_after));
   gatherum_error error;
   switch (execute(call, *known, at, error)) {
     case GATHERUM_OK:
@@ -308,7 +308,7 @@ XLA_FFI_Error* map(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& funct
       !std::equal(from->dims, from->dims + from->rank, to->dims))
     return fail(frame, XLA_FFI_INVALID_ARGUMENT, "the result is not of the operand's type and shape");
   const std::string name(function.ptr, function.len);
-  const int64_t n = item.width == 0 ? 0 : memory_of(*from).behind / item.width;
+  const int64_t n = item.width == 0 ? 0 : memory_of(*from).bytes_after / item.width;
   const char* type = item.value == Value::none ? "" : name_of(item.value);
   const gatherum_status status = gatherum_map(name.c_str(), type, from->data, to->data, n, nullptr);
   if (status == GATHERUM_OK) return nullptr;

@@ -84,7 +84,7 @@ first_outside_storage = _core.first_outside_storage
 callback_names = _core.callback_names
 set_callbacks = _core.set_callbacks
 clear_plans = _core.clear_plans
-element_numbers = _core.number
+element_numbers = _core.element_numbers
 first_invalid = _core.first_invalid
 read_file_rows = _core.read_file_rows
 file_rows_bridge = _core.file_rows_bridge
@@ -301,4 +301,4 @@ def _loading(name: str) -> Callable[..., Any]:
 _start()
 set_callbacks({name: _loading(name) for name in callback_names()})
 # Plans are Python objects, so they must be released before the interpreter exits.
-atexit.register(_core.leave)
+atexit.register(_core.release_plans)

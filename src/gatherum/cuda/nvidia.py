@@ -13,7 +13,7 @@ from . import code_cache, kernels, programs
 from .device import COMPILER_OPTIONS, Buffer, Kernel, Pairs, Widths
 from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
-from .programs import Clear, Launch, Program, Read, Sort
+from .programs import Clear, DeviceProgram, Launch, Read, Sort
 
 # Sorts pairs whose distances from the start of all scratch memory are given, then their length,
 # the widths of key and payload, and the bits. Returns the addresses of both results.
@@ -62,7 +62,7 @@ class Nvidia:
             self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
         return content.raw
 
-    def play(self, program: Program, operands: programs.Addresses) -> bytes:
+    def play(self, program: DeviceProgram, operands: programs.Addresses) -> bytes:
         """Replay a program in the core, or step by step if the core cannot call the driver."""
         if not self._driver.replays:
             return programs.play(self, program, operands)
@@ -96,7 +96,9 @@ def sorter(framework: DeviceFramework, arena: Buffer, device_number: int, stream
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
-def loaded_program(driver: Driver, program: Program, device_number: int) -> native.DeviceProgram:
+def loaded_program(
+    driver: Driver, program: DeviceProgram, device_number: int
+) -> native.DeviceProgram:
     """Return a program for replays on a device, with its kernels compiled and loaded."""
     architecture = architecture_of(driver, device_number)
     steps: list[tuple[Any, ...]] = []

@@ -27,7 +27,17 @@ from . import checks, folds, movement
 from .device import Device
 from .execution import Execution
 from .loops import Work, unaddressable, work_of
-from .programs import DATA, INDICES, OUT, UPDATES, Addresses, Placement, Program, Recorder, Slot
+from .programs import (
+    DATA,
+    INDICES,
+    OUT,
+    UPDATES,
+    Addresses,
+    DeviceProgram,
+    Placement,
+    Recorder,
+    Slot,
+)
 
 # A table of winners may always have this size, even in small calls.
 _SMALL_TABLE = 1 << 24
@@ -92,7 +102,9 @@ def raise_first(
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
-def program_of(plan: Plan, placement: Placement, processors: int, fill: bytes = b"") -> Program:
+def program_of(
+    plan: Plan, placement: Placement, processors: int, fill: bytes = b""
+) -> DeviceProgram:
     """Return the program that runs a plan on operands with this placement.
 
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.

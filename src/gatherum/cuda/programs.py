@@ -137,7 +137,7 @@ class Scratch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class DeviceProgram:
     """The steps of a call in order, and their scratch memory. At most one step reads.
 
     Programs are equal only to themselves, so that a table finds them quickly.
@@ -165,9 +165,9 @@ class Recorder:
         self._scratch: list[Scratch] = []
         self._slots = operands
 
-    def program(self) -> Program:
+    def program(self) -> DeviceProgram:
         """Return the steps recorded so far."""
-        return Program(tuple(self._steps), tuple(self._scratch), self._slots)
+        return DeviceProgram(tuple(self._steps), tuple(self._scratch), self._slots)
 
     def _new_slot(self) -> Slot:
         self._slots += 1
@@ -202,7 +202,7 @@ class Recorder:
         self._steps.append(Read(slot.ordinal, nbytes))
 
 
-def play(device: Device, program: Program, operands: tuple[int, ...]) -> bytes:
+def play(device: Device, program: DeviceProgram, operands: tuple[int, ...]) -> bytes:
     """Run a program step by step. Return the bytes that it reads, or no bytes."""
     buffers = {buffer.slot: device.allocate(buffer.nbytes) for buffer in program.scratch}
     addresses = [*operands, *(0 for _ in range(len(operands), program.slots))]

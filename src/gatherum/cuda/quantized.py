@@ -29,7 +29,7 @@ from .device_calls import Operand
 from .device_views import DeviceFramework
 from .execution import Execution, offset_bits
 from .loops import unaddressable, work_of
-from .programs import DATA, INDICES, Field, Placement, Program, Recorder, Slot
+from .programs import DATA, INDICES, DeviceProgram, Field, Placement, Recorder, Slot
 
 # Slots of the operands of a program.
 _SCALES, _RESULT, _ZEROS = 2, 3, 4
@@ -126,7 +126,7 @@ def _run(device: Device, plan: Plan, spec: Spec, addresses: tuple[int, ...]) -> 
 @lru_cache(maxsize=256)
 def _program(
     plan: Plan, placement: Placement, processors: int, spec: Spec, has_zeros: bool
-) -> Program:
+) -> DeviceProgram:
     """Return the program of a call. `placement` has no updates."""
     recorder, work = Recorder(_ZEROS + 1), work_of(plan)
     slots = Slot(DATA, placement.data), Slot(INDICES, placement.indices), Slot(_RESULT)

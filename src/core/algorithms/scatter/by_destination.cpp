@@ -35,7 +35,7 @@ bool counts_out(const Program& p) {
 ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
   const int64_t line = numbering.line_loop().extent;
   ListStage stage{};
-  stage.targets = &numbering;
+  stage.numbering = &numbering;
   stage.destinations = p.destinations;
   stage.chunk = std::min(kPieceChunk, line);
   stage.units =

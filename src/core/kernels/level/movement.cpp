@@ -130,7 +130,7 @@ int64_t number_tile(const Tile& b, int64_t step, int64_t* GATHERUM_RESTRICT numb
   return b.n - valid;
 }
 
-int64_t number(const Nest& numbering, const char* index, int64_t* numbers) {
+int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers) {
   const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
   int64_t invalid = 0;
   for (Walk walk(numbering, numbering.line, everything, index); !walk.done(); walk.next()) {
@@ -152,7 +152,7 @@ const Kernels& kernels() {
     all.copy = copy_bytes;
     all.first_invalid = first_invalid;
     all.scatter = scatter;
-    all.number = number;
+    all.write_numbers = write_numbers;
     GATHERUM_SLABS::add_slab_kernels(all);
     GATHERUM_SLABS::add_spread_kernels(all);
     add_grouped_kernels(all);

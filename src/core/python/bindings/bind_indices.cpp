@@ -16,7 +16,7 @@ gatherum_status on_indices(const BoundProgram& program, nb::handle indices, cons
 
 // Returns (numbers, invalid): the number of the element that every tuple addresses, in row-major order, -1
 // for invalid tuples; and the number of invalid tuples.
-nb::object number(const BoundProgram& program, nb::handle indices, int64_t tuples) {
+nb::object element_numbers(const BoundProgram& program, nb::handle indices, int64_t tuples) {
   const auto shape = static_cast<npy_intp>(tuples);
   const nb::object numbers = new_array(PyArray_DescrFromType(NPY_INT64), 1, &shape);
   auto* const to = reinterpret_cast<int64_t*>(PyArray_BYTES(as_array(numbers)));
@@ -43,7 +43,7 @@ nb::object first_invalid(const BoundProgram& program, nb::handle indices) {
 }  // namespace
 
 void bind_indices(nb::module_& m) {
-  m.def("number", &number, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
+  m.def("element_numbers", &element_numbers, nb::arg("program"), nb::arg("indices"), nb::arg("tuples"));
   m.def("first_invalid", &first_invalid, nb::arg("program"), nb::arg("indices"));
 }
 

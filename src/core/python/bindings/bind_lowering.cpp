@@ -13,21 +13,21 @@
 namespace gatherum {
 namespace {
 
-std::vector<int64_t> read_numbers(const char* name, nb::handle sequence) {
-  std::vector<int64_t> numbers;
-  for (nb::handle item : sequence) numbers.push_back(as_number(name, item));
-  return numbers;
+std::vector<int64_t> read_integers(const char* name, nb::handle sequence) {
+  std::vector<int64_t> integers;
+  for (nb::handle item : sequence) integers.push_back(read_integer(name, item));
+  return integers;
 }
 
-nb::object as_tuple(const std::vector<int64_t>& numbers) {
-  return tuple_of(numbers.data(), static_cast<int64_t>(numbers.size()));
+nb::object as_tuple(const std::vector<int64_t>& integers) {
+  return tuple_of(integers.data(), static_cast<int64_t>(integers.size()));
 }
 
 // Reads (shape, strides), Python's `shape_limits.OperandLayout`.
 OperandLayout read_layout(nb::handle pair) {
   const auto parts = nb::cast<nb::tuple>(pair);
   if (parts.size() != 2) throw nb::type_error("gatherum: not a layout");
-  OperandLayout layout{read_numbers("shape", parts[0]), read_numbers("strides", parts[1])};
+  OperandLayout layout{read_integers("shape", parts[0]), read_integers("strides", parts[1])};
   if (layout.shape.size() != layout.strides.size()) throw nb::type_error("gatherum: not a layout");
   return layout;
 }
@@ -38,13 +38,13 @@ Addressing read_addressing(const nb::tuple& facts) {
   return {nb::cast<bool>(facts[0]), nb::cast<bool>(facts[1]), nb::cast<bool>(facts[2])};
 }
 
-// Calls each(n, ...) for tuples of N numbers.
+// Calls each(n, ...) for tuples of N integers.
 template <size_t N, class Each>
 void each_row(const char* name, nb::handle rows, const Each& each) {
   for (nb::handle row : rows) {
-    const std::vector<int64_t> numbers = read_numbers(name, row);
-    if (numbers.size() != N) throw nb::type_error("gatherum: a tuple of another size");
-    each(numbers);
+    const std::vector<int64_t> integers = read_integers(name, row);
+    if (integers.size() != N) throw nb::type_error("gatherum: a tuple of another size");
+    each(integers);
   }
 }
 
@@ -69,14 +69,14 @@ nb::object lower(const nb::tuple& facts, int64_t axis, nb::handle data, nb::hand
 nb::object find_roles(const nb::tuple& facts, int64_t rank, int64_t indices_rank, int64_t components,
                       int64_t axis) {
   const Roles roles = roles_of(read_addressing(facts), rank, indices_rank, components, axis);
-  const auto number = [](int64_t d) -> nb::object {
+  const auto or_none = [](int64_t d) -> nb::object {
     if (d == kNowhere) return nb::none();
     return nb::int_(d);
   };
   const auto pair = [](const DimensionRange& r) { return nb::make_tuple(r.begin, r.end); };
   nb::list moved;
   for (const Source& source : roles.moved)
-    moved.append(nb::make_tuple(number(source.data), number(source.indices)));
+    moved.append(nb::make_tuple(or_none(source.data), or_none(source.indices)));
   return nb::make_tuple(nb::tuple(moved), pair(roles.entries), pair(roles.indexed), pair(roles.addressed));
 }
 
@@ -95,7 +95,7 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
   int64_t components = 1;
   if (addressing.takes_tuples) {
     if (entries == 0) throw nb::value_error("gatherum: no dimension of tuples");
-    components = as_number("indices", indices[static_cast<size_t>(entries - 1)]);
+    components = read_integer("indices", indices[static_cast<size_t>(entries - 1)]);
   }
   const Finding f = find_misfit(addressing, rank, entries, components, axis, fits);
   return f ? fault_tuple(f) : nb::none();
@@ -104,15 +104,15 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
 // Returns loops that number the elements of a space that index tuples address, in row-major order.
 nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle space, nb::handle indices) {
   const Addressing addressing = read_addressing(facts);
-  const OperandLayout numbers = lay_contiguous(read_numbers("space", space), 1), of = read_layout(indices);
+  const OperandLayout numbering = lay_contiguous(read_integers("space", space), 1), of = read_layout(indices);
   if (addressing.takes_tuples && of.shape.empty()) throw nb::value_error("gatherum: no dimension of tuples");
   const int64_t components = addressing.takes_tuples ? of.shape.back() : 1;
-  const Roles roles = roles_of(addressing, numbers.rank(), of.rank(), components, axis);
-  const bool fits = axis >= 0 && components >= 0 && roles.indexed.end <= numbers.rank() &&
+  const Roles roles = roles_of(addressing, numbering.rank(), of.rank(), components, axis);
+  const bool fits = axis >= 0 && components >= 0 && roles.indexed.end <= numbering.rank() &&
                     components <= kMaxComponents &&
                     roles.moved.size() == entries_of(addressing, of).shape.size();
   if (!fits) throw nb::value_error("gatherum: not the space of these indices");
-  return nest_tuple(lower_numbers(addressing, axis, numbers, of));
+  return nest_tuple(lower_numbers(addressing, axis, numbering, of));
 }
 
 nb::object collapse_loops(nb::handle loops) {
@@ -155,7 +155,7 @@ void bind_lowering(nb::module_& m) {
   m.def(
       "overlaps_itself",
       [](nb::handle shape, nb::handle strides, int64_t item, bool searches) {
-        return overlaps_itself({read_numbers("shape", shape), read_numbers("strides", strides)}, item,
+        return overlaps_itself({read_integers("shape", shape), read_integers("strides", strides)}, item,
                                searches ? 0 : kFewElements);
       },
       nb::arg("shape"), nb::arg("strides"), nb::arg("item"), nb::arg("searches"));

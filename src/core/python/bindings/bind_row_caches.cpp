@@ -16,10 +16,10 @@ namespace {
 
 constexpr int64_t kLong = int64_t{1} << 20;  // bytes, from which on the interpreter's lock is released
 
-gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows) {
+gatherum_rows asked(const RowCache& cache, nb::handle numbers, nb::handle positions, nb::handle rows) {
   gatherum_rows request = {};
   request.item = cache.item();
-  set_requests(request, "RowCache", numbers, places, rows);
+  set_requests(request, "RowCache", numbers, positions, rows);
   return request;
 }
 
@@ -36,15 +36,15 @@ int64_t find_missing(RowCache& cache, const gatherum_rows& a, std::vector<int64_
   int64_t missed = 0;
   run(a, [&] {
     missed =
-        cache.lookup(a.numbers, a.places, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
+        cache.lookup(a.numbers, a.positions, a.count, static_cast<char*>(a.out), a.capacity, missing.data());
   });
   return missed;
 }
 
 // Returns None if all rows were cached, False if a row number is invalid, otherwise the missing requests.
-nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle out) {
+nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle positions, nb::handle out) {
   std::vector<int64_t> missing;
-  const int64_t missed = find_missing(cache, asked(cache, numbers, places, out), missing);
+  const int64_t missed = find_missing(cache, asked(cache, numbers, positions, out), missing);
   if (missed == 0) return nb::none();
   if (missed == RowCache::kOutside) return nb::bool_(false);
   npy_intp extent = missed;
@@ -55,9 +55,9 @@ nb::object lookup(RowCache& cache, nb::handle numbers, nb::handle places, nb::ha
 
 // Copies cached rows to their destinations, then reads and caches the missing rows. Returns None if all rows
 // were cached, otherwise the result of read_file_rows.
-nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle places,
+nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle numbers, nb::handle positions,
                 nb::handle out, double waste, int64_t scratch) {
-  const gatherum_rows a = asked(cache, numbers, places, out);
+  const gatherum_rows a = asked(cache, numbers, positions, out);
   gatherum_rows reads = {};
   if (!set_where(reads, where) || reads.item != cache.item() || scratch < 0)
     throw nb::value_error("RowCache: `where` describes no such rows of a file");
@@ -66,11 +66,11 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   const int64_t missed = find_missing(cache, a, missing);
   if (missed == 0) return nb::none();
   if (missed == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
-  std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and places, in the order of the file
+  std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and positions, in the order of the file
   wanted.reserve(static_cast<size_t>(missed));
   for (int64_t i = 0; i < missed; ++i) {
     const int64_t request = missing[static_cast<size_t>(i)];
-    wanted.emplace_back(a.numbers[request], a.places == nullptr ? request : a.places[request]);
+    wanted.emplace_back(a.numbers[request], a.positions == nullptr ? request : a.positions[request]);
   }
   std::sort(wanted.begin(), wanted.end());
   for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
@@ -88,19 +88,19 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   run(a, [&] {
     cache.insert(missing.data(), nullptr, missed, fresh.get(), missed, version);
     for (int64_t i = 0; i < missed; ++i) {
-      const int64_t place = wanted[static_cast<size_t>(i)].second;
-      if (place < 0 || place >= a.capacity) continue;  // changed since the check
-      std::memcpy(static_cast<char*>(a.out) + place * cache.item(), fresh.get() + i * cache.item(),
+      const int64_t position = wanted[static_cast<size_t>(i)].second;
+      if (position < 0 || position >= a.capacity) continue;  // changed since the check
+      std::memcpy(static_cast<char*>(a.out) + position * cache.item(), fresh.get() + i * cache.item(),
                   static_cast<size_t>(cache.item()));
     }
   });
   return result;
 }
 
-void insert(RowCache& cache, nb::handle numbers, nb::handle places, nb::handle rows, uint64_t version) {
-  const gatherum_rows a = asked(cache, numbers, places, rows);
+void insert(RowCache& cache, nb::handle numbers, nb::handle positions, nb::handle rows, uint64_t version) {
+  const gatherum_rows a = asked(cache, numbers, positions, rows);
   run(a, [&] {
-    cache.insert(a.numbers, a.places, a.count, static_cast<const char*>(a.out), a.capacity, version);
+    cache.insert(a.numbers, a.positions, a.count, static_cast<const char*>(a.out), a.capacity, version);
   });
 }
 
@@ -120,21 +120,21 @@ void bind_row_caches(nb::module_& m) {
       .def_prop_ro("held", &RowCache::held)
       .def_prop_ro("item", &RowCache::item)
       .def_prop_ro("version", &RowCache::version)
-      .def("lookup", lookup, nb::arg("numbers"), nb::arg("places").none(), nb::arg("out"))
-      .def("read", read, nb::arg("file"), nb::arg("where"), nb::arg("numbers"), nb::arg("places").none(),
+      .def("lookup", lookup, nb::arg("numbers"), nb::arg("positions").none(), nb::arg("out"))
+      .def("read", read, nb::arg("file"), nb::arg("where"), nb::arg("numbers"), nb::arg("positions").none(),
            nb::arg("out"), nb::arg("waste"), nb::arg("scratch"))
-      .def("insert", insert, nb::arg("numbers"), nb::arg("places").none(), nb::arg("rows"),
+      .def("insert", insert, nb::arg("numbers"), nb::arg("positions").none(), nb::arg("rows"),
            nb::arg("version"))
       .def("forget", forget, nb::arg("numbers"));
   m.def(
       "make_row_cache",
-      [](int64_t places, int64_t extent, int64_t item) {
+      [](int64_t slots, int64_t extent, int64_t item) {
         const bool possible =
-            places >= 1 && extent >= 1 && item >= 1 && places < std::numeric_limits<int64_t>::max() / item;
+            slots >= 1 && extent >= 1 && item >= 1 && slots < std::numeric_limits<int64_t>::max() / item;
         if (!possible) throw nb::value_error("make_row_cache: sizes must be at least 1");
-        return make_bound<RowCache>(places, extent, item);
+        return make_bound<RowCache>(slots, extent, item);
       },
-      nb::arg("places"), nb::arg("extent"), nb::arg("item"));
+      nb::arg("slots"), nb::arg("extent"), nb::arg("item"));
 }
 
 }  // namespace gatherum

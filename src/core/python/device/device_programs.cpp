@@ -53,17 +53,17 @@ DeviceProgram::DeviceProgram(uint64_t context, const nb::tuple& steps, const nb:
   program_.slots = slots;
   program_.arena = arena;
   for (nb::handle each : scratch) {
-    unsigned number = 0;
-    long long place = 0;
-    if (PyArg_ParseTuple(each.ptr(), "IL", &number, &place) == 0) nb::raise_python_error();
-    if (number >= slots) refuse();
-    program_.scratch.push_back({number, int64_t{place}});
+    unsigned slot_number = 0;
+    long long offset = 0;
+    if (PyArg_ParseTuple(each.ptr(), "IL", &slot_number, &offset) == 0) nb::raise_python_error();
+    if (slot_number >= slots) refuse();
+    program_.scratch.push_back({slot_number, int64_t{offset}});
   }
   for (nb::handle step : steps) add(nb::cast<nb::tuple>(step));
 }
 
-uint32_t DeviceProgram::slot(nb::handle number) const {
-  const auto slot = nb::cast<uint32_t>(number);
+uint32_t DeviceProgram::slot(nb::handle slot_number) const {
+  const auto slot = nb::cast<uint32_t>(slot_number);
   if (slot >= program_.slots) refuse();
   return slot;
 }
@@ -84,11 +84,12 @@ void DeviceProgram::add(const nb::tuple& step) {
     added.first_patch = static_cast<uint32_t>(program_.patches.size());
     program_.contents.insert(program_.contents.end(), content.c_str(), content.c_str() + content.size());
     for (nb::handle each : nb::cast<nb::tuple>(step[5])) {
-      unsigned place = 0, number = 0;
+      unsigned offset = 0, slot_number = 0;
       long long distance = 0;
-      if (PyArg_ParseTuple(each.ptr(), "IIL", &place, &number, &distance) == 0) nb::raise_python_error();
-      if (number >= program_.slots || uint64_t{place} + sizeof(uint64_t) > added.bytes) refuse();
-      program_.patches.push_back({place, number, int64_t{distance}});
+      if (PyArg_ParseTuple(each.ptr(), "IIL", &offset, &slot_number, &distance) == 0)
+        nb::raise_python_error();
+      if (slot_number >= program_.slots || uint64_t{offset} + sizeof(uint64_t) > added.bytes) refuse();
+      program_.patches.push_back({offset, slot_number, int64_t{distance}});
       ++added.patches;
     }
     // Otherwise the first launch loads the kernel, which may wait for the device.
@@ -112,14 +113,14 @@ void DeviceProgram::add(const nb::tuple& step) {
 
 device::Outcome DeviceProgram::replay(const uint64_t* operands, uint64_t arena, void* stream,
                                       bool check_capture, nb::handle sort) const {
-  device::Place place = {{}, arena, context_, stream_handle(stream)};
-  std::copy_n(operands, device::kOperandSlots, place.operands);
+  device::Target target = {{}, arena, context_, stream_handle(stream)};
+  std::copy_n(operands, device::kOperandSlots, target.operands);
   // A launch waits while the device's queue is full, also for functions of the host that need the lock.
   GilRelease released;
   const device::Sort with_lock = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
     return released.reacquired([&] { return sort_pairs(sort, step, distances, results); });
   };
-  return device::replay(*driver_, program_, place, check_capture, with_lock);
+  return device::replay(*driver_, program_, target, check_capture, with_lock);
 }
 
 nb::object DevicePrograms::find(int device, uint32_t alignments) const {

@@ -27,7 +27,7 @@ class DeviceProgram {
 
  private:
   void add(const nb::tuple& step);
-  uint32_t slot(nb::handle number) const;
+  uint32_t slot(nb::handle slot_number) const;
 
   const device::Driver* driver_;
   void* context_;

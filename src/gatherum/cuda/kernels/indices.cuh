@@ -14,8 +14,8 @@ enum Mode { mode_raise, mode_clip, mode_wrap, mode_drop };
 
 struct Component {
   int64 size, stride, offset;
-  int64 number;    // the step from one destination to the next, for scatters
-  int64 from_end;  // added to a negative index: the size, or 0 if negative indices are invalid
+  int64 destination;  // the step from one destination to the next, for scatters
+  int64 from_end;     // added to a negative index: the size, or 0 if negative indices are invalid
 };
 
 struct Tuple {
@@ -64,7 +64,7 @@ __device__ __forceinline__ Resolved resolve(int64 v, const Component& c) {
 }
 
 struct Target {
-  Offset data, number;
+  Offset data, destination;
   bool valid;
 };
 
@@ -78,7 +78,7 @@ __device__ __forceinline__ Target target_of(const Tuple& tuple, const char* at) 
     const Offset value = r.valid ? static_cast<Offset>(r.value) : 0;
     t.valid = t.valid && r.valid;
     t.data += value * static_cast<Offset>(c.stride);
-    t.number += value * static_cast<Offset>(c.number);
+    t.destination += value * static_cast<Offset>(c.destination);
   }
   return t;
 }

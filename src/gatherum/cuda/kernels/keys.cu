@@ -32,7 +32,7 @@ extern "C" __global__ void keys(const __grid_constant__ gatherum::Arguments call
   for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
     const Place p = place_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
-    const int64 key = t.valid ? static_cast<int64>(p.number + t.number) : call.destinations;
+    const int64 key = t.valid ? static_cast<int64>(p.destination + t.destination) : call.destinations;
     call.keys[f] = static_cast<typename Word<KEY_WIDTH>::Type>(key);
 #if CARRIED != 0
     const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.other + p.other);

@@ -2,7 +2,7 @@
 //
 //   place(f) = sum over loops l of digit_l(f) * (data_l, index_l, other_l, number_l, position_l)
 //
-// The digits of f have the extents of the loops as radices, the last loop fastest. `number` numbers the
+// The digits of f have the extents of the loops as radices, the last loop fastest. `destination` numbers the
 // destinations of a scatter from 0. `position` numbers the updates of a destination in row-major order of the
 // indices. Digits are computed by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d) gives
 // floor(n / d) = high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
@@ -35,7 +35,7 @@ struct Divisor {
 
 struct Loop {
   Divisor by;
-  int64 data, index, other, number, position;
+  int64 data, index, other, destination, position;
 };
 
 struct Loops {
@@ -44,14 +44,14 @@ struct Loops {
 };
 
 struct Place {
-  Offset data, index, other, number, position;
+  Offset data, index, other, destination, position;
 };
 
 __device__ __forceinline__ void step(Place& p, const Loop& loop, Offset steps) {
   p.data += steps * static_cast<Offset>(loop.data);
   p.index += steps * static_cast<Offset>(loop.index);
   p.other += steps * static_cast<Offset>(loop.other);
-  p.number += steps * static_cast<Offset>(loop.number);
+  p.destination += steps * static_cast<Offset>(loop.destination);
   p.position += steps * static_cast<Offset>(loop.position);
 }
 

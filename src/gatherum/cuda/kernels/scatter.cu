@@ -24,11 +24,11 @@ struct Arguments {
   Tuple tuple;
 };
 
-__device__ __forceinline__ bool wins([[maybe_unused]] const Arguments& call, [[maybe_unused]] Offset number,
-                                     [[maybe_unused]] Offset position) {
+__device__ __forceinline__ bool wins([[maybe_unused]] const Arguments& call,
+                                     [[maybe_unused]] Offset destination, [[maybe_unused]] Offset position) {
 #if WINNER_WIDTH != 0
   using Winner = typename Word<WINNER_WIDTH>::Type;
-  return static_cast<const Winner*>(call.winners)[number] == static_cast<Winner>(position) + 1;
+  return static_cast<const Winner*>(call.winners)[destination] == static_cast<Winner>(position) + 1;
 #else
   return true;
 #endif
@@ -51,7 +51,7 @@ extern "C" __global__ void scatter(const __grid_constant__ gatherum::Arguments c
       if (f >= total) continue;
       const Place p = place_of(call.loops, f);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
-      if (!t.valid || !wins(call, p.number + t.number, p.position)) continue;
+      if (!t.valid || !wins(call, p.destination + t.destination, p.position)) continue;
       from[k] = call.other + p.other;
       to[k] = call.data + p.data + t.data;
     }

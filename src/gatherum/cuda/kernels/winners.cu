@@ -28,6 +28,6 @@ extern "C" __global__ void winners(const __grid_constant__ gatherum::Arguments c
   for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
     const Place p = place_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
-    if (t.valid) atomicMax(&call.winners[p.number + t.number], static_cast<Winner>(p.position) + 1);
+    if (t.valid) atomicMax(&call.winners[p.destination + t.destination], static_cast<Winner>(p.position) + 1);
   }
 }

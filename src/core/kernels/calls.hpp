@@ -1,0 +1,325 @@
+// The arguments of the kernels: one plain struct for each kind of call.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <iterator>
+
+#include "model/dtypes.hpp"
+#include "model/nest.hpp"
+
+namespace gatherum {
+
+struct Operands {
+  char* data = nullptr;         // D: read by gathers, written by scatters
+  const char* index = nullptr;  // X
+  char* other = nullptr;        // U: written by gathers, read by scatters
+  const char* fill = nullptr;   // for gathers in drop mode: a whole block if one value holds it, else an item
+};
+
+// A range of units: a unit (an independent batch) is one point of the leading `units` loops times one chunk
+// of the line. Points inside a unit are visited in order.
+struct Range {
+  int64_t chunk, begin, end;
+};
+
+// The range [low, high) of offsets, or of destination numbers, that a scatter writes. The default range
+// contains every valid offset.
+struct Owned {
+  int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
+  GATHERUM_INLINE bool all() const { return low == Owned{}.low; }
+};
+
+// The first invalid index: its linear position in the index space, its component, and its value. The position
+// is -1 if all indices are valid.
+struct Invalid {
+  int64_t position = -1;
+  int64_t value = 0;
+  int component = 0;
+};
+
+// A scatter through accumulators in cache (scatter_slabs.hpp). Task t is range t % ranges of unit t / ranges.
+struct SlabScatter {
+  const Nest* numbering;  // the nest, with a component stride that numbers the destinations of a unit
+  int units;              // as in Range
+  int64_t chunk;          // columns of a unit, if the line moves the data
+  int64_t destinations;   // of one unit
+  int64_t step;           // bytes from one destination to the next
+  int64_t ranges, range_size;
+  const char* source;  // read instead of the output; null: the output itself
+  Combine combine;
+  bool direct;   // the output may be written before all indices are known to be valid
+  bool streams;  // a slab is written with streaming stores
+};
+
+// The NaN that the pieces of a scatter with keys have found. `alone` is true if a NaN was the first update of
+// a destination. `lost` is true if keys cannot represent such a NaN; all pieces then abort.
+struct FoundNaNs {
+  std::atomic<bool> alone{false}, lost{false};
+};
+
+// A scatter that does not depend on the order of folding, with one set of accumulators for each piece of the
+// updates (scatter_private.hpp, scatter_keyed.hpp). If `range_size` is not 0, all tasks share one set of
+// accumulators, and each task has a range of `range_size` destinations (scatter_uncounted.hpp).
+struct PrivateScatter {
+  const Nest* numbering;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;
+  int64_t destinations, step;
+  int64_t range_size;
+  char* slabs;  // contiguous
+  int64_t slab_bytes;
+  const char* source;
+  Combine combine;
+  bool streams;        // as in SlabScatter
+  bool tables;         // of exact sums, as slabs
+  FoundNaNs* nans;     // of a scatter with keys
+  int64_t* positions;  // of extremes, if requested: contiguous
+  int64_t none;        // as in Extremes
+};
+
+// The updates that a piece has folded: all updates, only updates with valid indices, or none (its result is
+// discarded).
+enum class FoldedUpdates : uint8_t { all, valid, none };
+
+// A scatter whose updates are first sorted, stably, into blocks of destinations (scatter_partition.hpp).
+// Pieces are consecutive ranges of updates. Every piece has a list for every block. A list is a chain of runs
+// of memory.
+struct PartitionScatter {
+  // The size in bytes of an entry's destination, stored as its number in the block. The item follows.
+  static constexpr int64_t kLocalBytes = sizeof(uint32_t);
+
+  // The write position of a list, and the end of its last run; both null for a list without runs.
+  struct Cursor {
+    char* next;
+    char* limit;
+  };
+
+  const Nest* numbering;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;
+  int shift;  // a block has 2^shift destinations
+  int64_t blocks, destinations, step;
+  Cursor* cursors;  // [pieces][blocks]
+  int64_t* first;   // [pieces][blocks]: the first run of a list
+  char* entries;    // the runs, contiguous
+  int64_t run_bytes;
+  int64_t* next;                // [runs]: the next run of the list
+  std::atomic<int64_t>* taken;  // the number of runs in use
+  const char* source;
+  Combine combine;
+};
+
+// A scatter whose updates are first sorted by destination (scatter_grouped.hpp).
+struct GroupedScatter {
+  const Nest* nest;
+  const Nest* numbering;          // as in SlabScatter
+  int units;                      // as in Range
+  int64_t updates, destinations;  // of one unit
+  bool counted;                   // a counting sort; else a sort by comparison
+  int64_t pieces;                 // of the counting sort
+  bool prefetches;                // updates are prefetched
+  Combine combine;
+};
+
+// A share of the groups of a unit, whose `kept` sorted updates are in the scratch.
+struct GroupShare {
+  int64_t unit, kept, share, shares;
+  char* scratch;
+};
+
+// The operands of the gradients of a scatter (scatter_gradients.hpp). `updates` and `of_updates` have the
+// program's layout of the updates; the other arrays have its layout of the output.
+struct Gradients {
+  const char* data = nullptr;  // read if the fold includes it
+  const char* updates = nullptr;
+  const char* result = nullptr;  // read for max and min
+  const char* gradient = nullptr;
+  char* of_data = nullptr;     // null: not requested
+  char* of_updates = nullptr;  // null: not requested
+};
+
+// The operands of a scatter of maxima or minima with argmax or argmin (scatter_extremes.hpp). `updates` has
+// the program's layout. The positions and the result, which initially holds the old values, are contiguous.
+struct Extremes {
+  const char* updates = nullptr;
+  char* result = nullptr;  // null: not requested, and the fold excludes the old values
+  int64_t* positions = nullptr;
+  int64_t none = 0;  // the position if no update is the extreme
+};
+
+// The results of a scatter of squared distances from exact means (scatter_spreads.hpp): contiguous arrays
+// with an item for each destination.
+struct Spreads {
+  double* squares;
+  int64_t* counts;
+};
+// Returns true if the values have a kernel for them.
+constexpr bool has_spreads(Value value) { return (kind_of(value) & (kFloats | kHalves)) != 0; }
+
+// Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
+// consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`. A number with all bits set means none.
+struct ListStage {
+  // The lists of the first and last edge of a piece. `ascends` is true if the list numbers of its edges
+  // ascend and all edges are valid.
+  struct Course {
+    int64_t first, last;
+    bool ascends;
+  };
+
+  const Nest* numbering;       // as in SlabScatter
+  const Nest* sources;         // of the same loops; null: the row of an edge is its number
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
+  int64_t first, units;        // the range of units; its first edge has number 0
+  int64_t pieces;
+  int64_t destinations;  // or the number of blocks, if each block has a list
+  int64_t block;         // destinations per block; 0 or 1: a list per destination
+  bool wide;
+  char* edge_destination;  // [edges]: the destination of each, or its block
+  char* edge_row;   // [edges]: its row, or its destination's number in the block; null if neither is needed
+  char* counts;     // [pieces][destinations]: the number of edges; then the position of the next one
+  char* rows;       // [edges]: the rows of all lists
+  char* edges;      // [edges]: the numbers of their edges; null: not requested
+  Course* courses;  // [pieces]: null: not requested
+  bool in_order;    // the edges are sorted already
+};
+
+// The number of updates in a stretch, whose numbers differ only in the last 16 bits.
+inline constexpr int64_t kStretch = int64_t{1} << 16;
+
+// Lists of rows. The rows of each list are folded into one destination. `rows` has the loops of one row, with
+// its strides in the table (as `data`), and in the result and `start` (as `other`).
+struct ListFold {
+  Combine combine;
+  const Nest* rows;
+  bool wide;
+  const char *starts, *numbers, *edges;
+  int64_t kept;
+  // For lists of blocks. `numbers` are positions in the block, of 16 bits if the block is small enough
+  // (`narrow`), else of 32 bits. `edges` are the 16-bit numbers of the updates in their stretch of kStretch.
+  // `bounds`, [lists][stretches + 1], are the starts of the stretches of a list, and the end of the last
+  // stretch.
+  int64_t destinations, block, stretches;
+  bool narrow;
+  const int64_t* bounds;
+  const char* table;
+  int64_t table_step;
+  bool far;           // the table exceeds a core's private cache, so its rows are prefetched
+  const char* start;  // null: use `fill`, and a destination starts from its first row
+  char fill[kWidestBlock];
+  char* out;
+  int64_t out_step;
+  const char* weights;       // null: none
+  const Nest* weight_loops;  // the edges' loops, with the strides of the weights (other)
+};
+
+// A reduction of rows of a table by a pointer array (fold_pointed.hpp): destination d has the edges starts[d]
+// up to starts[d + 1]. `fold` has no lists, and its weights are unsorted. Groups have about kPointedGroup
+// edges and at least one destination. `capacity` is the most edges of a group.
+inline constexpr int64_t kPointedGroup = 4096;
+struct PointedFold {
+  ListFold fold;
+  const Nest* sources;  // one loop
+  const char* indices;
+  const int64_t* starts;
+  int64_t capacity;
+
+  // The bytes of a worker's scratch.
+  int64_t scratch() const {
+    const int64_t width = fold.wide ? 8 : 4, weight = fold.weights == nullptr ? 0 : fold.rows->item;
+    return times(capacity, width + weight) + (kPointedGroup + 1) * width;
+  }
+};
+
+// A gather along an axis that is not the last: columns are packed into scratch first (gather_packed.hpp).
+struct PackedGather {
+  const Nest* nest;
+  int units;
+  int64_t chunk, destinations, step;
+  bool streams;
+};
+
+// The state of an accumulator between batches (accumulate.hpp): a sum and a count for each element of the
+// data.
+struct Accumulators {
+  char* sums;
+  int64_t* counts;
+};
+
+// n contiguous elements to be finished. `data` is used only if the order does not matter.
+struct Finish {
+  const char* data;
+  const char* sums;
+  const int64_t* counts;
+  char* out;
+  int64_t n;
+};
+
+// n contiguous accumulators, and n accumulators to merge into them.
+struct Merge {
+  Accumulators to;
+  const char* other_sums;
+  const int64_t* other_counts;
+  int64_t n;
+};
+
+// An elementwise function, and whether it has a kernel for a value type.
+enum class Elementary { exp, log };
+inline bool has_elementary(Value value) {
+  return value == Value::float16 || value == Value::bfloat16 || value == Value::float32 ||
+         value == Value::float64;
+}
+
+// Quantized values: integers or small floats of `bits` bits. If packed, a byte holds 8 / bits of them.
+enum class CodeType : uint8_t { uint8, int8, float8_e4m3fn, float8_e5m2 };
+enum class ScaleType : uint8_t { float32, float16, bfloat16, float8_e8m0fnu };
+inline constexpr DType kCodeTypes[] = {DType::uint8, DType::int8, DType::float8_e4m3fn, DType::float8_e5m2};
+inline constexpr DType kScaleTypes[] = {DType::float32, DType::float16, DType::bfloat16,
+                                        DType::float8_e8m0fnu};
+constexpr const char* name_of(CodeType t) { return name_among(kCodeTypes, t); }
+constexpr const char* name_of(ScaleType t) { return name_among(kScaleTypes, t); }
+constexpr int64_t bytes_of(ScaleType t) {
+  // A local table: kernels must not refer to data that the linker shares among levels.
+  constexpr auto bytes = [] {
+    std::array<int64_t, std::size(kScaleTypes)> of{};
+    for (size_t i = 0; i < of.size(); ++i) of[i] = bytes_of(kScaleTypes[i]);
+    return of;
+  }();
+  return bytes[static_cast<size_t>(t)];
+}
+struct Codes {
+  CodeType type;
+  int bits;
+  bool packed;
+  int64_t in_byte() const { return packed ? 8 / bits : 1; }
+};
+
+// A gather of quantized rows (dequantize.hpp). One dimension is divided into blocks that share a scale: a
+// dimension before the rows, the dimension of the rows, or `quantized`. In the other two, each block has one
+// item.
+struct QuantizedGather {
+  const char* data;
+  const char* scales;
+  const char* zeros;  // null: all are `zero`
+  float zero;
+  Codes codes;
+  ScaleType scale;
+  Value result;
+  char* out;
+  const int64_t* row_numbers;  // `count` of them
+  int64_t count, rows, row_block;
+  int64_t outer, outer_quantized, outer_after, outer_block;  // the dimensions before the rows
+  int64_t inner, quantized, after, block;                    // a row: x, y and z
+  int64_t scale_line;                                        // the last dimension of the scales
+
+  // Returns the number of rows of scales before `a`, a linear position in the dimensions before the rows.
+  int64_t scale_outer(int64_t a) const {
+    if (outer_block == 1) return a;
+    const int64_t z = a % outer_after, y = a / outer_after % outer_quantized;
+    const int64_t blocks = (outer_quantized + outer_block - 1) / outer_block;
+    return (a / outer_after / outer_quantized * blocks + y / outer_block) * outer_after + z;
+  }
+};
+
+}  // namespace gatherum
