@@ -33,7 +33,7 @@ def patched(folder: Path, patch: Path) -> list[str]:
 
 
 def build(tree: Path) -> None:
-    """Compile the core of the copy, with portable kernels and without optimisation."""
+    """Compile the core of the copy, with portable kernels and without optimization."""
     settings = [
         "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
         "-DGATHERUM_OPTIMISATION=-O0",

@@ -32,7 +32,7 @@ KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"'
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree with the reduction, built without optimisation."""
+    """Return a copy of the tree with the reduction, built without optimization."""
     folder = copied(tmp_path_factory.mktemp("absmax"), "src", "tests", "CMakeLists.txt")
     changed = patched(folder, PATCH)
     assert len(set(changed)) <= MOST_FILES, changed

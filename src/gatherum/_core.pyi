@@ -294,7 +294,7 @@ def dispatch_call(
     out: object,
     /,
 ) -> Array: ...
-def run_normalised(
+def run_normalized(
     op: str,
     data: object,
     indices: object,

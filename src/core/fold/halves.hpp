@@ -39,7 +39,7 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
 }
 
 // The exponent of a shifted float16 is too small, by 112, or by 224 for infinity and NaN. An exact
-// multiplication corrects the exponent of finite values, and also normalises subnormals.
+// multiplication corrects the exponent of finite values, and also normalizes subnormals.
 template <class Floats, class Words>
 GATHERUM_INLINE Words mend_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);

@@ -190,7 +190,7 @@ struct AccumulateTiles {
   }
 };
 
-// Initialises contiguous accumulators from the elements of the data.
+// Initializes contiguous accumulators from the elements of the data.
 template <class F>
 void begin_sums(const char* GATHERUM_RESTRICT data, char* GATHERUM_RESTRICT sums, int64_t n) {
   using Sum = typename F::Sum;
@@ -216,7 +216,7 @@ void finish_sums(const Finish& f, bool include_self) {
     if constexpr (F::kAnyOrderOfFirsts) {
       const Stored old = load_value<Stored>(f.data + e * int64_t{sizeof(Stored)});
       const Sum self_sum = F::template widen<Selected>(old);
-      if (count == 0) sum = self_sum;  // the caller need not have initialised it
+      if (count == 0) sum = self_sum;  // the caller need not have initialized it
       if (include_self) sum = F::template fold<Selected>(self_sum, sum);
       v = count == 0 ? old : F::template finish<Selected>(sum, count + self, true);
     } else {

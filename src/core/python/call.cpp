@@ -66,7 +66,7 @@ bool read_attributes(const nb::handle* a, Attributes& attributes) {
 
 Attributes plain_attributes(const nb::handle* a) {
   Attributes attributes;
-  if (!read_attributes(a, attributes)) throw nb::value_error("gatherum: attributes were not normalised");
+  if (!read_attributes(a, attributes)) throw nb::value_error("gatherum: attributes were not normalized");
   return attributes;
 }
 

@@ -8,7 +8,7 @@ namespace gatherum {
 // Set at import. Each field holds the Python function of the same name.
 struct Callbacks {
   // (the arguments of dispatch_call) -> the result of the call, or raises. Python passes arrays of another
-  // framework to its adapter, and converts other arguments for run_normalised.
+  // framework to its adapter, and converts other arguments for run_normalized.
   nb::object convert_and_run;
   // (op, data, indices, updates, axis, reduction, include_self, mode, negative, out) -> Plan, or raises; an
   // operand is a NumPy array, or (shape, DType, strides, swapped), or None.

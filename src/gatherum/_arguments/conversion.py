@@ -385,7 +385,7 @@ def is_integer_zero(value: object) -> bool:
     return whole and value == 0
 
 
-def normalise(
+def normalize(
     op: str,
     data: object,
     indices: object,

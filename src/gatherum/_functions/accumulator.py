@@ -216,7 +216,7 @@ class Accumulator:
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
         others = self._attributes.positional[1:]
-        plain: Any = conversion.normalise(op, self._like, indices, updates, axis, *others, 0, None)
+        plain: Any = conversion.normalize(op, self._like, indices, updates, axis, *others, 0, None)
         entries, values = plain[2:4]
         pins = conversion.pinned(entries, values)
         specs = ArraySpec.of(entries), ArraySpec.of(values)

@@ -33,7 +33,7 @@ def convert_and_run(*call: Any) -> Any:
             return native.dispatch_call(*call)  # the core now knows the framework's arrays
         if (result := _run_foreign(*call)) is not NotImplemented:
             return result
-    return native.run_normalised(*_normalise(*call))
+    return native.run_normalized(*_normalize(*call))
 
 
 def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *others: Any) -> Any:
@@ -53,9 +53,9 @@ def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *others: Any) -
     return result
 
 
-def _normalise(*call: Any) -> tuple[Any, ...]:
+def _normalize(*call: Any) -> tuple[Any, ...]:
     """Return the arguments of a call as plain values and arrays."""
-    plain: tuple[Any, ...] = conversion.normalise(*call)
+    plain: tuple[Any, ...] = conversion.normalize(*call)
     op, *_, out = plain
     if out is not None and not conversion.is_plain(out):
         _plan_of(*plain[:9], None)  # raises earlier errors first

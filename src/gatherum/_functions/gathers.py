@@ -1,4 +1,4 @@
-"""The three gathers: docstrings that define their behavior, and one line of code each.
+"""The three gathers: docstrings that define their behaviour, and one line of code each.
 
 The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
 of calls. `tools/signatures` copies the parameters of these functions to generated modules, such as

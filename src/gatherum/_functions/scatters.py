@@ -1,4 +1,4 @@
-"""The three scatters: docstrings that define their behavior, and one line of code each.
+"""The three scatters: docstrings that define their behaviour, and one line of code each.
 
 `tools/signatures` copies the parameters of these functions to generated modules.
 """

@@ -7,7 +7,7 @@ Function              Operands                                      Used by
 ====================  ============================================  =========================
 `dispatch_call`       NumPy arrays; the callback `convert_and_run`  the six functions, torch,
                       converts other values or calls an adapter     `plan.apply`
-`run_normalised`      NumPy arrays that Python has converted        `convert_and_run`
+`run_normalized`      NumPy arrays that Python has converted        `convert_and_run`
 `run_plan`            a plan and arrays                             `Plan.run`
 `run_on_views`        views of addresses, or tensors                torch
 `scatter_into_zeros`  plain tensors                                 torch
@@ -60,7 +60,7 @@ new_result = _core.new_result
 map_items = _core.map
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
-run_normalised = _core.run_normalised
+run_normalized = _core.run_normalized
 run_plan = _core.run_plan
 run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros

@@ -16,7 +16,7 @@ from gatherum.dask.planning.strategy import choose
 from . import errors as dask_errors
 from . import namespace
 from .lazy_calls import lazy_call
-from .operands import normalise, spec
+from .operands import normalize, spec
 
 # A dask.array.Array.
 Array: TypeAlias = Any
@@ -64,6 +64,6 @@ class DaskAdapter(Framework):
         """Return the strategy of a call and its predicted cost."""
         if any(is_spec(value) for value in (indices, updates)):
             return ""
-        call, _, layout = normalise(attributes, data, indices, updates, 0)
+        call, _, layout = normalize(attributes, data, indices, updates, 0)
         strategy = choose(call, layout)
         return f"{strategy}; {cost(call, layout, strategy)}"

@@ -18,7 +18,7 @@ from gatherum.dask.planning.strategy import Strategy, choose
 
 from .dask_call import DaskCall
 from .gather_tasks import gather_tasks
-from .operands import normalise
+from .operands import normalize
 from .scatter_tasks import scatter_tasks
 
 # A dask.array.Array.
@@ -80,7 +80,7 @@ def lazy_call(
     attributes: Attributes, data: Any, indices: Any, updates: Any, fill_value: object
 ) -> Array:
     """Check and lower a call, and return its lazy array."""
-    call, arrays, layout = normalise(attributes, data, indices, updates, fill_value)
+    call, arrays, layout = normalize(attributes, data, indices, updates, fill_value)
     strategy = choose(call, layout)
     sources = [RechunkedOperand(*operand) for operand in zip(arrays, layout.operands, strict=True)]
     token = tokenize(repr(call), [array.name for array in arrays], layout, strategy)

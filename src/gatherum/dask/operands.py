@@ -62,7 +62,7 @@ def _check_chunks(op: str, operand: str, array: Any) -> None:
         raise dask_errors.other_chunks(op, operand, type(private.meta(array)))
 
 
-def normalise(
+def normalize(
     attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
 ) -> DaskOperands:
     """Return a call and its operands, checked in the same order as for NumPy arrays."""

@@ -120,7 +120,7 @@ class _Model:
         name = text_of(command, "dispatchable", where)
         compiled = self._compile(name, f"{where}.dispatchable")
         tensors = compiled.desc.tensors
-        # Buffers that are bound at initialisation are read at that time.
+        # Buffers that are bound at initialization are read at that time.
         member = f"dispatchables.{name}.bindings"
         bound = self._bind(self._source["dispatchables"][name].get("bindings", {}), tensors, member)
         bound = {tensor: buffer.copy() for tensor, buffer in bound.items()}

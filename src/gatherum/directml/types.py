@@ -110,7 +110,7 @@ _WITHOUT_DTYPE: Final = frozenset({"UNKNOWN", "UINT4", "INT4"})
 class TensorFlags(enum.IntFlag):
     """Options of a tensor: ``DML_TENSOR_FLAGS``.
 
-    ``OWNED_BY_DML``, for inputs only, moves a binding to DirectML's initialisation step. This
+    ``OWNED_BY_DML``, for inputs only, moves a binding to DirectML's initialization step. This
     package has no such step: it keeps the flag in descs and JSON, and dispatch uses the buffer.
     """
 

@@ -24,7 +24,7 @@ from gatherum._system import native
 from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import destinations_of
-from .operands import is_jax, normalise
+from .operands import is_jax, normalize
 from .primitives import Tracer, bind, direct, eager, spec_of
 
 _Positional: TypeAlias = tuple[object, ...]
@@ -65,7 +65,7 @@ def _run_any(
 ) -> Array:
     fill_value: Any = positional[-1]
     plain = plain_values.as_attributes(op, *positional[:-1])
-    attributes, arrays = normalise(plain, data, indices, updates, fill_value)
+    attributes, arrays = normalize(plain, data, indices, updates, fill_value)
     if _are_plain(positional) and not attributes.fill and len(_known) < _KNOWN_MOST:
         for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
             if not issubclass(kind, Tracer):

@@ -20,7 +20,7 @@ from . import errors as jax_errors
 from .primitives import Array, plan_of, spec_of
 
 
-def normalise(
+def normalize(
     attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
 ) -> tuple[Attributes, tuple[Array, ...]]:
     """Return the attributes with the fill value, and the operands, checked as for NumPy arrays."""

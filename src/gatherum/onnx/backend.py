@@ -24,8 +24,8 @@ class PreparedModel(BackendRep):
 
     def __init__(self, model: onnx.ModelProto) -> None:
         self._evaluator = Evaluator(model)
-        initialised = {tensor.name for tensor in model.graph.initializer}
-        self._required = [i.name for i in model.graph.input if i.name not in initialised]
+        initialized = {tensor.name for tensor in model.graph.initializer}
+        self._required = [i.name for i in model.graph.input if i.name not in initialized]
         self._outputs = [output.name for output in model.graph.output]
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:

@@ -68,7 +68,7 @@ def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
 
 
 def _to_odd(leaf: Any) -> Any:
-    """Round to odd in float32: an inexact number becomes the neighbor whose last bit is 1.
+    """Round to odd in float32: an inexact number becomes the neighbour whose last bit is 1.
 
     ml_dtypes rounds to float32 first. After rounding to odd, its second rounding is correct.
     """

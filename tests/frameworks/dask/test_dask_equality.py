@@ -154,7 +154,7 @@ def test_no_chunk_is_larger_than_dask_wants(in_memory):
 def test_a_scatter_cuts_its_updates_in_their_order():
     data, indices = da.zeros((12, 5), chunks=(6, 5)), np.zeros((2, 9), int)
     with dask.config.set({"array.chunk-size": "150B"}):
-        scattered = operands.normalise(
+        scattered = operands.normalize(
             Attributes("scatter_slices", 0, reduction="add"), data, indices, 1.0, 0
         )
     assert scattered.layout.indices == ((1, 1), (3, 3, 3))
@@ -164,7 +164,7 @@ def test_indices_of_dask_and_scatters_keep_their_chunks():
     data, indices = da.zeros(1000, chunks=100), np.arange(1000)
     lazy = da.from_array(indices, chunks=700)
     assert gatherum.gather(data, lazy).chunks == ((700, 300),)
-    scattered = operands.normalise(
+    scattered = operands.normalize(
         Attributes("scatter_slices", 0, reduction="add"), data, indices, indices * 1.0, 0
     )
     assert scattered.layout.indices == ((1000,),)

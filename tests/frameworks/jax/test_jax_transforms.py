@@ -1,4 +1,4 @@
-"""JAX's other transforms: loops, rematerialisation, shards, exports, donated buffers."""
+"""JAX's other transforms: loops, rematerialization, shards, exports, donated buffers."""
 
 import functools
 
@@ -36,7 +36,7 @@ def test_a_loop():
     np.testing.assert_array_equal(while_found, result)
 
 
-def test_gradients_through_a_loop_and_rematerialised():
+def test_gradients_through_a_loop_and_rematerialized():
     data = jnp.asarray(np.random.default_rng(0).standard_normal((3, 2)))
 
     def total(one, data):

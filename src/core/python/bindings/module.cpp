@@ -76,8 +76,8 @@ NB_MODULE(_core, m) {
                                             "dispatch_call(op, data, indices, updates, axis, reduction, "
                                             "include_self, mode, negative, fill_value, out, /)\n"
                                             "--\n\n");
-  def_positional<kArguments, run_normalised>(m, "run_normalised",
-                                             "run_normalised(op, data, indices, updates, axis, reduction, "
+  def_positional<kArguments, run_normalized>(m, "run_normalized",
+                                             "run_normalized(op, data, indices, updates, axis, reduction, "
                                              "include_self, mode, negative, fill_value, out, /)\n"
                                              "--\n\n");
   def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(

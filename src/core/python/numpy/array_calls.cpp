@@ -21,10 +21,10 @@ namespace {
 
 // Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
 // has checked it.
-bool are_arrays(const OperandHandles& operands, bool normalised) {
+bool are_arrays(const OperandHandles& operands, bool normalized) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
-    if (!(is_plain_array(o) || (i >= 2 && o == Py_None) || (normalised && i == 3 && PyArray_Check(o))))
+    if (!(is_plain_array(o) || (i >= 2 && o == Py_None) || (normalized && i == 3 && PyArray_Check(o))))
       return false;
   }
   return true;
@@ -116,11 +116,11 @@ nb::object call_on_arrays(const nb::handle* a) {
   return find_plan_and_run(attributes, operands, a[kFill]);
 }
 
-nb::object run_normalised(const nb::handle* a) {
+nb::object run_normalized(const nb::handle* a) {
   const OperandHandles operands = operands_of(a);
   Attributes attributes;
   if (!read_attributes(a, attributes) || !are_arrays(operands, true))
-    throw nb::value_error("gatherum: arguments were not normalised");
+    throw nb::value_error("gatherum: arguments were not normalized");
   return find_plan_and_run(attributes, operands, a[kFill]);
 }
 

@@ -13,7 +13,7 @@ bool is_plain_array(PyObject* object);
 nb::object call_on_arrays(const nb::handle* arguments);
 
 // Runs a call whose arguments Python has converted to arrays and plain values.
-nb::object run_normalised(const nb::handle* arguments);
+nb::object run_normalized(const nb::handle* arguments);
 
 // Runs a plan on arrays. A callback checks that they match the plan's specs.
 nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle fill_value);

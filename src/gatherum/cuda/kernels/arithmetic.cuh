@@ -130,7 +130,7 @@ __device__ __forceinline__ float widened(Half, uint16 h) {
   const uint32 sign = static_cast<uint32>(h & 0x8000u) << 16;
   const uint32 magnitude = static_cast<uint32>(h & 0x7FFFu) << 13;
   if (magnitude >= 0x7C00u << 13) return bits_as<float>(sign | (magnitude + 0x70000000u));
-  // The shifted exponent is 112 too small. One exact product corrects it and normalises subnormals.
+  // The shifted exponent is 112 too small. One exact product corrects it and normalizes subnormals.
   return bits_as<float>(sign | bits_as<uint32>(product(bits_as<float>(magnitude), 0x1p112f)));
 }
 __device__ __forceinline__ float widened(Bfloat16, uint16 b) {

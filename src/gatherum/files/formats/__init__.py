@@ -50,7 +50,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     locations = [
         Location(text, parts[0], form, parts[1])
         for form in forms
-        if (parts := form.recognise(text))
+        if (parts := form.recognize(text))
     ]
     if locations:
         first = min(locations, key=lambda location: len(location.file))  # the first colon counts

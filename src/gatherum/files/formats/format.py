@@ -91,7 +91,7 @@ class Format(Protocol):
     any_order: bool = False  # whether an array may be written in Fortran order
     remote: bool = False  # whether the format is also read from URLs
 
-    def recognise(self, text: str) -> tuple[str, str | None] | None:
+    def recognize(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
         if self.directories:
             named = in_zarr(text) or os.path.isdir(text)
