@@ -27,6 +27,37 @@ struct XLA_FFI_Api_Version {
   int32_t major_version, minor_version;
 };
 
+struct XLA_FFI_Error_Destroy_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_Error* error;
+};
+
+// What a handler for a device requests from the runtime.
+struct XLA_FFI_Stream_Get_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_ExecutionContext* ctx;
+  void* stream;
+};
+
+struct XLA_FFI_DeviceMemory_Allocate_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_ExecutionContext* ctx;
+  size_t size;
+  size_t alignment;
+  void* data;
+};
+
+struct XLA_FFI_DeviceMemory_Free_Args {
+  size_t struct_size;
+  XLA_FFI_Extension_Base* extension_start;
+  XLA_FFI_ExecutionContext* ctx;
+  size_t size;
+  void* data;
+};
+
 enum XLA_FFI_Error_Code : int32_t {
   XLA_FFI_INVALID_ARGUMENT = 3,
   XLA_FFI_RESOURCE_EXHAUSTED = 8,
@@ -41,13 +72,21 @@ struct XLA_FFI_Error_Create_Args {
   XLA_FFI_Error_Code code;
 };
 
-// The head of the runtime's table of functions. The first function creates an error.
+// The head of the runtime's table of functions. Handlers do not call the functions of type `Unused`.
 struct XLA_FFI_Api {
   size_t struct_size;
   XLA_FFI_Extension_Base* extension_start;
   XLA_FFI_Api_Version api_version;
   const XLA_FFI_InternalApi* internal_api;
   XLA_FFI_Error* (*create_error)(XLA_FFI_Error_Create_Args*);
+  using Unused = void (*)();
+  Unused get_message;
+  void (*destroy_error)(XLA_FFI_Error_Destroy_Args*);
+  Unused register_handler;
+  XLA_FFI_Error* (*get_stream)(XLA_FFI_Stream_Get_Args*);
+  Unused register_type, get_context, set_state, get_state;
+  XLA_FFI_Error* (*allocate)(XLA_FFI_DeviceMemory_Allocate_Args*);
+  XLA_FFI_Error* (*free)(XLA_FFI_DeviceMemory_Free_Args*);
 };
 
 // The integers that the handler refers to by name. dtypes.hpp has the numbers of all types whose items have
@@ -108,7 +147,10 @@ struct XLA_FFI_Attrs {
   void** attrs;
 };
 
-inline constexpr int32_t kExecutionStage = 3;
+inline constexpr int32_t kInitializationStage = 2, kExecutionStage = 3;
+
+// The trait of a handler whose calls may be part of a command buffer, which the runtime captures and replays.
+inline constexpr uint32_t kRecordable = 1;
 
 struct XLA_FFI_CallFrame {
   size_t struct_size;

@@ -15,6 +15,7 @@ Function              Operands                                      Used by
 `extremes`            a plan, and arrays or views of addresses      `extremes`
 `spreads`             a plan, and arrays or views of addresses      `groups`
 `xla_handler`         buffers of a compiled program                 jax
+`xla_device_handler`  the same, on a CUDA device                    jax
 `cached_call_entry`   JAX arrays, in an eager call with the         jax
                       attributes of the last call
 ====================  ============================================  =========================
@@ -68,6 +69,8 @@ differentiate = _core.differentiate
 extremes = _core.extremes
 spreads = _core.spreads
 xla_handler = _core.xla_handler
+xla_device_handler = _core.xla_device_handler
+set_xla_device_calls = _core.set_xla_device_calls
 cached_call_entry = _core.cached_call_entry
 remember_call = _core.remember_call
 accelerate = _core.accelerate

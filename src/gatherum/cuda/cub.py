@@ -106,6 +106,11 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
     return code_cache.cached_code(parts, compile_, ".sort")
 
 
+def check_import() -> None:
+    """Raise ImportError if `cuda.compute` cannot be imported."""
+    _compute()
+
+
 @cache
 def _compute() -> Any:
     """Return `cuda.compute`, or raise ImportError.

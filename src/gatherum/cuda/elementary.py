@@ -5,9 +5,9 @@ from __future__ import annotations
 from . import kernel_tables
 from .device import Device, Kernel
 from .execution import NARROW, THREADS, grid_of
-from .programs import Arguments
+from .programs import DATA, OPERANDS, OUT, Arguments, Field, Launch, Program, Slot
 
-__all__ = ["map_on_device"]
+__all__ = ["map_on_device", "program_of"]
 
 
 def map_on_device(
@@ -20,8 +20,24 @@ def map_on_device(
     """
     if count == 0:
         return
+    kernel, grid, block, arguments = _launch(function, dtype, values, out, count, device.processors)
+    device.launch(kernel, grid, block, arguments.content)
+
+
+def program_of(function: str, dtype: str, count: int, processors: int) -> Program:
+    """Return the program that writes exp or log of `count` items of the data to the result.
+
+    `processors` is the number of multiprocessors of the device.
+    """
+    launch = _launch(function, dtype, Slot(DATA), Slot(OUT), count, processors)
+    return Program((launch,), (), OPERANDS)
+
+
+def _launch(
+    function: str, dtype: str, values: Field, out: Field, count: int, processors: int
+) -> Launch:
     bits = 32 if count < NARROW else 64
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
     kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
-    grid = grid_of(device.processors, count, THREADS)
-    device.launch(kernel, grid, THREADS, Arguments.of((values, out, count)).content)
+    grid = grid_of(processors, count, THREADS)
+    return Launch(kernel, grid, THREADS, Arguments.of((values, out, count)))

@@ -95,9 +95,15 @@ def raise_first(
     device: Device, plan: Plan, placement: Placement, operands: Addresses, only: int = -1
 ) -> NoReturn:
     """Find the first invalid index in row-major order and raise IndexError for it."""
-    run = _execution(plan, placement, device.processors)
+    finder = finder_of(plan, placement, device.processors, only)
+    checks.raise_first(plan, device.play(finder, operands), only)
+
+
+def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> Program:
+    """Return the program that records the first invalid index, or that of one component."""
+    run = _execution(plan, placement, processors)
     checks.find_first(run, only)
-    checks.raise_first(plan, device.play(run.program.program(), operands), only)
+    return run.program.program()
 
 
 @native.emptied_at_exit

@@ -24,7 +24,7 @@ from gatherum._system import native
 from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import destinations_of
-from .operands import is_jax, normalize
+from .operands import is_jax, is_on_cpu, normalize
 from .primitives import Tracer, bind, direct, eager, spec_of
 
 _Positional: TypeAlias = tuple[object, ...]
@@ -142,8 +142,6 @@ class JaxAdapter(Framework):
         if operand == "out":
             raise jax_errors.no_jax_out(op)
         array_spec = spec_of(op, operand, value)
-        if not is_jax(value) or isinstance(value, Tracer):
+        if not is_jax(value) or not is_on_cpu(value):
             return array_spec
-        devices = value.devices()
-        on_cpu = len(devices) == 1 and next(iter(devices)).platform == "cpu"
-        return np.asarray(value) if on_cpu else array_spec
+        return np.asarray(value) if len(value.devices()) == 1 else array_spec

@@ -1,7 +1,8 @@
 """`gatherum.aggregate` on JAX arrays.
 
-Outside of JAX's transforms the core reads and folds the rows in one pass. Under a transform the
-call is a gather, a product and a scatter, which JAX differentiates; XLA stores a row per edge.
+Outside of JAX's transforms the core reads and folds the rows of arrays on the CPU in one pass.
+Under a transform or on a CUDA device the call is a gather, a product and a scatter, which JAX
+differentiates; XLA stores a row per edge.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from gatherum._edges.sparse_edges import segment_numbers
 from gatherum._functions import aggregation
 
 from . import namespace
-from .operands import as_jax_dtype
-from .primitives import Array, Tracer
+from .operands import as_jax_dtype, is_jax, is_on_cpu
+from .primitives import Array
 
 _on_arrays: Any = aggregation.aggregate
 
@@ -36,7 +37,8 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         weights = as_jax_dtype(
             NAME, "weights", conversion.as_updates(NAME, weights, data.dtype, "weights")
         )
-    if any(isinstance(operand, Tracer) for operand in (data, sources, targets, weights)):
+    arrays = filter(is_jax, (data, sources, targets, weights))
+    if not all(map(is_on_cpu, arrays)):
         if pointed:
             ends = np.asarray(targets.indptr)
             segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])

@@ -1,7 +1,8 @@
 """The core's exp and log on JAX arrays, with derivatives.
 
 They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays; XLA's own functions differ
-from processor to processor. A compiled function calls the core's handler, and can be exported.
+from processor to processor. A compiled function calls the core's handlers, and can be exported. So
+does an eager call on a CUDA device.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import numpy as np
 
 from gatherum._derivatives import elementary
 
-from .primitives import TARGET, Array, Tracer
+from .operands import is_on_cpu
+from .primitives import TARGET, Array
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _computed(name: str, x: Array) -> Array:
-    if not isinstance(x, Tracer):
+    if is_on_cpu(x):
         function = elementary.exp if name == "exp" else elementary.log
         return jnp.asarray(function(np.asarray(x)))
     shape = jax.ShapeDtypeStruct(x.shape, x.dtype)

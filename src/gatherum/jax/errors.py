@@ -12,13 +12,24 @@ def no_jax_out(op: str) -> TypeError:
 
 
 def no_jax_platform(op: str, platform: str) -> NotImplementedError:
-    if platform in ("cuda", "gpu"):
-        why = "XLA cannot call the kernels of gatherum.cuda yet"
-    else:
-        why = "gatherum has no kernels for it"
     return NotImplementedError(
-        f"{op}: JAX arrays must be on the CPU, got {platform}, and {why}; write "
-        "jax.device_put(data, jax.devices('cpu')[0])"
+        f"{op}: JAX arrays must be on the CPU or on a CUDA device, got {platform}, and gatherum "
+        "has no kernels for it; write jax.device_put(data, jax.devices('cpu')[0])"
+    )
+
+
+def no_sort_on_device(op: str, reduction: str, why: object) -> NotImplementedError:
+    return NotImplementedError(
+        f"{op}: on a CUDA device, this call with reduction {reduction!r} sorts its updates by "
+        f"destination, and cuda.compute cannot be imported ({why}); write pip install "
+        "'cuda-cccl[minimal-cu13]>=1.1', or jax.device_put(data, jax.devices('cpu')[0])"
+    )
+
+
+def other_program(op: str) -> ValueError:
+    return ValueError(
+        f"{op}: the description of the call does not match its program; another version of "
+        "gatherum has exported it"
     )
 
 

@@ -17,7 +17,7 @@ from gatherum._model.dtypes import is_index
 
 from . import dtypes
 from . import errors as jax_errors
-from .primitives import Array, plan_of, spec_of
+from .primitives import Array, Tracer, plan_of, spec_of
 
 
 def normalize(
@@ -45,6 +45,13 @@ def normalize(
 def is_jax(value: object) -> bool:
     """Return True for a JAX array or a tracer."""
     return isinstance(value, jax.Array)
+
+
+def is_on_cpu(array: Array) -> bool:
+    """Return True for an array whose devices are processors of this host, not for a tracer."""
+    if isinstance(array, Tracer):
+        return False
+    return all(device.platform == "cpu" for device in array.devices())
 
 
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:

@@ -29,8 +29,10 @@ from . import errors as jax_errors
 Array: TypeAlias = Any  # a jax.Array or a tracer
 Tracer = jax.core.Tracer
 
-# The name under which XLA finds the handler; exported programs contain it.
+# The names under which XLA finds the handlers; exported programs contain them. XLA may capture the
+# calls of the second one in command buffers of a CUDA device, and replay them.
 TARGET = "gatherum_call"
+RECORDABLE_TARGET = "gatherum_recordable_call"
 _FILL_BYTES = 16
 
 
@@ -80,19 +82,25 @@ def _messages(plan: Plan) -> str:
     return "\n".join(map(str, [changed, *messages]))
 
 
-def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
+def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> Any:
     """Lower to a custom call. A scatter overwrites its data if no other operation uses them."""
     plan = planned_for(attributes, ctx.avals_in)
+    target, words = TARGET, call_attributes(attributes, plan)
+    if platform == "cuda":
+        from . import device_programs
+
+        words["call"] = device_programs.describe(plan)
+        target = targets_on_cuda[device_programs.is_recordable(plan, attributes.fill)]
     several = private.device_count(ctx) > 1
     rule = jax.ffi.ffi_lowering(
-        TARGET,
+        target,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,
         # Without a side effect, XLA removes a call with an empty result, and so its IndexError. On
         # several devices, XLA does not compile a call that has a side effect but no sharding, and
         # this call has no sharding.
         has_side_effect=0 in plan.shape and not several,
     )
-    return rule(ctx, *operands, **call_attributes(attributes, plan))
+    return rule(ctx, *operands, **words)
 
 
 def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:
@@ -170,6 +178,18 @@ def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
     return match[0] if match else None
 
 
+def _make_device_programs(*arguments: Any) -> Any:
+    from . import device_programs
+
+    return device_programs.make(*arguments)
+
+
+def _device_sorter(*arguments: Any) -> Any:
+    from . import device_programs
+
+    return device_programs.sorter(*arguments)
+
+
 def _make(name: str) -> Primitive:
     new = Primitive(name)
     new.def_impl(evaluate)
@@ -181,6 +201,14 @@ def _make(name: str) -> Primitive:
 GATHER = _make("gatherum_gather")
 SCATTER = _make("gatherum_scatter")
 jax.ffi.register_ffi_target(TARGET, native.xla_handler(), platform="cpu")
+# The handlers on CUDA devices, by whether XLA may capture their calls. XLA initializes a call
+# before it captures it: kernels are then compiled and loaded, which a capture does not allow.
+targets_on_cuda = {False: TARGET, True: RECORDABLE_TARGET}
+for _recordable, _target in targets_on_cuda.items():
+    _handler = native.xla_device_handler(_recordable)
+    _stages = {"initialize": _handler, "execute": _handler}
+    jax.ffi.register_ffi_target(_target, _stages if _recordable else _handler, platform="CUDA")
+native.set_xla_device_calls(_make_device_programs, _device_sorter)
 
 
 def primitive(attributes: Attributes) -> Primitive:

@@ -50,13 +50,18 @@ def is_for_export(ctx: Any) -> bool:
     return bool(getattr(ctx.module_context.lowering_parameters, "for_export", True))
 
 
-def with_devices(ctx: Any, mesh: Any) -> Any:
+def devices_of(platform: str) -> tuple[Any, ...]:
+    """Return the devices of a platform. A lowering for CUDA has the default devices."""
+    return tuple(jax.devices("cpu" if platform == "cpu" else None))
+
+
+def with_devices(ctx: Any, mesh: Any, platform: str) -> Any:
     """Return a context with the mesh and its devices, or None if `ctx` has no such fields.
 
     Only the number of devices matters here; they are assigned elsewhere.
     """
     context = ctx.module_context
-    devices = tuple(jax.devices("cpu"))[: mesh.size]
+    devices = devices_of(platform)[: mesh.size]
     try:
         where = replace(context.axis_context, device_assignment=devices, abstract_mesh=mesh)
         return ctx.replace(module_context=context.replace(axis_context=where))

@@ -1,7 +1,8 @@
 """The primitive that computes the product of the other values of each destination.
 
-The core computes it in one pass. Derivatives, batches of index lists and calls on several devices
-use `derivatives.product_of_others` instead, which consists of multiplications.
+The core computes it in one pass. Derivatives, batches of index lists, calls on several devices and
+calls on CUDA devices use `derivatives.product_of_others` instead, which consists of
+multiplications.
 """
 
 from __future__ import annotations
@@ -76,11 +77,16 @@ def _abstract(data: Any, indices: Any, updates: Any, ones: Any, **_: Any) -> tup
 
 def _lower(ctx: Any, *operands: Any, unindexed: Destinations) -> Any:
     if getattr(ctx.module_context.axis_context, "num_devices", 1) > 1:
-        run = partial(_in_jax, unindexed=unindexed)
-        return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
+        return lower_composed(ctx, *operands, unindexed=unindexed)
     attributes = _call_of(unindexed)
     plan = planned_for(attributes, ctx.avals_in[:3])
     return jax.ffi.ffi_lowering(TARGET)(ctx, *operands, **call_attributes(attributes, plan))
+
+
+def lower_composed(ctx: Any, *operands: Any, unindexed: Destinations) -> Any:
+    """Lower to multiplications."""
+    run = partial(_in_jax, unindexed=unindexed)
+    return mlir.lower_fun(run, multiple_results=True)(ctx, *operands)
 
 
 @lru_cache(maxsize=256)
@@ -111,3 +117,4 @@ OTHERS.def_impl(_evaluate)
 OTHERS.def_abstract_eval(_abstract)
 batching.primitive_batchers[OTHERS] = _batched
 mlir.register_lowering(OTHERS, _lower, platform="cpu")
+mlir.register_lowering(OTHERS, lower_composed, platform="cuda")

@@ -102,13 +102,13 @@ def _sharding(
     )
 
 
-def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
+def lower(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> Any:
     """Lower a call. On several devices, lower to a call that XLA divides."""
     if private.is_old and private.device_count(ctx) > 1:
         raise jax_errors.several_devices(attributes.op, jax.__version__)
-    divided = _of_devices(ctx)
+    divided = _of_devices(ctx, platform)
     if divided is None or 0 in ctx.avals_out[0].shape:
-        return lower_to_custom_call(ctx, *operands, attributes=attributes)
+        return lower_to_custom_call(ctx, *operands, attributes=attributes, platform=platform)
     data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
     axis = attributes.operator.resolve(data, indices, attributes.axis)
     attributes = attributes._replace(axis=axis)
@@ -131,7 +131,7 @@ def _lower(ctx: Any, *operands: Any, attributes: Attributes) -> Any:
     return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
 
 
-def _of_devices(ctx: Any) -> Any:
+def _of_devices(ctx: Any, platform: str) -> Any:
     """Return a context with the mesh and its devices, or None if a call is not to be divided.
 
     A call is not divided if there is only one device, in ``shard_map``, without a mesh whose axes
@@ -144,12 +144,15 @@ def _of_devices(ctx: Any) -> Any:
     meshes = (
         sharding.mesh for sharding in shardings if sharding is not None and not sharding.mesh.empty
     )
-    mesh, devices = next(meshes, None), tuple(jax.devices("cpu"))[:n]
+    mesh, devices = next(meshes, None), private.devices_of(platform)[:n]
     if mesh is None or mesh.size != len(devices):
         return None
     chosen = any(kind is not private.AxisType.Auto for kind in mesh.axis_types)
-    return None if chosen or private.is_for_export(ctx) else private.with_devices(ctx, mesh)
+    return (
+        None if chosen or private.is_for_export(ctx) else private.with_devices(ctx, mesh, platform)
+    )
 
 
 for primitive in (GATHER, SCATTER):
-    mlir.register_lowering(primitive, _lower, platform="cpu")
+    for name in ("cpu", "cuda"):
+        mlir.register_lowering(primitive, partial(lower, platform=name), platform=name)

@@ -21,8 +21,9 @@ void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_scatter_into_zeros(nb::module_& m);
 void bind_jax_call_cache(nb::module_& m);  // the cache of calls on another framework's arrays
 
-void bind_device_programs(nb::module_& m);  // launches on a CUDA device
-void bind_device_arrays(nb::module_& m);    // calls on arrays on a CUDA device
-void bind_device_tensors(nb::module_& m);   // calls on tensors on a CUDA device
+void bind_device_programs(nb::module_& m);   // launches on a CUDA device
+void bind_device_arrays(nb::module_& m);     // calls on arrays on a CUDA device
+void bind_device_tensors(nb::module_& m);    // calls on tensors on a CUDA device
+void bind_xla_device_calls(nb::module_& m);  // custom calls of XLA on a CUDA device
 
 }  // namespace gatherum

@@ -13,7 +13,21 @@ namespace {
 
 [[noreturn]] void refuse() { throw nb::value_error("gatherum: not a device program"); }
 
-// Calls Python's sort for a step. Returns false if it has raised.
+// Replays a program for Python. Returns the bytes that it reads, or the function that failed and its status.
+nb::object replay_from_python(const DeviceProgram& program, const nb::tuple& operands, uint64_t arena,
+                              uint64_t stream, nb::handle sort) {
+  if (operands.size() != device::kOperandSlots) refuse();
+  uint64_t addresses[device::kOperandSlots];
+  for (size_t i = 0; i < device::kOperandSlots; ++i) addresses[i] = nb::cast<uint64_t>(operands[i]);
+  const device::Outcome outcome =
+      program.replay(addresses, arena, reinterpret_cast<void*>(stream), false, sort);
+  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
+  if (outcome.kind == device::Outcome::failed) return nb::make_tuple(outcome.function, outcome.status);
+  return nb::bytes(outcome.content, outcome.read);
+}
+
+}  // namespace
+
 bool sort_pairs(nb::handle sort, const device::Step& step, const uint64_t* distances, uint64_t* results) {
   const nb::object sorted = nb::steal(PyObject_CallFunction(
       sort.ptr(), "KKLiii", static_cast<unsigned long long>(distances[0]),
@@ -30,21 +44,6 @@ bool sort_pairs(nb::handle sort, const device::Step& step, const uint64_t* dista
   results[1] = payload;
   return true;
 }
-
-// Replays a program for Python. Returns the bytes that it reads, or the function that failed and its status.
-nb::object replay_from_python(const DeviceProgram& program, const nb::tuple& operands, uint64_t arena,
-                              uint64_t stream, nb::handle sort) {
-  if (operands.size() != device::kOperandSlots) refuse();
-  uint64_t addresses[device::kOperandSlots];
-  for (size_t i = 0; i < device::kOperandSlots; ++i) addresses[i] = nb::cast<uint64_t>(operands[i]);
-  const device::Outcome outcome =
-      program.replay(addresses, arena, reinterpret_cast<void*>(stream), false, sort);
-  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
-  if (outcome.kind == device::Outcome::failed) return nb::make_tuple(outcome.function, outcome.status);
-  return nb::bytes(outcome.content, outcome.read);
-}
-
-}  // namespace
 
 DeviceProgram::DeviceProgram(uint64_t context, const nb::tuple& steps, const nb::tuple& scratch,
                              uint32_t slots, int64_t arena)

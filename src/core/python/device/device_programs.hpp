@@ -34,6 +34,10 @@ class DeviceProgram {
   device::Program program_;
 };
 
+// Sorts a step's pairs with sort(keys, payload, length, key width, payload width, bits), which returns the
+// addresses of the results. Returns false if it has raised.
+bool sort_pairs(nb::handle sort, const device::Step& step, const uint64_t* distances, uint64_t* results);
+
 // The stream as a handle of the driver: 0 is the legacy default stream.
 inline void* stream_handle(void* stream) { return stream == nullptr ? reinterpret_cast<void*>(1) : stream; }
 

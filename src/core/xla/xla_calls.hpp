@@ -1,0 +1,109 @@
+// Reads and checks the custom calls of XLA, for the handlers of the processor and of CUDA devices.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "include/gatherum.h"
+#include "model/dtypes.hpp"
+#include "model/program.hpp"
+#include "xla/xla_ffi.hpp"
+
+namespace gatherum::xla {
+
+// A program in its serialized form, as a call contains it.
+struct Words {
+  const int64_t* start = nullptr;
+  size_t size = 0;
+
+  const auto* bytes() const { return reinterpret_cast<const uint8_t*>(start); }
+  size_t count() const { return size * sizeof(int64_t); }
+};
+
+// A deserialized program, and the properties that its buffers must have.
+struct Known {
+  std::vector<int64_t> words;
+  gatherum_program* program = nullptr;
+  int64_t item = 0;
+  Value value = Value::none;
+  IndexType index;
+  bool scatter = false;
+
+  Known() = default;
+  Known(const Known&) = delete;
+  Known& operator=(const Known&) = delete;
+  ~Known() { gatherum_program_free(program); }
+
+  bool matches(const Words& w) const {
+    return words.size() == w.size && std::memcmp(words.data(), w.start, w.count()) == 0;
+  }
+};
+
+using Shared = std::shared_ptr<const Known>;
+
+// The value type of a buffer's items and their width in bytes. The value type is `none` if items can be
+// copied but not reduced.
+struct ItemType {
+  Value value = Value::none;
+  int64_t width = 0;  // 0: a fraction of a byte, or unknown
+};
+
+ItemType item_type(XLA_FFI_DataType type);
+
+// The memory of a buffer.
+gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer);
+
+// Argument or result i of a call, or null if it is not a buffer.
+const XLA_FFI_Buffer* argument(const XLA_FFI_Args& args, int64_t i);
+const XLA_FFI_Buffer* result(const XLA_FFI_Rets& rets, int64_t i);
+
+// An attribute of this type, or null.
+const void* attribute(const XLA_FFI_Attrs& attrs, std::string_view name, int32_t type);
+
+// A call on buffers.
+struct XlaCall {
+  // Only a call for gradients has the last two; its `out` is the gradient of the data.
+  const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
+  Words program;
+  const void* fill;  // one item
+  std::string_view messages;
+};
+
+// A call that computes exp or log of each item of a buffer.
+struct MapCall {
+  const XLA_FFI_Buffer *from, *to;
+  std::string function;
+  const char* type;  // the name of the value type, or ""
+  int64_t items;
+};
+
+// Reads a call of this kind. Returns an error message if its form is invalid, or null.
+const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function, MapCall& call);
+
+inline constexpr const char* kNoFunction = "the function is exp or log, of floats";
+
+// Finds a program in the cache, or reads it. Returns an error message, or null.
+const char* find(const Words& words, Shared& known);
+
+// Reads a call. Returns an error message if its form is invalid, or null.
+const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call);
+
+// Checks that buffers have the types and sizes that the program was made for. Returns an error message, or
+// null.
+const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& at);
+
+gatherum_operands operands_of(const XlaCall& call);
+
+// The message about an invalid index. The first line is for indices that have changed. The following lines,
+// one for each component of a tuple, have a % for the value and one for each coordinate of the position.
+std::string message(const XlaCall& call, const Known& known, const gatherum_error& error);
+
+XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const char* message);
+
+// Answers the runtime's query before the first run: the version of the interface that the handlers implement,
+// and the traits of this handler. Returns false if the frame is not a query.
+bool answers_metadata(XLA_FFI_CallFrame& frame, uint32_t traits = 0);
+
+}  // namespace gatherum::xla
