@@ -28,7 +28,8 @@ WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
 # Tests that are skipped if a framework is missing.
 FRAMEWORK_TESTS = (
     "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
-    "tests/frameworks/cuda/test_cuda_groups.py", "tests/frameworks/cuda/test_cuda_reproducible.py",
+    "tests/frameworks/cuda/test_cuda_groups.py", "tests/frameworks/cuda/test_cuda_jax.py",
+    "tests/frameworks/cuda/test_cuda_reproducible.py",
     "tests/frameworks/cuda/test_cuda_torch.py", "tests/frameworks/cuda/test_device_trial.py",
     "tests/test_foreign_types.py", "tests/test_sparse_edges.py",
     "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",

@@ -812,6 +812,8 @@ def test_every_sentence_is_tested():
         "explicit_shards",
         "no_jax_out",
         "no_jax_platform",
+        "no_sort_on_device",  # frameworks/cuda/jax_cases.py
+        "other_program",
         "several_devices",  # frameworks/jax/test_jax_private.py
         "needs_x64",
         "symbolic_shape",

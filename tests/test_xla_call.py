@@ -470,6 +470,17 @@ def test_the_message_names_the_position():
     assert call.run() == ("OUT_OF_RANGE", "second 8 (2)")
 
 
+def metadata_query():
+    """Return a frame in which the runtime queries the metadata of a handler, and the answer."""
+    metadata = Metadata(ctypes.sizeof(Metadata), Version(0, None, 9, 9), 0)
+    asked = MetadataExtension(
+        Extension(ctypes.sizeof(MetadataExtension), 1, None), ctypes.pointer(metadata)
+    )
+    frame = Frame(ctypes.sizeof(Frame), ctypes.cast(ctypes.pointer(asked), c_void_p))
+    frame.kept = asked
+    return frame, metadata
+
+
 def test_the_question_of_the_runtime():
     """The answer is version 0.1, for any position of the query in the chain; nothing else runs."""
     metadata = Metadata(ctypes.sizeof(Metadata), Version(0, None, 9, 9), 7)

@@ -9,9 +9,10 @@ from gatherum._frameworks.framework_functions import publish
 
 from . import batching, gradients, sharding  # noqa: F401  # importing them registers rules
 from .adapter import FUNCTIONS, JaxAdapter
-from .primitives import TARGET
+from .primitives import RECORDABLE_TARGET, TARGET
 
 __all__ = [
+    "RECORDABLE_TARGET",
     "TARGET",
     "gather",
     "gather_elements",

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gatherum._model.call import ArraySpec, Attributes
-from gatherum._plans.plans import Plan
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 from gatherum.cuda import cub, elementary, nvidia, plan_launches
 from gatherum.cuda import driver as cuda_driver
@@ -22,7 +22,6 @@ from gatherum.cuda.loops import unaddressable, work_of
 from gatherum.cuda.programs import WIDEST, Launch, Placement, Sort
 
 from . import errors as jax_errors
-from .primitives import plan_of
 
 _Loaded: TypeAlias = "native.DeviceProgram | None"
 _FIELDS = ("op", "axis", "mode", "negative", "reduction", "include_self")
@@ -46,7 +45,8 @@ def _plan(description: str) -> Plan:
     specs = (
         ArraySpec.contiguous(tuple(shape), np.dtype(name)) for shape, name in fields["operands"]
     )
-    return plan_of(Attributes(**dict(zip(_FIELDS, fields["attributes"], strict=True))), *specs)
+    attributes = Attributes(**dict(zip(_FIELDS, fields["attributes"], strict=True)))
+    return build(Call(attributes, *specs))
 
 
 def is_recordable(plan: Plan, fill: bytes) -> bool:

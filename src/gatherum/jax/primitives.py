@@ -23,7 +23,7 @@ from gatherum._plans.index_errors import invalid_index
 from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 
-from . import dtypes, private
+from . import device_programs, dtypes, private
 from . import errors as jax_errors
 
 Array: TypeAlias = Any  # a jax.Array or a tracer
@@ -87,8 +87,6 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
     plan = planned_for(attributes, ctx.avals_in)
     target, words = TARGET, call_attributes(attributes, plan)
     if platform == "cuda":
-        from . import device_programs
-
         words["call"] = device_programs.describe(plan)
         target = targets_on_cuda[device_programs.is_recordable(plan, attributes.fill)]
     several = private.device_count(ctx) > 1
@@ -178,18 +176,6 @@ def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
     return match[0] if match else None
 
 
-def _make_device_programs(*arguments: Any) -> Any:
-    from . import device_programs
-
-    return device_programs.make(*arguments)
-
-
-def _device_sorter(*arguments: Any) -> Any:
-    from . import device_programs
-
-    return device_programs.sorter(*arguments)
-
-
 def _make(name: str) -> Primitive:
     new = Primitive(name)
     new.def_impl(evaluate)
@@ -208,7 +194,7 @@ for _recordable, _target in targets_on_cuda.items():
     _handler = native.xla_device_handler(_recordable)
     _stages = {"initialize": _handler, "execute": _handler}
     jax.ffi.register_ffi_target(_target, _stages if _recordable else _handler, platform="CUDA")
-native.set_xla_device_calls(_make_device_programs, _device_sorter)
+native.set_xla_device_calls(device_programs.make, device_programs.sorter)
 
 
 def primitive(attributes: Attributes) -> Primitive:

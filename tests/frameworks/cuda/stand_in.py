@@ -20,12 +20,17 @@ from typing import Any
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 STREAM = 48  # libcuda.c captures stream 40
 HERE = Path(__file__).parent
+LIBRARIES = {
+    "libcuda.so.1": "libcuda.c",
+    "libexchange.so": "exchange.c",
+    "libxla_device.so": "xla_device.c",
+}
 
 
 def build(folder: Path) -> dict[str, str]:
-    """Compile both libraries, and return the environment of a process that uses them."""
+    """Compile the libraries, and return the environment of a process that uses them."""
     options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    for name, source in (("libcuda.so.1", "libcuda.c"), ("libexchange.so", "exchange.c")):
+    for name, source in LIBRARIES.items():
         command = [str(COMPILER), *options, f"-Wl,-soname,{name}", "-o", str(folder / name)]
         subprocess.run([*command, str(HERE / source), "-ldl"], check=True)
     paths = [str(folder), os.environ.get("LD_LIBRARY_PATH", "")]

@@ -18,10 +18,15 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("mark", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
-def test_replays(mark, tmp_path):
-    environment = stand_in.build(tmp_path) | {"PYTHONPATH": SOURCE}
-    cases = str(Path(__file__).with_name("replay_cases.py"))
+def run_cases(file, mark, tmp_path, **variables):
+    """Run the tests of a file that have a mark, in a process with the driver of `libcuda.c`."""
+    environment = stand_in.build(tmp_path) | {"PYTHONPATH": SOURCE} | variables
+    cases = str(Path(__file__).with_name(file))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", mark, cases]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+@pytest.mark.parametrize("mark", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_replays(mark, tmp_path):
+    run_cases("replay_cases.py", mark, tmp_path)

@@ -227,12 +227,19 @@ def test_symbolic_sizes_are_refused():
 def test_another_platform_is_refused_when_lowering():
     traced = jax.jit(gatherum.jax.gather).trace(jnp.asarray(DATA), jnp.array([0]))
     with pytest.raises(NotImplementedError) as caught:
-        traced.lower(lowering_platforms=("cuda",))
+        traced.lower(lowering_platforms=("tpu",))
     assert str(caught.value) == (
-        "gather: JAX arrays must be on the CPU, got cuda, and XLA cannot call the kernels of "
-        "gatherum.cuda yet; write "
-        "jax.device_put(data, jax.devices('cpu')[0])"
+        "gather: JAX arrays must be on the CPU or on a CUDA device, got tpu, and gatherum has no "
+        "kernels for it; write jax.device_put(data, jax.devices('cpu')[0])"
     )
+
+
+def test_calls_are_lowered_for_cuda_devices_without_a_device():
+    arrays = jnp.asarray(DATA), jnp.array([0])
+    for mode, target in (("raise", "TARGET"), ("clip", "RECORDABLE_TARGET")):
+        traced = jax.jit(lambda *each, m=mode: gatherum.jax.gather(*each, mode=m)).trace(*arrays)
+        text = traced.lower(lowering_platforms=("cuda",)).as_text()
+        assert f"@{getattr(gatherum.jax, target)}(" in text
 
 
 def test_without_x64_values_must_fit():

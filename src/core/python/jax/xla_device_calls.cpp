@@ -112,11 +112,10 @@ bool find_device(const device::Driver& driver, const DeviceCall& call, int& devi
 // The text of a Python error.
 std::string text_of(const nb::python_error& error) {
   const nb::object text = nb::steal(PyObject_Str(error.value().ptr()));
-  if (!text.is_valid()) {
-    PyErr_Clear();
-    return "gatherum: the call has failed";
-  }
-  return nb::cast<std::string>(text);
+  const char* const characters = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+  if (characters != nullptr) return characters;
+  PyErr_Clear();
+  return "gatherum: the call has failed";
 }
 
 std::optional<DeviceProgram> copied(const nb::handle program) {
