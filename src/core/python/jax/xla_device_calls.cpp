@@ -103,7 +103,7 @@ ProgramCache& cache() {
 bool find_device(const device::Driver& driver, const DeviceCall& call, int& device) {
   device = -1;
   for (const gatherum_buffer& each : call.operands) {
-    if (each.start == nullptr || each.behind == 0) continue;
+    if (each.start == nullptr || each.bytes_after == 0) continue;
     return driver.attribute(&device, device::kDeviceOrdinal, reinterpret_cast<uintptr_t>(each.start)) == 0;
   }
   return true;
