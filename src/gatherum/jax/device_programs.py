@@ -19,7 +19,7 @@ from gatherum.cuda import cub, elementary, nvidia, plan_launches
 from gatherum.cuda import driver as cuda_driver
 from gatherum.cuda.device import Pairs
 from gatherum.cuda.loops import unaddressable, work_of
-from gatherum.cuda.programs import WIDEST, Launch, Placement, Sort
+from gatherum.cuda.programs import WIDEST, Clear, Launch, Placement, Sort
 
 from . import errors as jax_errors
 
@@ -49,19 +49,20 @@ def _plan(description: str) -> Plan:
     return build(Call(attributes, *specs))
 
 
-def is_recordable(plan: Plan, fill: bytes) -> bool:
-    """Return True if XLA may capture the call in a command buffer and replay it.
+def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
+    """Return the scratch memory of a call that XLA may capture and replay, in bytes, else None.
 
-    Such a call neither waits nor uses scratch memory, which XLA would not keep for a replay. Raise
-    NotImplementedError if this environment cannot run the call.
+    XLA keeps the results of such a call for a replay, so a result must hold the scratch memory. The
+    call neither waits nor sorts. Raise NotImplementedError if this environment cannot run the call.
     """
     if unaddressable(plan.call, work_of(plan)) >= 0:
-        return False
+        return None
     placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, in_place=False)
     program = plan_launches.program_of(plan, placement, processors=1, fill=fill)
     if any(isinstance(step, Sort) for step in program.steps):
         _check_sort(plan.call.op, plan.call.reduction)
-    return all(isinstance(step, Launch) for step in program.steps) and not program.scratch
+    runs_alone = all(isinstance(step, Launch | Clear) for step in program.steps)
+    return program.arena if runs_alone else None
 
 
 def _check_sort(op: str, reduction: str) -> None:

@@ -88,7 +88,11 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
     target, words = TARGET, call_attributes(attributes, plan)
     if platform == "cuda":
         words["call"] = device_programs.describe(plan)
-        target = targets_on_cuda[device_programs.is_recordable(plan, attributes.fill)]
+        scratch = device_programs.recordable_scratch(plan, attributes.fill)
+        target = targets_on_cuda[scratch is not None]
+        if scratch:
+            memory = jax.core.ShapedArray((scratch,), np.dtype(np.uint8))
+            ctx = ctx.replace(avals_out=[*ctx.avals_out, memory])
     several = private.device_count(ctx) > 1
     rule = jax.ffi.ffi_lowering(
         target,
@@ -98,7 +102,7 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         # this call has no sharding.
         has_side_effect=0 in plan.shape and not several,
     )
-    return rule(ctx, *operands, **words)
+    return rule(ctx, *operands, **words)[:1]
 
 
 def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:

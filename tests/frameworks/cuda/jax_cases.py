@@ -253,8 +253,8 @@ def target_of(op, *arrays, **attributes):
         ("recordable", "gather", {"mode": "fill"}),
         ("recordable", "gather_nd", {"mode": "drop"}),
         ("other", "gather", {}),
-        ("other", "gather", {"mode": "fill", "fill_value": 1.5}),  # needs scratch memory
-        ("other", "scatter_slices", {"mode": "clip"}),  # may have duplicates
+        ("recordable", "gather", {"mode": "fill", "fill_value": 1.5}),
+        ("recordable", "scatter_slices", {"mode": "clip"}),
         ("other", "scatter_slices", {"mode": "clip", "reduction": "add"}),  # sorts
     ],
 )
@@ -267,6 +267,26 @@ def test_calls_of_integers_and_of_one_update_may_be_captured():
     assert target_of("scatter_slices", *integers, mode="clip", reduction="add") == "recordable"
     one = (DATA, ROWS[:1], UPDATES[:1])
     assert target_of("scatter_slices", *one, mode="clip") == "recordable"
+
+
+@pytest.mark.parametrize("mode", ["raise", "clip"])
+def test_a_capture(mode):
+    """Scratch memory of a captured call is a result of the call."""
+    FAKE.run(None)
+    arrays = moved((DATA, ROWS, UPDATES))
+    run = jax.jit(lambda *each: gatherum.scatter_slices(*each, mode=mode))
+    run(*arrays).block_until_ready()
+    XLA.number("stream").value = 40  # of which libcuda.c reports a capture
+    before = XLA.number("allocated").value
+    try:
+        if mode == "clip":
+            run(*arrays).block_until_ready()
+        else:
+            with pytest.raises((RuntimeError, ValueError), match="cannot be captured"):
+                run(*arrays).block_until_ready()
+    finally:
+        XLA.number("stream").value = 48
+    assert XLA.number("allocated").value == before
 
 
 @pytest.mark.parametrize("mode", ["raise", "clip"])
@@ -302,7 +322,7 @@ def test_errors_of_the_driver_and_of_the_memory():
     FAKE.fail_after(-1)
     XLA.has_memory(False)
     with pytest.raises((RuntimeError, ValueError), match="RESOURCE_EXHAUSTED: XLA's words"):
-        jax.block_until_ready(gatherum.scatter_slices(*arrays, mode="clip"))
+        jax.block_until_ready(gatherum.scatter_slices(*arrays))
     XLA.has_memory(True)
 
 

@@ -143,7 +143,9 @@ std::string make_programs(const DeviceCall& call, int device, SharedPrograms& pr
 // One call of the runtime.
 class Run {
  public:
-  explicit Run(const XLA_FFI_CallFrame& frame) : frame_(frame) {}
+  // `scratch` is memory for the programs' scratch memory, which may be too small or missing.
+  explicit Run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch = {})
+      : frame_(frame), given_(scratch) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
   ~Run() {
@@ -219,7 +221,10 @@ class Run {
     for (size_t i = 0; i < call.operands.size(); ++i)
       place.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
     const int64_t bytes = program.program().arena;
-    if (bytes != 0) place.arena = reinterpret_cast<uintptr_t>(allocate(static_cast<size_t>(bytes)));
+    const bool fits = given_.behind >= bytes;
+    if (!(fits && !program.program().sorts) && is_capturing(program)) return false;
+    if (bytes != 0)
+      place.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
     if (bytes != 0 && place.arena == 0) return false;
     const device::Sort sort = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
       return sort_in_python(place, step, distances, results);
@@ -229,7 +234,7 @@ class Run {
       case device::Outcome::done:
         return true;
       case device::Outcome::capturing:
-        return fail(XLA_FFI_INTERNAL, "gatherum: a call that waits for the device cannot be captured");
+        return fail(XLA_FFI_INTERNAL, kNoCapture);
       case device::Outcome::not_sorted:
         return false;  // with an error
       case device::Outcome::failed:
@@ -237,6 +242,15 @@ class Run {
     }
     return fail(XLA_FFI_INTERNAL, std::string("gatherum.cuda: ") + outcome.function + " failed with status " +
                                       std::to_string(outcome.status));
+  }
+
+  // Memory that a call allocates is freed before a captured call is replayed.
+  bool is_capturing(const DeviceProgram& program) {
+    int status = 0;
+    const device::Current current(program.driver(), program.context());
+    if (current.status() != 0 || program.driver().is_capturing(stream_, &status) != 0)
+      return !fail(XLA_FFI_INTERNAL, "gatherum.cuda: cuStreamIsCapturing failed");
+    return status != 0 && !fail(XLA_FFI_INTERNAL, kNoCapture);
   }
 
   bool sort_in_python(const device::Place& place, const device::Step& step, const uint64_t* distances,
@@ -270,7 +284,11 @@ class Run {
     return true;
   }
 
+  static constexpr const char* kNoCapture =
+      "gatherum: a call that waits, sorts or allocates memory cannot be captured";
+
   const XLA_FFI_CallFrame& frame_;
+  gatherum_buffer given_;
   std::vector<std::pair<void*, size_t>> scratch_;
   XLA_FFI_Error* error_ = nullptr;
   SharedPrograms programs_;
@@ -278,11 +296,17 @@ class Run {
   int device_ = -1;
 };
 
-// Prepares a call, and runs it in the stage of execution.
+// Prepares a call, and runs it in the stage of execution. A second result is scratch memory.
 XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
   xla::XlaCall call = {};
   xla::Shared known;
-  if (const char* wrong = xla::read(frame, call)) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  XLA_FFI_CallFrame form = frame;
+  const XLA_FFI_Buffer* scratch = nullptr;
+  if (frame.args.size < 4 && frame.rets.size == 2) {
+    scratch = xla::result(frame.rets, 1);
+    form.rets.size = 1;
+  }
+  if (const char* wrong = xla::read(form, call)) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   const auto* text =
       static_cast<const XLA_FFI_ByteSpan*>(xla::attribute(frame.attrs, "call", kStringAttribute));
   if (text == nullptr || call.gradient != nullptr)
@@ -299,7 +323,7 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
                           {static_cast<const char*>(call.fill), static_cast<size_t>(known->item)},
                           {at.data, at.indices, at.updates, at.out},
                           known->scatter};
-  Run run(frame);
+  Run run(frame, scratch == nullptr ? gatherum_buffer{} : xla::memory_of(*scratch));
   bool invalid = false;
   gatherum_error error = {};
   if (!run.prepare(on_device) || !executes || !run.run(on_device, invalid, error)) return run.take_error();
