@@ -33,7 +33,7 @@ struct XLA_FFI_Error_Destroy_Args {
   XLA_FFI_Error* error;
 };
 
-// What a handler for a device requests from the runtime.
+// The requests of a handler for a device to the runtime.
 struct XLA_FFI_Stream_Get_Args {
   size_t struct_size;
   XLA_FFI_Extension_Base* extension_start;

@@ -100,7 +100,7 @@ def raise_first(
 
 
 def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> Program:
-    """Return the program that records the first invalid index, or that of one component."""
+    """Return the program that records the first invalid index, or one component's first."""
     run = _execution(plan, placement, processors)
     checks.find_first(run, only)
     return run.program.program()

@@ -68,7 +68,7 @@ def moved(arrays):
 
 
 def check(op, arrays, jit=False, **attributes):
-    """Compare the bits of a call on JAX arrays with those of the call on NumPy arrays."""
+    """Compare the bits of calls on JAX arrays and on NumPy arrays."""
     function = getattr(gatherum, op)
     expected = function(*arrays, **attributes)
     run = jax.jit(lambda *each: function(*each, **attributes)) if jit else function

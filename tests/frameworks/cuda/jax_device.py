@@ -1,4 +1,4 @@
-"""JAX on a device that is this processor: XLA's calls take the path of CUDA devices.
+"""JAX on a device that is this processor: XLA's calls are calls on CUDA devices.
 
 Start a process with the environment of `stand_in.build`, and call `use` in it. The handlers for
 CUDA devices are then registered for the processor, with the stream and the memory of
