@@ -10,7 +10,7 @@ import pytest
 from files.storage import MISSING, bits, put, refused
 from gatherum import files
 from gatherum._model.errors.audience import for_command
-from gatherum.files.formats.hdf5 import other_filter
+from gatherum.files.formats.hdf5_chunks import other_filter
 
 h5py = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
 zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))

@@ -9,11 +9,9 @@ may lead to any file.
 import math
 import tempfile
 from contextlib import suppress
-from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum._model.errors.audience import hint
 from gatherum._system.regular_files import open_regular
@@ -27,29 +25,20 @@ from gatherum.files.formats.format import (
     first_line,
     is_group,
 )
-from gatherum.files.formats.inflating import encoded_size, inflated
+from gatherum.files.formats.hdf5_chunks import ChunkedDataset
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
-from gatherum.files.row_access.boxes import SlicedArray, dataset_type
+from gatherum.files.row_access.boxes import dataset_type
 from gatherum.files.row_access.dimension_names import DAMAGED, is_hard, names_in
 
-__all__ = ["Hdf5", "other_filter"]
+__all__ = ["Hdf5"]
 
-DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # the numbers of filters in HDF5
-FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs
-OTHERS = {  # filters of HDF5, of h5py, and of the list of registered filters
-    4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf",
-    305: "lzo", 307: "bzip2", 32001: "blosc", 32003: "snappy", 32004: "lz4", 32008: "bitshuffle",
-    32013: "zfp", 32014: "fpzip", 32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg",
-    32022: "bitgroom", 32023: "granular bitround", 32024: "sz3", 32026: "blosc2",
-}  # fmt: skip
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USERBLOCKS = tuple(512 << n for n in range(7))  # other possible offsets of the signature
 DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
-READ_BYTES = 1 << 20  # bytes to read together from a dataset without chunks
 
 
 class Hdf5(Format):
@@ -312,65 +301,3 @@ def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
     if offset + nbytes > file.size:
         raise ValueError(f"{location}: its {nbytes} bytes reach past the end of the file")
     return int(offset)
-
-
-def other_filter(name: str, filter_id: int) -> ValueError:
-    """Return the error for a filter whose output cannot be bounded."""
-    import h5py
-
-    known = f"{OTHERS[filter_id]} ({filter_id})" if filter_id in OTHERS else str(filter_id)
-    plugin = "" if h5py.h5z.filter_avail(filter_id) else ", with a plugin such as hdf5plugin"
-    advice = hint(f"h5py runs it{plugin}: pass an open dataset, as h5py.File(file)[name]")
-    return ValueError(
-        f"{name}: HDF5's filter {known} is not supported, because its output has no size "
-        f"limit; the supported filters are deflate, shuffle and fletcher32{advice}"
-    )
-
-
-class ChunkedDataset(SlicedArray):
-    """A dataset in chunks. A chunk is decompressed only up to its own size."""
-
-    def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
-        super().__init__(name, dataset, meter, READ_BYTES)
-        self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
-        for filter_id in self.filters:
-            if filter_id not in FILTERS:
-                raise other_filter(name, filter_id)
-
-    def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
-        """Read a box of the dataset, preferably of whole chunks."""
-        try:
-            for part in self._chunk_corners(box) if DEFLATE in self.filters else ():
-                self._check_inflates(part)
-            return super().read_box(box)
-        except (OSError, RuntimeError, ValueError) as error:
-            raise ValueError(f"{self._name}: cannot be read: {first_line(error)}") from None
-
-    def _chunk_corners(self, box: tuple[slice, ...]) -> list[tuple[int, ...]]:
-        """Return the first positions of the chunks that overlap a box."""
-        sides = zip(box[: self._rank], self.chunks[: self._rank], strict=True)
-        return list(product(*(range(part.start // n * n, part.stop, n) for part, n in sides)))
-
-    def _check_inflates(self, corner: tuple[int, ...]) -> None:
-        """Check the inflated size of a chunk before HDF5 decompresses it."""
-        chunk = self._array.id.get_chunk_info_by_coord(corner)
-        if chunk.byte_offset is None:
-            return
-        item = self._array.dtype.itemsize
-        sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last one
-        for filter_id in self.filters:
-            sizes.append(encoded_size(FILTERS[filter_id], {}, sizes[-1])[0])
-        if chunk.size > 2 * sizes[-1] + 1024:
-            raise ValueError(f"a chunk of {chunk.size} bytes for {sizes[0]}")
-        run = [i for i, _ in enumerate(self.filters) if not chunk.filter_mask & 1 << i]
-        _, raw = self._array.id.read_direct_chunk(corner)
-        while any(self.filters[i] == DEFLATE for i in run):
-            i = run.pop()
-            if self.filters[i] == DEFLATE:
-                raw = inflated("zlib", {}, raw, sizes[i], exact=False)
-            elif self.filters[i] == FLETCHER32:
-                raw = raw[:-4]
-            else:
-                whole = len(raw) // item * item
-                parts = np.frombuffer(raw, np.uint8, whole).reshape(item, -1)
-                raw = parts.T.tobytes() + raw[whole:]

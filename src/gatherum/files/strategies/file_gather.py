@@ -13,6 +13,7 @@ from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
 from gatherum.files.row_access.table import Panel, RowTable, best_order
 
+from .chunk_slices import ChunkSlices
 from .stored_columns import StoredColumns
 from .table_pass import TablePass
 from .windows import WindowPass, Windows, valid
@@ -35,15 +36,19 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
     if sink.array.size == 0:
         yield IndexCheck()
         return
-    if _has_stored_columns(job) and sink.array.nbytes <= job.budget.window:
-        yield StoredColumns()
+    slices = _slices(job)
+    if slices is not None and sink.array.nbytes <= job.budget.window:
+        yield slices
         return
     for panel, table in job.panels():
         yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
 
 
-def _has_stored_columns(job: Job) -> bool:
-    return job.table.storage.fortran and StoredColumns.apply(job)
+def _slices(job: Job) -> StoredColumns | None:
+    """Return the strategy that reads whole slices along an axis, if the table has such slices."""
+    if job.table.storage.fortran and StoredColumns.apply(job):
+        return StoredColumns()
+    return ChunkSlices() if ChunkSlices.apply(job) else None
 
 
 class IntoArray:
@@ -56,8 +61,8 @@ class IntoArray:
             job.check_indices()
         if result.size == 0:
             return
-        if _has_stored_columns(job):
-            StoredColumns().gather(job, result)
+        if (slices := _slices(job)) is not None:
+            slices.gather(job, result)
             return
         job.meter.phase("gathering")
         job.meter.expect(result.nbytes)

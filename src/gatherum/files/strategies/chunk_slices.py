@@ -1,0 +1,84 @@
+"""Gathers along an axis other than the first of an array in chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._plans.plans import apply
+from gatherum.files.formats.storage import BoxStorage
+from gatherum.files.job import Job
+from gatherum.files.row_access.grid import Box, BoxArray
+from gatherum.files.row_access.table import Ints, ahead, as_items, distinct
+
+from .stored_columns import StoredColumns
+
+__all__ = ["ChunkSlices"]
+
+
+class ChunkSlices(StoredColumns):
+    """Takes the slices out of each chunk, with one call for each chunk.
+
+    Other strategies have a request for each row of the result, which may be a single element.
+    """
+
+    @staticmethod
+    def apply(job: Job) -> bool:
+        """Return True for slices of chunks along a later axis, whose numbers fit in memory."""
+        chunked = job.op == "gather" and isinstance(job.table.storage, BoxStorage)
+        later = chunked and job.call.resolved_axis > 0 and job.table.order is None
+        return later and 0 < job.entries <= job.budget.entries and math.prod(job.shape) > 0
+
+    def gather(self, job: Job, result: NDArray[np.generic]) -> None:
+        """Gather into memory."""
+        storage, axis, shape = job.table.storage, job.call.resolved_axis, job.table.shape
+        assert isinstance(storage, BoxStorage)
+        array, requests = storage.array, job.requests
+        # The first requests have the position 0 in all dimensions before the axis.
+        coordinates, invalid = requests.coordinates(0, job.entries)
+        numbers = coordinates[-1]
+        assert numbers is not None
+        slices = as_items(result).reshape(*shape[:axis], job.entries, *shape[axis + 1 :])
+        before = (slice(None),) * axis
+        order = np.argsort(numbers, kind="stable")
+        if invalid is not None and invalid.any():
+            slices[(*before, np.flatnonzero(invalid))] = as_items(job.fill)
+            order = order[~invalid[order]]
+        ordered = numbers[order]
+        job.meter.phase("gathering")
+        job.meter.expect(result.nbytes)
+        array.announce(_boxes(array, axis, ordered))
+        reads = ((box, _read(array, box)) for box in _boxes(array, axis, ordered))
+        for box, values in ahead(reads, array.stop):
+            start, stop = np.searchsorted(ordered, [box[axis].start, box[axis].stop])
+            local, places = ordered[start:stop] - box[axis].start, order[start:stop]
+            taken = as_items(apply("gather", values, local, axis=axis))
+            slices[(*box[:axis], _as_slice(places), *box[axis + 1 :])] = taken
+            job.meter.chunks_touched += 1
+            job.meter.advance(taken.nbytes)
+
+
+def _boxes(array: BoxArray, axis: int, ordered: Ints) -> Iterator[Box]:
+    """Yield the chunks that contain slices with sorted numbers."""
+    sides = [
+        [slice(start, min(start + step, n)) for start in range(0, n, step)]
+        for n, step in zip(array.shape, array.chunks, strict=True)
+    ]
+    sides[axis] = [sides[axis][number] for number in distinct(ordered // array.chunks[axis])]
+    yield from product(*sides)
+
+
+def _read(array: BoxArray, box: Box) -> NDArray[np.generic]:
+    view = array.view_box(box)
+    return array.read_box(box) if view is None else view
+
+
+def _as_slice(places: Ints) -> Ints | slice:
+    """Return ascending adjacent places as a slice, which NumPy copies faster."""
+    first, last = int(places[0]), int(places[-1])
+    adjacent = last - first == places.size - 1 and bool((np.diff(places) == 1).all())
+    return slice(first, last + 1) if adjacent else places
