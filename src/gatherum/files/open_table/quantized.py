@@ -202,6 +202,7 @@ class QuantizedTable(Table):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        device: Any = None,
         **unknown: Never,
     ) -> Any:
         """Take slices along `axis` and dequantize them, as `gatherum.gather_quantized` does.
@@ -210,21 +211,29 @@ class QuantizedTable(Table):
         ----------
         indices : array
             As in `Table.gather`, but a path is not accepted.
-        axis, mode, negative, out
+        axis, mode, negative, out, device
             As in `Table.gather`.
         fill_value : int
             0: the result for invalid indices in the modes ``"fill"`` and ``"drop"``.
 
         Returns
         -------
-        ndarray
+        ndarray or tensor
             The result, or `out`.
         """
-        if unknown:
-            raise errors.unknown_argument(GATHER, unknown)
-        begun, state = perf_counter_ns(), self._opened(GATHER)
+        options = {"mode": mode, "negative": negative, "fill_value": fill_value}
+        return super().gather(indices, axis, **options, out=out, device=device, **unknown)
+
+    def _gathered(
+        self,
+        state: State,
+        begun: int,
+        indices: Operand,
+        attributes: dict[str, Any],
+        fill_value: object,
+        out: Any,
+    ) -> Any:
         assert isinstance(state, QuantizedState)
-        attributes = {"axis": axis, "mode": mode, "negative": negative}
         result, rows, nbytes = state.gathered(indices, attributes, fill_value, out)
         self._counts.add(rows, nbytes, perf_counter_ns() - begun)
         return result

@@ -19,7 +19,7 @@ from gatherum._model import errors
 from gatherum._model.modes import FILLING, MODES
 from gatherum._plans.plans import plan
 from gatherum._system import native
-from gatherum.files.arguments.operands import ArrayOperand, Operand, open_all
+from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.receivers import Receiver
 from gatherum.files.formats.format import Location
 from gatherum.files.lookups import Lookups
@@ -192,6 +192,14 @@ class State:
     def version(self) -> Any:
         """Return the versions of the open arrays, to compare them."""
         return [part.table.state() for part in self.opened_parts]
+
+    def result_shape(self, indices: Operand, attributes: dict[str, Any]) -> tuple[int, ...] | None:
+        """Return the shape of a gather's result, or None if the indices are not in memory."""
+        where = find_operand("indices", indices)
+        if not isinstance(where, ArrayOperand) or not conversion.is_plain(where.array):
+            return None
+        values = conversion.as_indices("gather", where.array)
+        return plan("gather", (self.shape, self.table.dtype), values, **attributes).shape
 
     def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
         """Return the slices at some valid indices."""

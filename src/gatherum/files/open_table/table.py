@@ -17,7 +17,8 @@ from gatherum.files.stream import rows_of
 
 from .counts import TableStats
 from .lifetime import Handle
-from .state import FEW
+from .state import FEW, State
+from .tensors import TensorTarget
 
 __all__ = ["Table"]
 
@@ -69,6 +70,7 @@ class Table(Handle):
         negative: bool = True,
         fill_value: Any = 0,
         out: Any = None,
+        device: Any = None,
         **unknown: Never,
     ) -> Any:
         """Take slices along `axis`, as `gatherum.gather` does.
@@ -83,23 +85,53 @@ class Table(Handle):
             The memory for the result: an array, or a PyTorch tensor in CPU memory, of the result's
             shape and dtype. It is not changed if an index raises an error. After an OSError its
             content is unspecified.
+        device : str or torch.device, optional
+            Return a PyTorch tensor on this device instead of an array. Rows for a CUDA device are
+            read into pinned memory and copied on PyTorch's current stream.
 
         Returns
         -------
-        ndarray
+        ndarray or tensor
             The result, or `out`.
 
         Raises
         ------
         TypeError, ValueError, IndexError
-            As in `gatherum.gather`. ValueError also if the table is closed.
+            As in `gatherum.gather`. ValueError also if the table is closed. TypeError also if
+            PyTorch lacks the dtype.
+        ImportError
+            If `device` is given and PyTorch is not installed.
         OSError
             If the table cannot be read, or has changed since it was opened.
         """
         if unknown:
             raise unknown_argument("gather", unknown)
-        begun = perf_counter_ns()
-        state = self._opened("gather")
+        begun, state = perf_counter_ns(), self._opened("gather")
+        attributes = {"axis": axis, "mode": mode, "negative": negative}
+        if device is None:
+            return self._gathered(state, begun, indices, attributes, fill_value, out)
+        if out is not None:
+            raise ValueError("gather: pass either `out` or `device`, not both")
+        target = TensorTarget.of("gather", device, state.dtype)
+        shape = state.result_shape(indices, attributes) if target.is_cuda else None
+        if shape is None:
+            rows = self._gathered(state, begun, indices, attributes, fill_value, None)
+            return target.tensor(rows)
+        memory = target.pinned(shape)
+        self._gathered(state, begun, indices, attributes, fill_value, memory)
+        return target.sent(memory)
+
+    def _gathered(
+        self,
+        state: State,
+        begun: int,
+        indices: Operand,
+        attributes: dict[str, Any],
+        fill_value: object,
+        out: Any,
+    ) -> Any:
+        """Return the result of a gather that began at `begun`, or `out`."""
+        axis, mode, negative = attributes.values()
         result: Rows | None = None
         if type(axis) is int and axis == 0:
             if type(indices) is not np.ndarray:
@@ -108,8 +140,7 @@ class Table(Handle):
             if type(indices) is np.ndarray:
                 result = state.read(state.rows, indices, mode, negative, fill_value, out)
         if result is None:
-            attributes = {"axis": axis, "mode": mode, "negative": negative}
-            return self._gather_by("gather", indices, attributes, fill_value, out)
+            return self._looked_up("gather", state, begun, indices, attributes, fill_value, out)
         return self._finish(result, indices.size, begun, out)
 
     def gather_nd(
@@ -176,6 +207,18 @@ class Table(Handle):
         self, op: str, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any
     ) -> Any:
         begun, state = perf_counter_ns(), self._opened(op)
+        return self._looked_up(op, state, begun, indices, attributes, fill_value, out)
+
+    def _looked_up(
+        self,
+        op: str,
+        state: State,
+        begun: int,
+        indices: Operand,
+        attributes: dict[str, Any],
+        fill_value: object,
+        out: Any,
+    ) -> Any:
         gather = state.lookups.gather
         result, rows = state.read(gather, op, indices, attributes, fill_value, out)
         return self._finish(result, rows, begun, out)
@@ -192,37 +235,41 @@ class Table(Handle):
         mode: ModeName = "raise",
         negative: bool = True,
         fill_value: Any = 0,
+        device: Any = None,
         **unknown: Never,
-    ) -> Generator[Rows, None, None]:
+    ) -> Generator[Any, None, None]:
         """Yield the slices at each batch of indices, as `gatherum.files.rows` does.
 
         Parameters
         ----------
         batches : iterable
             Index arrays. A separate thread iterates over them, ahead of the yielded rows.
-        axis, mode, negative, fill_value
+        axis, mode, negative, fill_value, device
             As in `gather`.
 
         Yields
         ------
-        ndarray
+        ndarray or tensor
             The rows of one batch, in separate memory.
         """
         if unknown:
             raise unknown_argument("rows", unknown)
         attributes = {"axis": axis, "mode": mode, "negative": negative}
         state = self._opened("rows")
+        target = None if device is None else TensorTarget.of("rows", device, state.dtype)
         source, memory = state.source(attributes, fill_value), state.lookups.resources.budget.total
         # other calls may read the same table, so no read is cancelled
-        return self._until_closed(rows_of(source, batches, memory, stop=lambda: None))
+        return self._until_closed(rows_of(source, batches, memory, stop=lambda: None), target)
 
-    def _until_closed(self, rows: Generator[Rows, None, None]) -> Generator[Rows, None, None]:
+    def _until_closed(
+        self, rows: Generator[Rows, None, None], target: TensorTarget | None
+    ) -> Generator[Any, None, None]:
         """Yield rows until the table is closed."""
         with closing(rows):
             for batch in rows:
                 if self._closing:
                     raise self._closed("rows")
-                yield batch
+                yield batch if target is None else target.tensor(batch)
 
     # ----------------------------------------------------------------- writes
 
@@ -278,7 +325,7 @@ class Table(Handle):
         indices, axis
             As in `gather`. Arrays are copied.
         **options
-            `mode`, `negative`, `fill_value` and `out` of `gather`.
+            `mode`, `negative`, `fill_value`, `out` and `device` of `gather`.
 
         Returns
         -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ __all__ = ["ChunkSlices"]
 
 
 class ChunkSlices(StoredColumns):
-    """Takes the slices out of each chunk, with one call for each chunk.
+    """Reads each chunk once, and copies its slices together.
 
     Other strategies have a request for each row of the result, which may be a single element.
     """
@@ -43,7 +44,7 @@ class ChunkSlices(StoredColumns):
         numbers = coordinates[-1]
         assert numbers is not None
         slices = as_items(result).reshape(*shape[:axis], job.entries, *shape[axis + 1 :])
-        before = (slice(None),) * axis
+        before: tuple[Any, ...] = (slice(None),) * axis
         order = np.argsort(numbers, kind="stable")
         if invalid is not None and invalid.any():
             slices[(*before, np.flatnonzero(invalid))] = as_items(job.fill)
