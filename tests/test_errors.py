@@ -833,6 +833,9 @@ def test_every_sentence_is_tested():
         "unknown_sizes",
         "not_on_cuda",  # frameworks/cuda/test_cuda_*.py
         "on_rocm",
+        "no_device_accumulator",
+        "no_device_merge",
+        "no_device_pickle",
         "raise_in_capture",
         "nowhere_in_capture",
         "no_capture",

@@ -102,6 +102,23 @@ def of_tables() -> Iterator[Check]:
         yield f"gather_quantized, {bits} bits", quantized, (codes, index, scales)
 
 
+def of_accumulators() -> Iterator[Check]:
+    index, updates = torch.randint(90, (5000,)), torch.randn(5000, 6)
+    for reduction in ("add", "mean", "max", "none"):
+
+        def batches(data: Tensor, i: Tensor, u: Tensor, fold: Any = reduction) -> Tensor:
+            if not data.is_cuda:
+                return gatherum.scatter_slices(data, i, u, reduction=fold)
+            accumulator = gatherum.Accumulator(data, fold)
+            for begin in range(0, 5000, 1000):
+                part = slice(begin, begin + 1000)
+                accumulator.scatter_slices(i[part], u[part])
+            result: Tensor = accumulator.finish()
+            return result
+
+        yield f"Accumulator {reduction}", batches, (torch.randn(90, 6), index, updates)
+
+
 def difference(host: Any, device: Any) -> str:
     """Return "" for results with the same bits, else what differs. All NaNs are equal."""
     if isinstance(host, tuple):
@@ -179,7 +196,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     torch.manual_seed(1)
     counts = {"calls": 0, "wrong": 0}
-    for checks in (of_groups, of_edges, of_torch_scatter, of_dtypes, of_tables):
+    for checks in (of_groups, of_edges, of_torch_scatter, of_dtypes, of_tables, of_accumulators):
         for name, function, operands in checks():
             report(name, outcome(function, operands), counts)
     for outcomes in (of_graph_layers, of_jax):

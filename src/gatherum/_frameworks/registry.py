@@ -45,6 +45,9 @@ class Framework(Protocol):
     quantized : callable
         Runs `gatherum.gather_quantized` on `_functions.quantized.spec.QuantizedAttributes` and the
         operands. Optional, may be None.
+    accumulator : callable
+        Returns the class for the data of a `gatherum.Accumulator`, a subclass, or None if there is
+        none. Optional, may be None.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Framework(Protocol):
     aggregate: Any = None
     prepared: Any = None
     quantized: Any = None
+    accumulator: Any = None
 
     @abstractmethod
     def owns(self, kind: type) -> bool:

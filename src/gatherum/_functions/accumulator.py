@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._core import Reduction
 from gatherum._exports.public_classes import public
+from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, FoldRule
 from gatherum._model.call_types import ReductionName
@@ -55,7 +56,8 @@ class Accumulator:
     ----------
     data : array_like
         The array to start from. The accumulator copies it, so later changes of `data` have no
-        effect.
+        effect. The state of an accumulator of a PyTorch tensor, a CuPy array or another array on a
+        CUDA device is on that device, where all batches must be.
     reduction : str
         How updates combine with existing values: ``"none"``, ``"add"`` or another reduction of
         `scatter_nd`.
@@ -100,6 +102,13 @@ class Accumulator:
     >>> sums.counts()
     array([2, 0, 1])
     """
+
+    def __new__(cls, data: object = None, *_: object, **__: object) -> Accumulator:
+        """Create an accumulator, of the class for arrays on a device if `data` is one."""
+        adapter = None if type(data) in registry.COMMON else registry.adapter_of(type(data))
+        find = getattr(adapter, "accumulator", None)
+        kind: type[Accumulator] | None = None if find is None else find(data)
+        return object.__new__(kind or cls)
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
 from gatherum._frameworks.operator_functions import OutputFunctions
 from gatherum._frameworks.registry import Framework, source_named
+from gatherum._functions.accumulator import Accumulator
 from gatherum._functions.quantized.formats import NAME
 from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
@@ -18,6 +19,7 @@ from gatherum._system import native
 
 from . import driver, nvidia, replays
 from . import errors as cuda_errors
+from .accumulator import DeviceAccumulator
 from .array_protocols import DeviceArray, Part, Protocols
 from .device_calls import call
 from .device_views import DeviceFramework
@@ -78,6 +80,16 @@ def _run(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any
 FUNCTIONS: OutputFunctions[Any] = OutputFunctions(__name__, _run)
 
 
+class _Accumulator(DeviceAccumulator):
+    """An accumulator of a CuPy array or of an array with a protocol."""
+
+    @staticmethod
+    def _framework_of(data: Any) -> DeviceFramework:
+        framework = _framework_of(data)
+        assert framework is not None  # Accumulator.__new__ has checked it
+        return framework
+
+
 class CudaAdapter(Framework):
     """Adapter for arrays on a CUDA device: CuPy arrays and arrays with a protocol."""
 
@@ -119,6 +131,10 @@ class CudaAdapter(Framework):
         if (framework := _framework_of(data)) is None:
             raise cuda_errors.not_on_cuda(NAME, "data", type(data).__name__, None)
         return gather_quantized(framework, attributes, data, indices, scales, zeros, data)
+
+    def accumulator(self, data: Any) -> type[Accumulator] | None:
+        """Return the class of accumulators of an array on a device."""
+        return None if _framework_of(data) is None else _Accumulator
 
     def spec(self, op: str, operand: str, value: Any) -> Any:
         """Return the spec of an array on a device. Return any other value unchanged."""

@@ -16,6 +16,27 @@ def on_rocm(op: str, version: str) -> TypeError:
     )
 
 
+def no_device_accumulator(reduction: str, dtype: object) -> NotImplementedError:
+    return NotImplementedError(
+        f"Accumulator: reduction {reduction!r} of dtype {dtype} is not supported for arrays on a "
+        "CUDA device; scatter all updates in one call, or copy them to the host"
+    )
+
+
+def no_device_merge() -> NotImplementedError:
+    return NotImplementedError(
+        "Accumulator.merge: accumulators of arrays on a CUDA device cannot be merged; give all "
+        "batches to one accumulator"
+    )
+
+
+def no_device_pickle() -> TypeError:
+    return TypeError(
+        "Accumulator: an accumulator of an array on a CUDA device cannot be pickled; pickle the "
+        "result of finish()"
+    )
+
+
 def raise_in_capture(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `mode` must not be 'raise' while a CUDA graph is captured, because it waits "

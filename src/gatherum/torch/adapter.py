@@ -39,6 +39,14 @@ class TorchAdapter(Framework):
         fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights, out)
 
+    def accumulator(self, data: Any) -> Any:
+        """Return the class of accumulators of a tensor on a CUDA device, else None."""
+        if self.device(data) != "cuda":
+            return None
+        from gatherum.torch import cuda
+
+        return cuda.TensorAccumulator
+
     def owns(self, kind: type) -> bool:
         """Return True for a tensor type or a graph proxy of one."""
         fx = sys.modules.get("torch.fx")

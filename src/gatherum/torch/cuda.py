@@ -18,6 +18,7 @@ from gatherum._plans import index_errors
 from gatherum._system import native
 from gatherum.cuda import cub, device_calls, elementary, nvidia, quantized
 from gatherum.cuda import errors as cuda_errors
+from gatherum.cuda.accumulator import DeviceAccumulator
 from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
 from gatherum.cuda.driver import LEGACY_STREAM
@@ -69,7 +70,7 @@ class _Torch(DeviceFramework):
         self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
     ) -> tuple[object, int]:
         """Return a new tensor and its address."""
-        tensor = torch.empty(shape, dtype=like.dtype, device=like.device)
+        tensor = torch.empty(shape, dtype=dtypes.of_name(dtype.name), device=like.device)
         return tensor, tensor.data_ptr()
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
@@ -141,6 +142,17 @@ def _replayed(
 def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
     return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
+
+
+class TensorAccumulator(DeviceAccumulator):
+    """An accumulator of a tensor on a CUDA device; see `gatherum.Accumulator`."""
+
+    @staticmethod
+    def _framework_of(data: Tensor) -> DeviceFramework:
+        _check_device("Accumulator")
+        checks.check_dense("Accumulator", "data", data, data.device)
+        checks.check_storage("Accumulator", "data", data)
+        return FRAMEWORK
 
 
 def gather_quantized(

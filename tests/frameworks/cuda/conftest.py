@@ -30,6 +30,7 @@ def machine(monkeypatch):
         "device_calls",
         "nvidia",
         "array_protocols",
+        "accumulator",
         "cub",
         "explain",
         "replays",

@@ -10,6 +10,7 @@ captured. `gatherum verify` has few rows. As a pytest plugin (``-p gpu_double``)
 tests of each function, and none that only a device can run.
 """
 
+import os
 import runpy
 import sys
 from contextlib import contextmanager, nullcontext
@@ -190,6 +191,7 @@ def run_program(program, *arguments):
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
         sys.argv = [program, *arguments]
+        sys.path.insert(0, os.path.dirname(program))  # as Python does
         runpy.run_path(program, run_name="__main__")
 
 

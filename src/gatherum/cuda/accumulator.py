@@ -1,0 +1,349 @@
+"""Accumulators of arrays on a device: scatters that accept their updates in batches.
+
+The state is scratch memory of the framework: a copy of the data, the sums in the type in which the
+reduction accumulates, the number of updates of each item, and for floats without `include_self` the
+last update of each item. A batch folds its updates into the sums in place: the fold goes on where
+the last batch ended. Without `include_self`, sums begin with a number that changes no update.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Never
+
+import numpy as np
+
+from gatherum._arguments import plain_values
+from gatherum._arguments.checks import check_before_updates, check_out_spec
+from gatherum._functions.accumulator import Accumulator
+from gatherum._functions.accumulator_state import ALL, MOST_UPDATES, NAME, check_data, state_of
+from gatherum._model import errors
+from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.call_types import ReductionName
+from gatherum._model.dtypes import AnyDType, accumulator_dtype, value_of
+from gatherum._model.modes import ModeName
+from gatherum._plans.plans import Plan, build_once
+
+from . import device_calls, kernel_tables, plan_launches
+from . import errors as cuda_errors
+from .device import Buffer, Device, Kernel
+from .device_calls import Operand
+from .device_views import DeviceFramework, View
+from .driver import open_driver
+from .execution import NARROW, THREADS, grid_of
+from .kernel_tables import Step
+from .programs import WIDEST, Arguments
+
+_INT64 = np.dtype(np.int64)
+_COPY = Attributes("gather_nd", mode="clip")
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The device of an accumulator, and the stream of one of its calls."""
+
+    framework: DeviceFramework
+    number: int
+    stream: int
+
+    @property
+    def device(self) -> Device:
+        return device_calls.open_device(self.framework, self.number, self.stream)
+
+    def allocate(self, spec: ArraySpec) -> Buffer:
+        nbytes = int(np.prod(spec.shape, dtype=object)) * spec.dtype.itemsize
+        return self.framework.allocate(max(nbytes, 1), self.number, self.stream)
+
+    def copy(self, source: int, spec: ArraySpec, target: int) -> None:
+        """Copy items of any strides to contiguous memory."""
+        index = ArraySpec.of(ALL)
+        plan_launches.run(self.device, _plan(_COPY, spec, index), source, 0, 0, target)
+
+    def launch(self, name: str, total: int, fields: list[int], **macros: object) -> None:
+        if total:
+            kernel = Kernel.of(name, **macros)
+            grid = grid_of(self.device.processors, total, THREADS)
+            self.device.launch(kernel, grid, THREADS, Arguments.of(fields).content)
+
+
+def _plan(attributes: Attributes, data: ArraySpec, *others: ArraySpec | None) -> Plan:
+    return build_once(Call(attributes, data, *others, *[None] * (3 - len(others))))  # type: ignore[arg-type]  # indices are there
+
+
+class DeviceAccumulator(Accumulator):
+    """An accumulator of an array on a CUDA device; see `gatherum.Accumulator`."""
+
+    def __init__(
+        self,
+        data: Any,
+        reduction: ReductionName,
+        *,
+        include_self: bool = True,
+        mode: ModeName = "raise",
+        negative: bool = True,
+        **unknown: Never,
+    ) -> None:
+        if unknown:
+            raise errors.unknown_argument(NAME, unknown, has_axis=False)
+        attributes = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
+        framework = self._framework_of(data)
+        view = framework.view(NAME, "data", data)
+        spec = view.spec
+        check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # of NumPy or not
+        if attributes.reduction in ("fsum", "fmean") or (
+            attributes.reduction == "mul" and spec.dtype.kind == "c" and not include_self
+        ):
+            raise cuda_errors.no_device_accumulator(attributes.reduction, spec.dtype)
+        self._attributes, self._lock, self._most = attributes, threading.RLock(), 0
+        self._spec = ArraySpec.contiguous(spec.shape, spec.dtype)
+        self._start(framework, view, data)
+
+    @staticmethod
+    def _framework_of(data: Any) -> DeviceFramework:
+        """Return the framework of the data. Subclasses implement this method."""
+        raise NotImplementedError
+
+    def _start(self, framework: DeviceFramework, view: View, data: Any) -> None:
+        number = view.device or 0
+        self._framework, self._number = framework, number
+        self._stream = framework.stream(number, [data])
+        place = _Place(framework, number, self._stream)
+        self._example, _ = framework.empty((0,), self._spec.dtype, data, number, self._stream)
+        dtype, reduction = self._spec.dtype, self._attributes.reduction
+        self._device_data = place.allocate(self._spec)
+        place.copy(view.address, view.spec, self._device_data.address)
+        sums = dtype if reduction == "none" else accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # exact sums have raised
+        self._sum_spec = ArraySpec.contiguous(self._spec.shape, sums)
+        self._counts_spec = ArraySpec.contiguous(self._spec.shape, _INT64)
+        self._one = self._item(place, np.array(1, np.int64))
+        zero = self._item(place, np.array(0, np.int64))
+        self._device_counts = self._filled(place, zero, self._counts_spec)
+        self._last = None
+        if reduction == "none":
+            self._device_sums = place.allocate(self._spec)
+            place.copy(self._device_data.address, self._spec, self._device_sums.address)
+        elif self._attributes.include_self:
+            self._device_sums = self._widened(place, self._device_data.address, self._spec)
+        else:
+            neutral = self._item(place, neutral_item(sums, reduction))
+            self._device_sums = self._filled(place, neutral, self._sum_spec)
+            if reduction != "mean" and dtype.kind not in "iub":
+                self._last = place.allocate(self._spec)
+                place.copy(self._device_data.address, self._spec, self._last.address)
+        framework.keep([view.holder, zero, self._kept], number, self._stream)
+
+    def _item(self, place: _Place, item: np.ndarray[Any, Any]) -> Buffer:
+        """Return device memory with one item."""
+        buffer = place.framework.allocate(item.nbytes, place.number, place.stream)
+        driver = open_driver()
+        with driver.on(place.number):
+            driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, place.stream)
+        self._kept = (*getattr(self, "_kept", ()), item)  # until the driver has read it
+        return buffer
+
+    @staticmethod
+    def _filled(place: _Place, item: Buffer, spec: ArraySpec) -> Buffer:
+        buffer = place.allocate(spec)
+        repeated = ArraySpec(spec.shape, spec.dtype, (0,) * len(spec.shape))
+        place.copy(item.address, repeated, buffer.address)
+        return buffer
+
+    def _widened(self, place: _Place, address: int, spec: ArraySpec) -> Buffer:
+        """Return items of any strides in the type of the sums, in C order."""
+        target = ArraySpec.contiguous(spec.shape, self._sum_spec.dtype)
+        buffer = place.allocate(target)
+        if self._sum_spec.dtype == spec.dtype:
+            place.copy(address, spec, buffer.address)
+            return buffer
+        steps = tuple(
+            Step(extent, data=step, other=other)
+            for extent, step, other in zip(spec.shape, spec.strides, target.strides, strict=True)
+            if extent != 1
+        )
+        total = kernel_tables.count_points(steps)
+        bits = 32 if kernel_tables.reach(steps, (), WIDEST) < NARROW else 64
+        size = kernel_tables.table_size((steps,))
+        align = kernel_tables.alignment(
+            spec.dtype.itemsize, address, *(step.data for step in steps)
+        )
+        fields = [address, buffer.address, total]
+        if total:
+            fields += kernel_tables.loops(steps, bits, size)
+        macros = {"OFFSET_BITS": bits, "LOOPS": size, "VALUE_ALIGN": align}
+        place.launch("widen", total, fields, **macros, **self._value_macros())
+        return buffer
+
+    def _value_macros(self) -> dict[str, object]:
+        value = f"value_{value_of(self._spec.dtype).name}"
+        return {"VALUE": value, "REDUCTION": self._attributes.reduction}
+
+    @contextmanager
+    def _at(self, arrays: list[Any]) -> Iterator[_Place]:
+        """Hold the lock. Let the stream of a call wait for the stream of the last call."""
+        with self._lock:
+            stream = self._framework.stream(self._number, arrays)
+            if stream != self._stream:
+                driver = open_driver()
+                with driver.on(self._number):
+                    driver.wait(stream, self._stream)
+            self._stream = stream
+            yield _Place(self._framework, self._number, stream)
+
+    def _take(self, op: str, indices: object, updates: object, axis: object) -> DeviceAccumulator:
+        framework, others = self._framework, self._attributes.positional[1:]
+        attributes = plain_values.as_attributes(op, axis, *others)
+        numbers = device_calls.as_operand(framework, op, "indices", indices, None)
+        shapes = self._spec.shape, numbers.spec.shape, attributes.axis
+        check_before_updates(op, *shapes, self._spec.dtype, numbers.spec.dtype)
+        values = device_calls.as_operand(framework, op, "updates", updates, self._spec.dtype)
+        plan = _plan(attributes, self._spec, numbers.spec, values.spec)
+        held = View(self._device_data.address, self._spec, self._number, self)
+        operands: dict[str, Operand | None] = {"data": held, "indices": numbers, "updates": values}
+        device_calls.one_device(op, operands)
+        size = int(np.prod(numbers.spec.shape, dtype=object))
+        with self._at([each for each in (indices, updates) if framework.owns(each)]) as place:
+            where = place.number, place.stream
+            device_calls.check_capture(framework, op, plan, operands, *where)
+            if self._most + size > MOST_UPDATES:
+                raise errors.too_many_updates(MOST_UPDATES)
+            addresses, holders = device_calls.on_device(framework, operands, *where)
+            try:
+                self._fold_batch(
+                    place, attributes, plan, addresses["indices"], addresses["updates"]
+                )
+            finally:
+                framework.keep(holders, *where)
+            self._most += size
+        return self
+
+    def _fold_batch(
+        self, place: _Place, attributes: Attributes, plan: Plan, indices: int, updates: int
+    ) -> None:
+        """Fold a batch into the sums. Only the first scatter checks the indices."""
+        s, reduction = plan.call, attributes.reduction
+        values, address = s.updates, updates
+        assert values is not None
+        wide = None
+        if self._sum_spec.dtype != s.data.dtype:
+            wide = self._widened(place, updates, values)
+            address = wide.address
+            values = ArraySpec.contiguous(values.shape, self._sum_spec.dtype)
+        fold = attributes._replace(include_self=True)
+        if reduction == "mean":
+            fold = fold._replace(reduction="add")
+        spec = self._sum_spec
+        in_place = _plan(fold, spec, s.indices, values, spec)
+        plan_launches.run(
+            place.device,
+            in_place,
+            self._device_sums.address,
+            indices,
+            address,
+            self._device_sums.address,
+        )
+        mode = "drop" if attributes.mode == "raise" else attributes.mode
+        fold, spec = fold._replace(mode=mode, reduction="add"), self._counts_spec
+        ones = ArraySpec(values.shape, _INT64, (0,) * len(values.shape))
+        at, counted = self._device_counts.address, _plan(fold, spec, s.indices, ones, spec)
+        plan_launches.run(place.device, counted, at, indices, self._one.address, at)
+        if self._last is not None:
+            fold, at = fold._replace(reduction="none"), self._last.address
+            last = _plan(fold, self._spec, s.indices, s.updates, self._spec)
+            plan_launches.run(place.device, last, at, indices, updates, at)
+
+    def counts(self) -> Any:
+        """Return the number of updates of each element, as an array on the device."""
+        with self._at([]) as place:
+            result, address = self._framework.empty(
+                self._spec.shape, _INT64, self._example, place.number, place.stream
+            )
+            place.copy(self._device_counts.address, self._counts_spec, address)
+        return result
+
+    def merge(self, other: Accumulator) -> Accumulator:
+        """Raise NotImplementedError: accumulators on a device cannot be merged."""
+        raise cuda_errors.no_device_merge()
+
+    def finish(self, out: Any = None) -> Any:
+        """Return the result of all batches so far, as an array on the device, or `out`."""
+        op = f"{NAME}.finish"
+        target = None
+        if out is not None:
+            if not self._framework.owns(out):
+                raise cuda_errors.not_on_cuda(op, "out", type(out).__name__, None)
+            target = self._framework.view(op, "out", out)
+            check_out_spec(op, self._spec.shape, self._spec.dtype, target.spec)
+            device_calls.one_device(op, {"data": self._held(), "out": target})
+            if not target.writable:
+                raise errors.out_read_only(op)
+        with self._at([] if out is None else [out]) as place:
+            where = place.number, place.stream
+            if target is not None and target.spec == self._spec:
+                self._finish(place, target.address)
+            else:
+                like = self._example, *where
+                fresh, address = self._framework.empty(self._spec.shape, self._spec.dtype, *like)
+                self._finish(place, address)
+                if target is None:
+                    return fresh
+                self._store(place, address, target)
+                self._framework.keep([fresh, target.holder], *where)
+            self._framework.written(out, *where)
+        return out
+
+    def _held(self) -> View:
+        return View(self._device_data.address, self._spec, self._number, self)
+
+    def _store(self, place: _Place, address: int, target: View) -> None:
+        """Copy contiguous items to an array of any strides."""
+        scatter = Attributes("scatter_nd", mode="clip")
+        plan = _plan(scatter, target.spec, ArraySpec.of(ALL), self._spec, target.spec)
+        plan_launches.run(place.device, plan, target.address, 0, address, target.address)
+
+    def _finish(self, place: _Place, out: int) -> None:
+        if self._attributes.reduction == "none":
+            place.copy(self._device_sums.address, self._spec, out)
+            return
+        total = int(np.prod(self._spec.shape, dtype=object))
+        last = 0 if self._last is None else self._last.address
+        fields = [
+            self._device_sums.address,
+            self._device_counts.address,
+            self._device_data.address,
+            last,
+            out,
+        ]
+        fields += [int(self._attributes.include_self), total]
+        macros = {"OFFSET_BITS": 32 if total < NARROW else 64, "LOOPS": kernel_tables.FEW_LOOPS}
+        place.launch("accumulated", total, fields, **macros, **self._value_macros())
+
+    def __repr__(self) -> str:
+        spec, attributes = self._spec, state_of(self._attributes).items()
+        words = (f"{name}={value!r}" for name, value in attributes)
+        place = f"cuda:{self._number}"
+        return f"<{NAME} of {spec.dtype} {spec.shape} on {place}, {', '.join(words)}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise cuda_errors.no_device_pickle()
+
+
+def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any]:
+    """Return the item that a fold with any other item returns, except a NaN with its payload."""
+    kind, folded = dtype.kind, "add" if reduction == "mean" else reduction
+    if folded in ("add", "mul"):
+        number = {"add": -0.0 if kind in "fc" else 0, "mul": 1}[folded]
+        if kind == "c":
+            return np.array(complex(-0.0, -0.0), dtype)  # type: ignore[arg-type]  # only sums
+        return np.array(number, dtype)  # type: ignore[arg-type]  # sums of narrow floats are float32
+    least = folded == "max"
+    if dtype.name == "bfloat16":
+        return np.array(0xFF80 if least else 0x7F80, np.uint16)
+    if kind == "f":
+        return np.array(-np.inf if least else np.inf, dtype)  # type: ignore[arg-type]  # of NumPy
+    if kind == "b":
+        return np.array(not least, dtype)  # type: ignore[arg-type]  # of NumPy
+    limits = np.iinfo(dtype)
+    return np.array(limits.min if least else limits.max, dtype)  # type: ignore[arg-type]  # of NumPy
