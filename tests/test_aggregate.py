@@ -43,6 +43,45 @@ CASES = {
         {},
         [[2, 20], [5, 50]],
     ),
+    "a value for rows without edges": (
+        (ROWS, [0, 2], [2, 2], 3, "mean"),
+        {"fill_value": np.nan},
+        [[np.nan, np.nan], [np.nan, np.nan], [2, 20]],
+    ),
+    "a value instead of the empty product": (
+        (ROWS, [0], [0], 2, "mul"),
+        {"fill_value": 0},
+        [[1, 10], [0, 0]],
+    ),
+    "columns": (
+        (ROWS, [1, 0], [2, 2], 3, "add"),
+        {"axis": -1},
+        [[0, 0, 11], [0, 0, 22], [0, 0, 33]],
+    ),
+    "weights of two heads": (
+        (
+            np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]),
+            [0, 1, 1],
+            [0, 0, 1],
+            2,
+            "add",
+            np.array([[1, 10], [100, 1000], [2, 3]]),
+        ),
+        {},
+        [[[501, 602], [7030, 8040]], [[10, 12], [21, 24]]],
+    ),
+    "weights of two heads behind another axis": (
+        (
+            np.array([[[1, 2], [3, 4]], [[5, 6], [7, 8]]]),
+            [0, 1],
+            [0, 0],
+            1,
+            "add",
+            np.array([[1, 10], [100, 1000]]),
+        ),
+        {"axis": 1},
+        [[[301, 4020]], [[705, 8060]]],
+    ),
     "a zero keeps its sign where one edge brings it": (
         (np.array([-0.0]), [0], [0], 1, "add"),
         {},
@@ -84,13 +123,22 @@ def graphs(draw):
         least = 0 if kind.kind == "u" else low * n if low == -1 else low
         most = max(n + high, least + 1)
         ends.append(_laid_out(draw, rng.integers(least, most, edges).astype(kind)))
-    data = _laid_out(draw, _values(rng, (nodes, *trailing), dtype, draw(st.booleans())))
+    axis = draw(st.sampled_from([0, 0, *range(-1, len(trailing) + 1)]))
+    shape = list(trailing)
+    shape.insert(axis if axis >= 0 else len(trailing), nodes)
+    data = _laid_out(draw, _values(rng, tuple(shape), dtype, draw(st.booleans())))
     weights = None
     if draw(st.booleans()):
-        shape = draw(st.sampled_from([edges, (), (1,) * len(edges)]))
+        within = [n if draw(st.booleans()) else 1 for n in shape[axis:][1:]]
+        parts = (*edges, *within[: draw(st.integers(0, 2))])
+        shape = draw(st.sampled_from([edges, (), (1,) * len(edges), parts]))
         weights = _laid_out(draw, _values(rng, shape, dtype, draw(st.booleans())))
     args = (data, *ends, size, reduction, weights)
-    return args, {"mode": mode, "negative": draw(st.booleans())}
+    item = _values(rng, (1,), dtype, special=dtype.kind != "b")[0]
+    fill = draw(st.sampled_from([None, 0, dtype.type(1), item]))
+    return args, {
+        "mode": mode, "negative": draw(st.booleans()), "axis": axis, "fill_value": fill,
+    }  # fmt: skip
 
 
 def _laid_out(draw, array):
@@ -264,6 +312,36 @@ ERRORS = {
         {"out": np.zeros((2, 2))},
         ValueError,
         "`out` must have shape (1, 2), got (2, 2)",
+    ),
+    "shape of weights within a row": (
+        (ROWS, [0, 1], [0, 0], 1, "add", np.ones((2, 3))),
+        {},
+        ValueError,
+        "`weights` must have shape (2, 2), got (2, 3)",
+    ),
+    "weights of too many dimensions": (
+        (ROWS, [0, 1], [0, 0], 1, "add", np.ones((2, 2, 1))),
+        {},
+        ValueError,
+        "`weights` must have shape (2, 2), got (2, 2, 1)",
+    ),
+    "axis": (
+        (ROWS, [0], [0], 1, "add"),
+        {"axis": 2},
+        ValueError,
+        "`axis` must be in [-2, 2), got 2",
+    ),
+    "an axis between two": (
+        (ROWS, [0], [0], 1, "add"),
+        {"axis": 0.5},
+        TypeError,
+        "`axis` must be an integer, got 0.5",
+    ),
+    "fill value": (
+        (ROWS.astype(int), [0], [0], 1, "add"),
+        {"fill_value": np.nan},
+        ValueError,
+        "`fill_value` must be an integer where `data` is int64, got nan",
     ),
     "source": (
         (ROWS, [0, 3], [5, 0], 1, "add"),

@@ -33,7 +33,7 @@ SIGNATURES = {
 SIGNATURES |= {
     "aggregate": (
         "(data, gather_indices, scatter_indices, size, reduction, weights=None, *, indptr=None, "
-        "mode='raise', negative=True, out=None)"
+        "fill_value=None, axis=0, mode='raise', negative=True, out=None)"
     ),
     "gather_quantized": (
         "(data, indices, scales, zero_points=None, *, axis=0, quantize_axis=-1, block_size, "

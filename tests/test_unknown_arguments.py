@@ -77,10 +77,6 @@ def test_functions_without_an_axis():
     assert message == "gather_nd: unknown argument 'dim'"
     message = message_of(lambda **options: gatherum.Accumulator(VALUES, "add", **options), dim=0)
     assert message == "Accumulator: unknown argument 'dim'"
-    call = message_of(
-        lambda **options: gatherum.aggregate(VALUES, [0], [0], 1, "add", **options), dim=0
-    )
-    assert call == "aggregate: unknown argument 'dim'"
 
 
 @pytest.mark.parametrize("function", [gatherum.plan, gatherum.index_report, gatherum.prepare])

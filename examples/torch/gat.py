@@ -34,11 +34,7 @@ class Attention(nn.Module):
         scores = gatherum.gather(of_source, sources) + gatherum.gather(of_target, targets)
         scores = nn.functional.leaky_relu(scores, 0.2)
         shares = gatherum.groups.transform(scores, targets, "softmax", size=n)
-        heads = [
-            gatherum.aggregate(values[:, head], sources, targets, n, "add", shares[:, head])
-            for head in range(self.heads)
-        ]
-        return torch.stack(heads).mean(0)
+        return gatherum.aggregate(values, sources, targets, n, "add", shares).mean(1)
 
 
 def train(steps: int) -> list[float]:

@@ -15,11 +15,14 @@ from gatherum._system import native
 
 
 class EdgeEnd(NamedTuple):
-    """One end of the edges: the name of the operand, the indices, and their upper bound."""
+    """One end of the edges: the name of the operand, the indices, their upper bound, and the axis
+    that they address.
+    """
 
     operand: str
     indices: Array
     size: int
+    axis: int = 0
 
 
 class EdgeLoops(NamedTuple):
@@ -143,4 +146,4 @@ class EdgeLoops(NamedTuple):
 
 def _invalid(op: str, end: EdgeEnd, edge: int, value: int, mode: str) -> IndexError:
     where = shape_limits.coordinates_of(edge, end.indices.shape) if edge >= 0 else None
-    return errors.index_out_of_bounds(op, value, 0, end.size, where, mode, end.operand)
+    return errors.index_out_of_bounds(op, value, end.axis, end.size, where, mode, end.operand)

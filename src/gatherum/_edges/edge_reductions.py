@@ -12,12 +12,16 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Attributes
+from gatherum._model.callers import Caller
 from gatherum._model.dtypes import AnyDType, is_index, is_reducible
+from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING
 from gatherum._model.reductions import ROWS
 
 Array: TypeAlias = Any  # an array of a framework
 NAME = "aggregate"
+_SOURCES = Caller(NAME, "gather_indices").text
+_TARGETS = Caller(NAME, "scatter_indices").text
 
 
 class Pointer(NamedTuple):
@@ -35,6 +39,8 @@ class AggregateOptions(NamedTuple):
     mode: str
     negative: bool
     pointer: str = ""  # the operand with the pointer array that replaces the targets
+    fill_value: Any = None  # of rows without edges; None for the default of the reduction
+    axis: int = 0  # the axis of the data that the sources address
 
     @property
     def skips(self) -> bool:
@@ -44,7 +50,7 @@ class AggregateOptions(NamedTuple):
     @property
     def gather(self) -> Attributes:
         """The gather of rows, which returns zeros for skipped edges."""
-        return Attributes("gather", 0, self.mode, self.negative)
+        return Attributes("gather", self.axis, self.mode, self.negative, caller=_SOURCES)
 
 
 def check_edges(
@@ -54,8 +60,12 @@ def check_edges(
     targets: Array,
     weights: Array | None,
     reduction: str,
-) -> None:
-    """Raise an error if the operands do not match. `kind` returns the dtype of an array."""
+    axis: int,
+) -> int:
+    """Return the resolved axis, or raise an error if the operands do not match.
+
+    `kind` returns the dtype of an array.
+    """
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
         if not is_index(dtype := kind(indices)):
             raise errors.not_an_index_dtype(NAME, dtype, False, operand)
@@ -63,15 +73,37 @@ def check_edges(
         raise errors.not_reducible(NAME, reduction, kind(data))
     if weights is not None and kind(weights) != kind(data):
         raise errors.other_dtype(NAME, "weights", kind(data), kind(weights))
-    if len(data.shape) == 0:
-        raise errors.too_few_dimensions(NAME, "data", 0)
+    axis = shape_limits.resolve_axis(NAME, tuple(data.shape), axis)
     edges = tuple(sources.shape)
     ends = tuple(targets.shape)
     if len(ends) != len(edges) or not all(map(shape_limits.holds, map(operator.eq, ends, edges))):
         raise errors.other_shape(NAME, "scatter_indices", edges, ends)
     shape = () if weights is None else tuple(weights.shape)
-    if all(type(n) is int for n in (*edges, *shape)) and not shape_limits.broadcasts(shape, edges):
-        raise errors.other_shape(NAME, "weights", edges, shape)
+    expected = weighted_shape(edges, tuple(data.shape)[axis + 1 :], len(shape))
+    known = all(type(n) is int for n in (*expected, *shape))
+    if known and not shape_limits.broadcasts(shape, expected):
+        raise errors.other_shape(NAME, "weights", expected, shape)
+    return axis
+
+
+def weighted_shape(edges: Shape, row: Shape, rank: int) -> Shape:
+    """Return the shape that weights of this rank broadcast to.
+
+    It has the dimensions of the edges and, for a higher rank, the first dimensions of a row.
+    """
+    return (*edges, *row[: max(rank - len(edges), 0)])
+
+
+def lifted(xp: Any, weights: Array, rank: int, axis: int) -> Array:
+    """Return weights for data whose axis has been moved to the front.
+
+    `rank` is the number of dimensions of the edges. Weights of more dimensions receive one of size
+    1 for each dimension of the data before the axis.
+    """
+    if axis == 0 or len(weights.shape) <= rank:
+        return weights
+    shape = tuple(weights.shape)
+    return xp.reshape(weights, (*shape[:rank], *(1,) * axis, *shape[rank:]))
 
 
 def composed(
@@ -85,55 +117,69 @@ def composed(
 ) -> Array:
     """Compute `aggregate` for operands whose dtypes and shapes have been checked.
 
-    If `batched` is true, operands have a leading batch dimension and weights have the shape of the
-    edges.
+    If `batched` is true, operands have a leading batch dimension, weights have at least the rank of
+    the edges, and the axis of a member of the batch is 0.
     """
-    before = tuple(data.shape[:1]) if batched else ()
+    before = tuple(data.shape[: fold.axis + batched])
     rows, *row = data.shape[len(before) :]
     gather, scatter = ("gather_nd", "scatter_nd") if batched else ("gather", "scatter_slices")
 
     def tuples(indices: Array) -> Array:
         return xp.reshape(indices, (*indices.shape, 1)) if batched else indices
 
-    come = Attributes(gather, len(before), fold.mode, fold.negative)
+    come = fold.gather._replace(op=gather, axis=len(before))
     carried = xp.gather(come, data, tuples(sources))
     if weights is not None:
-        carried = xp.product(carried, _beside(xp, weights, sources, row))
+        factors = _over_rows(xp, weights, sources, () if batched else before, row)
+        carried = xp.product(carried, factors)
         if xp.kind(data).kind in "fcV":
             carried = xp.rounded(carried, data.dtype)
     if fold.skips:
         targets = _complete(xp, sources, targets, rows, fold)
         fold = fold._replace(negative=False)
-    attributes = len(before), fold.mode, fold.negative, fold.reduction, False
+    attributes = len(before), fold.mode, fold.negative, fold.reduction, False, b"", _TARGETS
     empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
+    if fold.fill_value is not None:
+        empty = xp.item(NAME, xp.kind(data), fold.fill_value, data)
     table = xp.broadcast_to(empty, (*before, fold.size, *row))
     return xp.scatter(Attributes(scatter, *attributes), table, tuples(targets), carried)
 
 
 def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
     """Return the targets of the edges, or -1 for an edge with an invalid end."""
-    come = xp.resolve(fold.gather, sources, rows)
-    return xp.where(come < 0, -1, xp.resolve(fold.gather, targets, fold.size))
+    along = fold.gather._replace(axis=0)
+    come = xp.resolve(along, sources, rows)
+    return xp.where(come < 0, -1, xp.resolve(along, targets, fold.size))
 
 
-def _beside(xp: Any, weights: Array, sources: Array, row: Sequence[int]) -> Array:
-    """Reshape weights to the rank of the gathered rows."""
+def _over_rows(
+    xp: Any, weights: Array, sources: Array, before: Sequence[int], row: Sequence[int]
+) -> Array:
+    """Reshape weights to broadcast to the gathered rows, whose edges are after `before`."""
     edges = tuple(sources.shape)
-    return xp.reshape(xp.broadcast_to(weights, edges), (*edges, *(1 for _ in row)))
+    shape = weighted_shape(edges, tuple(row), len(weights.shape))
+    behind = (1,) * (len(edges) + len(row) - len(shape))
+    return xp.reshape(xp.broadcast_to(weights, shape), (*(1 for _ in before), *shape, *behind))
 
 
 def of_weights(
-    xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, fold: AggregateOptions
-) -> Array:
-    """Return the gradients of the weights of a sum, one for each edge."""
-    came = xp.gather(fold.gather, data, sources)
+    xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, rank: int,
+    fold: AggregateOptions,
+) -> Array:  # fmt: skip
+    """Return the gradients of the weights of a sum, for weights of this rank."""
+    data, gradient = (xp.moveaxis(array, fold.axis, 0) for array in (data, gradient))
+    along, before = fold.gather._replace(axis=0), range(fold.axis)
+    came = xp.gather(along, data, sources)
     if fold.skips:  # zero for skipped edges, even if the other end has NaN
         targets = _complete(xp, sources, targets, data.shape[0], fold)
         there = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
         came = xp.where(there, came, 0)
-        fold = fold._replace(negative=False)
-    went = xp.gather(fold.gather, gradient, targets)
-    edges = tuple(sources.shape)
-    if 0 in (*edges, *data.shape[1:]):  # reshape cannot infer -1 here
-        return xp.full(edges, 0, data.dtype, data)
-    return xp.reshape(went * xp.conj(came), (*edges, -1)).sum(-1)
+        along = along._replace(negative=False)
+    went = xp.gather(along, gradient, targets)
+    edges, row = tuple(sources.shape), tuple(data.shape[1:])
+    shape = weighted_shape(edges, row, max(rank, len(edges)) + fold.axis)
+    if 0 in (*shape, *row):  # reshape cannot infer -1 here
+        sums = xp.full(shape, 0, data.dtype, data)
+    else:
+        sums = xp.reshape(went * xp.conj(came), (*shape, -1)).sum(-1)
+    return sums.sum(tuple(len(edges) + d for d in before)) if fold.axis else sums

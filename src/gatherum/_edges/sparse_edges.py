@@ -55,8 +55,9 @@ class Edges(NamedTuple):
 
 
 def list_edges(
-    data: Any, sources: object, targets: object, size: object, weights: object, indptr: object
-) -> Edges:
+    data: Any, sources: object, targets: object, size: object, weights: object, indptr: object,
+    axis: int = 0,
+) -> Edges:  # fmt: skip
     """Convert edges given by a pointer or a matrix to two indices for each edge."""
     matrix = _matrix(sources)
     if targets is not None and indptr is not None:
@@ -84,8 +85,9 @@ def list_edges(
     size = _checked_size(size, matrix.shape[0], GATHER)
     if registry.namespace(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)
-    if len(data.shape) > 0 and data.shape[0] != matrix.shape[1]:
-        raise edge_errors.other_columns(NAME, data.shape[0], matrix.shape[1])
+    rows = data.shape[shape_limits.resolve_axis(NAME, tuple(data.shape), axis)]
+    if rows != matrix.shape[1]:
+        raise edge_errors.other_columns(NAME, rows, matrix.shape[1])
     cast = _cast(data, matrix)
     with _renaming(matrix.names, cast):
         ends = _ends(data, matrix)

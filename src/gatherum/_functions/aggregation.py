@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
-from gatherum._edges import sparse_edges
+from gatherum._edges import edge_reductions, sparse_edges
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer, check_edges
 from gatherum._frameworks import registry
@@ -25,6 +25,9 @@ from gatherum._system import native
 
 from . import overloads
 
+# Random reads of shorter contiguous parts take longer than the copy of a table.
+_SHORTEST_PART = 64
+
 
 @typed_as(overloads.aggregate)
 def aggregate(
@@ -36,6 +39,8 @@ def aggregate(
     weights: Any = None,
     *,
     indptr: Any = None,
+    fill_value: object = None,
+    axis: int = 0,
     mode: ModeName = "raise",
     negative: bool = True,
     out: Any | None = None,
@@ -48,9 +53,9 @@ def aggregate(
     Parameters
     ----------
     data : array_like
-        The rows, along the first dimension, of a dtype that `reduction` is defined for: an
-        array_like, a tensor or a JAX array. If `data` is an ``xarray.DataArray``, the result is a
-        DataArray. Its first dimension has the name of `scatter_indices` if `scatter_indices` is a
+        The rows, along `axis`, of a dtype that `reduction` is defined for: an array_like, a tensor,
+        a JAX array or a Dask array. If `data` is an ``xarray.DataArray``, the result is a
+        DataArray. Its dimension `axis` has the name of `scatter_indices` if `scatter_indices` is a
         named DataArray, else the name ``"row"``.
     gather_indices : array_like of int, or sparse matrix
         The source of each edge, the number of a row of `data`. The array may have any shape. Any
@@ -68,12 +73,21 @@ def aggregate(
         `scatter_slices`.
     weights : array_like, optional
         A factor for the row of each edge, of `data`'s dtype, and of the shape of `gather_indices`
-        or one that broadcasts to it. Python scalars and lists are converted to `data`'s dtype.
+        or one that broadcasts to it. Weights with more dimensions are factors for parts of a row:
+        after the dimensions of `gather_indices` they have the first dimensions of `data` after
+        `axis`, such as ``(edges, heads)`` for data of shape ``(nodes, heads, channels)``. Python
+        scalars and lists are converted to `data`'s dtype.
     indptr : array_like of int, optional
         Replaces `scatter_indices` for edges that are sorted by destination: edges ``indptr[i]`` up
         to ``indptr[i + 1]`` have destination i, as in a CSR matrix. It has one entry more than the
         result has rows, begins with 0, does not decrease, and ends with the number of edges.
         `gather_indices` must be one-dimensional.
+    fill_value : object, optional
+        The value of rows without edges, converted to `data`'s dtype as in `gather`. The default is
+        1 for ``"mul"``, else 0.
+    axis : int, default 0
+        The axis of `data` that the sources address, in ``[-data.ndim, data.ndim)``. The result has
+        its rows along the same axis.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
         How to treat out-of-bounds sources and destinations: raise IndexError, clip to the nearest
         valid index, wrap around (floor modulo), or drop the edge. ``"fill"`` is the same as
@@ -87,21 +101,23 @@ def aggregate(
     Returns
     -------
     numpy.ndarray
-        `out`, or a new C-contiguous array of shape ``(size, *data.shape[1:])``. For tensors and JAX
-        arrays, an array of the same framework.
+        `out`, or a new C-contiguous array of the shape of `data`, with `size` instead of
+        ``data.shape[axis]``. For tensors, JAX arrays and Dask arrays, an array of the same
+        framework.
 
     Raises
     ------
     TypeError
-        If `size` is not an integer, `negative` is not a boolean, the reduction is not defined for
+        If `size` or `axis` is not an integer, `negative` is not a boolean, the reduction is not
+        defined for
         `data`'s dtype, indices have a non-integer dtype, `weights` has another dtype than `data`,
         an operand is not an array, is masked or belongs to another framework, a matrix has another
         format, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction` or `mode` has an invalid value, `size` is negative, the shapes do not match,
-        `indptr` does not partition the edges, destinations are given twice or not at all, or
-        `out` has another shape, is read-only, overlaps itself or shares memory with an
-        input.
+        If `reduction`, `mode` or `axis` has an invalid value, `fill_value` does not convert, `size`
+        is negative, the shapes do not match, `indptr` does not partition the edges, destinations
+        are given twice or not at all, or `out` has another shape, is read-only, overlaps itself or
+        shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
         dimension has size 0. The message names the first invalid index in row-major order, in
@@ -117,16 +133,16 @@ def aggregate(
 
     Notes
     -----
-    The result is bit-for-bit equal to these calls, for any number of threads::
+    Along axis 0, the result is bit-for-bit equal to these calls, for any number of threads::
 
         messages = gather(data, gather_indices)
         messages = messages * weights
-        start = numpy.full((size, *data.shape[1:]), 1 if reduction == "mul" else 0, data.dtype)
+        start = numpy.full((size, *data.shape[1:]), fill_value, data.dtype)
         out = scatter_slices(start, scatter_indices, messages, reduction=reduction,
                              include_self=False)
 
     If a row of the result has edges, it is the left fold of their messages, in row-major order of
-    the edges. A row without edges is 0, or 1 for ``"mul"``.
+    the edges. A row without edges is `fill_value`.
 
     Products with weights follow the rules of ``reduction="mul"``: integers wrap around, bools use
     logical and, float16 and bfloat16 are multiplied in float32 and rounded to `data`'s dtype, and
@@ -136,14 +152,16 @@ def aggregate(
     Tensors and JAX arrays support derivatives of any order, in forward and in reverse mode. The
     derivative of a sum or a mean with respect to `data` is an `aggregate` with sources and
     destinations exchanged. Other derivatives, calls in ``torch.func.vmap`` with weights, and calls
-    in ``jax.jit`` store the messages.
+    in ``jax.jit`` store the messages. Calls on Dask arrays store the messages of each chunk.
 
     The results for `indptr` and for a matrix are bit-for-bit equal to the result for two index
     arrays with the entries in storage order. Duplicate entries of a matrix are separate edges.
 
     Working memory is 12 to 32 bytes for each edge, plus 4 or 8 for each row of the result and
     thread. With `indptr` or a CSR matrix it is 8 bytes for each row of the result, plus, for each
-    thread, 4 to 24 bytes for each edge of the result row with the most edges.
+    thread, 4 to 24 bytes for each edge of the result row with the most edges. If the contiguous
+    parts of a row are shorter than 64 bytes, as for the last axis of an array in C order, `data`
+    and the result are also copied.
 
     Examples
     --------
@@ -157,6 +175,10 @@ def aggregate(
            [ 1., 10.]])
     >>> gatherum.aggregate(planets, [0, 1], [0, 0], 1, "max", weights=[4.0, 1.0])
     array([[ 4., 40.]])
+    >>> gatherum.aggregate(planets, [0, 1], [0, 0], 2, "mean", fill_value=np.nan, axis=1)
+    array([[ 5.5,  nan],
+           [11. ,  nan],
+           [16.5,  nan]])
 
     Edges sorted by destination, two for row 0 and one for row 2:
 
@@ -166,122 +188,163 @@ def aggregate(
            [ 3., 30.]])
     """
     if unknown:
-        raise errors.unknown_argument("aggregate", unknown, has_axis=False)
+        raise errors.unknown_argument("aggregate", unknown)
+    axis = plain_values.as_integer(NAME, "axis", axis)
+    keywords: dict[str, Any] = {
+        "fill_value": fill_value, "axis": axis, "mode": mode, "negative": negative
+    }  # fmt: skip
     if xarray_labels.has_labels(data):
         xarray_labels.check_no_out(NAME, out)
         ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
         of_edges, pointer = map(xarray_labels.plain_array, (weights, indptr))
-        keywords = {"indptr": pointer, "mode": mode, "negative": negative}
-        run_plain = partial(aggregate, *ends, size, reduction, of_edges, **keywords)
-        named = NAME, "scatter_indices", data, 0, scatter_indices
+        run_plain = partial(aggregate, *ends, size, reduction, of_edges, indptr=pointer, **keywords)
+        resolved = shape_limits.resolve_axis(NAME, data.shape, axis)
+        named = NAME, "scatter_indices", data, resolved, scatter_indices
         return xarray_labels.renumbered(*named, "row", run_plain)
     if indptr is not None or scatter_indices is None or size is None:
         listed = sparse_edges.list_edges(
-            data, gather_indices, scatter_indices, size, weights, indptr
+            data, gather_indices, scatter_indices, size, weights, indptr, axis
         )
-        keywords = {"mode": mode, "negative": negative, "out": out}
         with listed.renaming:
-            return aggregate(data, *listed.ends, reduction, listed.weights, **keywords)
+            return aggregate(data, *listed.ends, reduction, listed.weights, out=out, **keywords)
     reduction = plain_values.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
     mode_name = plain_values.as_choice(NAME, "mode", mode, MODES)
     negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
-    if run := registry.namespace(NAME, operands | {"weights": weights}, "aggregate"):
-        options = AggregateOptions(size, reduction, mode_name, negative)
-        reduced: NDArray[Any] = run(data, gather_indices, scatter_indices, options, weights, out)
-        return reduced
-    rows = plain_values.as_size(NAME, "size", size)
-    table = conversion.as_array(NAME, "data", data)
-    check_movable(NAME, "data", table.dtype)
-    source_array = conversion.as_indices(NAME, gather_indices, "gather_indices")
-    pointed = isinstance(scatter_indices, Pointer)
-    if isinstance(scatter_indices, Pointer):
-        operand, target_array = scatter_indices
-    else:
-        operand = "scatter_indices"
-        target_array = conversion.as_indices(NAME, scatter_indices, operand)
-    scale = None
-    if weights is not None:
-        scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
-    check_edges(
-        attrgetter("dtype"),
-        table,
-        source_array,
-        source_array if pointed else target_array,
-        scale,
-        reduction,
-    )
-    shape = (rows, *table.shape[1:])
-    shape_limits.check_result(NAME, shape, table.dtype)
-    sources = EdgeEnd("gather_indices", source_array, len(table))
-    targets = EdgeEnd(operand, target_array, rows)
-    plain_out = None if out is None else _as_out(out, shape, table, scale, sources, targets)
-    pins = conversion.pinned(table, sources.indices, targets.indices, scale, plain_out)
-    rows_of = _Rows(table, scale, reduction, mode_name, negative, shape, plain_out)
-    result = rows_of.fold_pointed(sources, targets) if pointed else rows_of.fold(sources, targets)
-    del pins
-    return result if out is None else out
+    options = AggregateOptions(size, reduction, mode_name, negative, "", fill_value, axis)
+    run = registry.namespace(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
+    return run(data, gather_indices, scatter_indices, options, weights, out)
 
 
 follow_tensors(aggregate, "functions", "aggregation")
 
 
+def _on_arrays(
+    data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any, out: Any | None
+) -> Array:
+    """Run `aggregate` on NumPy arrays."""
+    size = plain_values.as_size(NAME, "size", options.size)
+    table = conversion.as_array(NAME, "data", data)
+    check_movable(NAME, "data", table.dtype)
+    source_array = conversion.as_indices(NAME, sources, "gather_indices")
+    pointed = isinstance(targets, Pointer)
+    operand, target_array = (
+        targets if isinstance(targets, Pointer) else ("scatter_indices", targets)
+    )
+    if not pointed:
+        target_array = conversion.as_indices(NAME, targets, operand)
+    scale = None
+    if weights is not None:
+        scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
+    ends = source_array, source_array if pointed else target_array
+    kind = attrgetter("dtype")
+    axis = check_edges(kind, table, *ends, scale, options.reduction, options.axis)
+    shape = (*table.shape[:axis], size, *table.shape[axis + 1 :])
+    shape_limits.check_result(NAME, shape, table.dtype)
+    empty = np.full((), ROWS[options.reduction].empty, table.dtype)
+    if options.fill_value is not None:
+        empty = conversion.fill_item(NAME, table.dtype, options.fill_value)
+    source_end = EdgeEnd("gather_indices", source_array, table.shape[axis], axis)
+    target_end = EdgeEnd(operand, target_array, size, axis)
+    plain_out = None if out is None else _as_out(out, shape, table, scale, source_end, target_end)
+    pins = conversion.pinned(table, source_array, target_array, scale, plain_out)
+    result = native.new_result(table.dtype, shape) if plain_out is None else plain_out
+    factors = _over_edges(scale, source_array.shape, table.shape, axis)
+    rows, row_result = (np.moveaxis(array, axis, 0) for array in (table, result))
+    if _is_scattered(rows) and source_array.size >= len(rows):
+        rows = rows.copy()
+    stored = row_result
+    if _is_scattered(row_result):
+        stored = native.new_result(table.dtype, row_result.shape)
+    fold = options.reduction, options.mode, options.negative, empty
+    rows_of = _Rows(rows, stored, factors, *fold, out is None or stored is not row_result)
+    (rows_of.fold_pointed if pointed else rows_of.fold)(source_end, target_end)
+    if stored is not row_result:
+        row_result[...] = stored
+    del pins
+    return result if out is None else out
+
+
 class _Rows(NamedTuple):
-    """The rows, weights and options of a fold along edges."""
+    """The rows, weights, result and options of a fold along edges."""
 
     table: Array
-    weights: Array | None
+    out: Array
+    weights: Array | None  # with the dimensions of the edges, then the first dimensions of a row
     reduction: str
     mode: str
     negative: bool
-    shape: tuple[int, ...]
-    out: Array | None
+    empty: Array  # the item of rows without edges
+    fresh: bool  # whether the result is discarded after an error
 
-    def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> Array:
-        """Return the result for edges with a source and a destination index."""
+    def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> None:
+        """Store the result for edges with a source and a destination index."""
         edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
         weighs = self.weights is not None
         lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
-        result = self._result()
-        if 0 not in self.shape:
-            program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
-            empty, fresh = self._empty(), self.out is None
-            lists.fold(program, self.table, self.weights, None, empty, result, fresh)
-        return result
+        for table, out, weights in self._parts(sources):
+            program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
+            lists.fold(program, table, weights, None, self.empty, out, self.fresh)
 
-    def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> Array:
-        """Return the result for edges sorted by destination, with a pointer for each row."""
-        if 0 not in self.shape:
-            edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
-            result = self._result()
-            program = edges.row_program(self.table, result, FoldRule.afresh(self.reduction))
-            inputs = self.table, self.weights, self._empty()
-            options = self.mode, self.negative, program
-            fresh = self.out is None
-            if edges.fold_pointed(NAME, pointer, sources, *options, *inputs, result, fresh):
-                return result
-        count = len(sources.indices)
-        segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
-        return self.fold(sources, pointer._replace(indices=segments))
-
-    def _result(self) -> Array:
-        if self.out is not None:
-            return self.out
-        result: Array = native.new_result(self.table.dtype, self.shape)
-        return result
-
-    def _empty(self) -> Array:
-        return np.full((), ROWS[self.reduction].empty, self.table.dtype)
+    def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> None:
+        """Store the result for edges sorted by destination, with a pointer for each row."""
+        edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
+        done = self.out.size > 0
+        for table, out, weights in self._parts(sources):
+            program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
+            inputs = self.mode, self.negative, program, table, weights, self.empty
+            if not edges.fold_pointed(NAME, pointer, sources, *inputs, out, self.fresh):
+                done = False
+                break
+        if not done:
+            count = len(sources.indices)
+            segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
+            self.fold(sources, pointer._replace(indices=segments))
 
     def _weight_steps(self, sources: EdgeEnd) -> tuple[int, ...]:
         """Return the strides of the weights over the edges."""
-        edges, weights = sources.indices.shape, self.weights
-        if weights is None:
-            return (0,) * len(edges)
-        shape_limits.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
-        return shape_limits.broadcast_strides(
-            NAME, "weights", weights.shape, weights.strides, edges
-        )
+        rank = sources.indices.ndim
+        return (0,) * rank if self.weights is None else self.weights.strides[:rank]
+
+    def _parts(self, sources: EdgeEnd) -> Iterator[tuple[Array, Array, Array | None]]:
+        """Divide rows, results and weights into parts in which an edge has a single weight."""
+        rank = sources.indices.ndim
+        if self.out.size == 0:
+            return
+        if self.weights is None or self.weights.ndim == rank:
+            yield self.table, self.out, self.weights
+            return
+        steps = self.weights.strides[rank:]
+        extents = zip(self.weights.shape[rank:], steps, strict=True)
+        for place in np.ndindex(*(n if step else 1 for n, step in extents)):
+            index = zip(place, steps, strict=True)
+            part = slice(None), *(at if step else slice(None) for at, step in index)
+            weights = self.weights[(*(slice(None),) * rank, *place, ...)]
+            yield self.table[part], self.out[part], weights
+
+
+def _is_scattered(rows: Array) -> bool:
+    """Return True if the contiguous parts of rows are so short that a copy is faster to read."""
+    width = rows.itemsize
+    for extent, step in zip(rows.shape[:0:-1], rows.strides[:0:-1], strict=True):
+        if extent != 1:
+            if step != width:
+                return 0 < width < _SHORTEST_PART
+            width *= extent
+    return False
+
+
+def _over_edges(
+    weights: Array | None, edges: tuple[int, ...], data: tuple[int, ...], axis: int
+) -> Array | None:
+    """Broadcast weights to the dimensions of the edges and to the first dimensions of a row."""
+    if weights is None:
+        return None
+    shape_limits.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
+    lifted: Array = edge_reductions.lifted(np, weights, len(edges), axis)
+    row = (*data[:axis], *data[axis + 1 :])
+    shape = edge_reductions.weighted_shape(edges, row, lifted.ndim)
+    return np.broadcast_to(lifted, shape)
 
 
 def _as_out(

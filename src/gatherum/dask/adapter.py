@@ -7,14 +7,15 @@ from typing import Any, TypeAlias
 import dask.array as da
 
 from gatherum._arguments import plain_values
+from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._model.call import ArraySpec, Attributes, is_spec
 from gatherum.dask.planning.costs import cost
 from gatherum.dask.planning.strategy import choose
 
+from . import aggregation, namespace
 from . import errors as dask_errors
-from . import namespace
 from .lazy_calls import lazy_call
 from .operands import normalize, spec
 
@@ -37,6 +38,21 @@ class DaskAdapter(Framework):
     modules = ("dask",)
     to_numpy = source_named("dask").to_numpy
     groups = namespace
+
+    def aggregate(
+        self,
+        data: Any,
+        sources: Any,
+        targets: Any,
+        fold: AggregateOptions,
+        weights: Any,
+        out: object,
+    ) -> Array:
+        """Return the lazy result of `gatherum.aggregate`."""
+        if out is not None:
+            raise dask_errors.no_dask_out(NAME)
+        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
+        return aggregation.run(data, sources, targets, fold, weights)
 
     def owns(self, kind: type) -> bool:
         """Return True for array types. Dask's other collections are not supported."""

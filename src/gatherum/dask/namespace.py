@@ -28,7 +28,6 @@ Array = Any  # a dask.array.Array, or a NumPy array with a single item
 
 where = da.where
 reshape = da.reshape
-broadcast_to = da.broadcast_to
 flip = da.flip
 stack = da.stack
 as_size = plain_values.as_size
@@ -57,6 +56,16 @@ add = partial(_each, np.add)
 sqrt = partial(_each, of_chunks.sqrt)
 exp = partial(_each, of_chunks.exp)
 log = partial(_each, of_chunks.log)
+
+
+product = partial(_each, of_chunks.product)
+
+
+def broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
+    if x.ndim:
+        return da.broadcast_to(x, shape)
+    chunks = da.core.normalize_chunks("auto", shape, dtype=x.dtype)
+    return da.broadcast_to(x, shape, chunks)
 
 
 def _without_empty_chunks(x: Array) -> Array:

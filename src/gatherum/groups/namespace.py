@@ -124,6 +124,14 @@ def nonzero(x: Array) -> Array:
     return np.not_equal(x, 0)
 
 
+def product(x: Array, y: Array) -> Array:
+    """Return x * y by the rules of the reduction "mul"."""
+    factors = np.broadcast_to(y, x.shape)
+    fold = Attributes("scatter_slices", reduction="mul")
+    result: Array = scatter(fold, x[None], np.zeros(1, np.int64), factors[None])[0]
+    return result
+
+
 def complex_of(real: Array, imaginary: Array) -> Array:
     result = np.empty(real.shape, np.result_type(real, np.complex64))
     result.real, result.imag = real, imaginary

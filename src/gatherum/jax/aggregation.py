@@ -43,7 +43,10 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             ends = np.asarray(targets.indptr)
             segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(segments)
-        edge_reductions.check_edges(namespace.kind, data, sources, targets, weights, fold.reduction)
+        axis = edge_reductions.check_edges(
+            namespace.kind, data, sources, targets, weights, fold.reduction, fold.axis
+        )
+        fold = fold._replace(axis=axis)
         return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
     operands = data, sources, weights
     table, source_array, scale = (
@@ -53,8 +56,11 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         target_array: Any = targets._replace(indptr=np.asarray(targets.indptr))
     else:
         target_array = np.asarray(targets)
-    modes: Any = {"mode": fold.mode, "negative": fold.negative}
+    options: Any = {
+        "mode": fold.mode, "negative": fold.negative, "fill_value": fold.fill_value,
+        "axis": fold.axis,
+    }  # fmt: skip
     result = _on_arrays(
-        table, source_array, target_array, fold.size, fold.reduction, scale, **modes
+        table, source_array, target_array, fold.size, fold.reduction, scale, **options
     )
     return jnp.asarray(result)

@@ -312,12 +312,16 @@ def aggregate(
     weights: ArrayLike | None = None,
     *,
     indptr: ArrayLike | None = None,
+    fill_value: Any = None,
+    axis: int = 0,
     mode: str = "raise",
     negative: bool = True,
 ) -> Array:
-    """Reduce rows of `data` into `size` rows, edge by edge.
+    """Reduce rows of `data` along `axis` into `size` rows, edge by edge.
 
     ``out[scatter_indices[e]] op= data[gather_indices[e]] * weights[e]``
+
+    Weights of shape ``(*edges, *data.shape[axis + 1 : axis + 1 + k])`` differ within a row.
 
     Examples
     --------
@@ -345,14 +349,22 @@ def aggregate(
     check_reducible(op, data.dtype, reduction)
     factors = None if weights is None else as_updates(op, weights, data.dtype)
     check_ranks(op, data, sources, targets)
+    axis = as_axis(op, axis, data.ndim)
+    behind = data.shape[axis + 1 :]
+    data = np.moveaxis(data, axis, 0)
     if targets.shape != sources.shape:
         raise ValueError(f"{op}: shapes of indices {sources.shape} and {targets.shape} differ")
+    within = 0
     if factors is not None:
-        factors = broadcast(op, factors, sources.shape)
+        within = max(factors.ndim - sources.ndim, 0)
+        factors = broadcast(op, factors, (*sources.shape, *behind[:within]))
 
     row_shape = data.shape[1:]
-    start = typed(blank(op, (size, *row_shape), data.dtype), data.dtype)
-    if reduction == "mul":
+    items = blank(op, (size, *row_shape), data.dtype)
+    start = typed(items, data.dtype)
+    if fill_value is not None:
+        items[...] = fill_item(op, fill_value, data.dtype, "fill")
+    elif reduction == "mul":
         start[...] = 1
     source = resolve_all(op, data, sources, lambda position: 0, mode=mode, negative=negative)
     target = resolve_all(op, start, targets, lambda position: 0, mode=mode, negative=negative)
@@ -364,6 +376,8 @@ def aggregate(
         for s in np.ndindex(row_shape):
             item = rows[(source[e], *s)].tobytes()
             if factors is not None:
-                item = folded([item, factors[e].tobytes()], data.dtype, "mul")
+                factor = factors[(*e, *s[axis : axis + within])]
+                item = folded([item, factor.tobytes()], data.dtype, "mul")
             arrivals.setdefault((int(target[e]), *s), []).append(item)
-    return scattered(op, start, arrivals, reduction, False)
+    result = scattered(op, start, arrivals, reduction, False)
+    return np.moveaxis(result, 0, axis).copy()

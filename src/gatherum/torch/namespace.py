@@ -36,6 +36,7 @@ Shape = tuple[int, ...]
 where = torch.where
 conj = torch.conj
 reshape = torch.reshape
+moveaxis = torch.movedim
 broadcast_to = Tensor.expand
 astype = Tensor.to
 stop_gradient = Tensor.detach

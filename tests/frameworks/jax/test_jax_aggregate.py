@@ -65,6 +65,22 @@ def test_derivatives_and_batches(reduction):
     assert same_bits(np.asarray(result), np.stack(alone))
 
 
+def test_weights_of_heads_along_an_axis():
+    rng = np.random.default_rng(5)
+    data = rng.standard_normal((5, 4, 3))
+    sources, targets = rng.integers(0, 4, 7), rng.integers(0, 2, 7)
+    weights = rng.uniform(0.5, 2, (7, 3))
+
+    def call(data, weights):
+        return gatherum.aggregate(data, sources, targets, 3, "mean", weights, axis=-2, fill_value=7)
+
+    expected = call(data, weights)
+    arrays = jnp.asarray(data), jnp.asarray(weights)
+    assert same_bits(np.asarray(call(*arrays)), expected)
+    assert same_bits(np.asarray(jax.jit(call)(*arrays)), expected)
+    check_grads(call, arrays, 1, ("fwd", "rev"), rtol=1e-3)
+
+
 def test_refusals():
     with pytest.raises(IndexError, match=re.escape(
         "aggregate: index 9 is out of bounds for axis 0 of size 2 (gather_indices[1])"

@@ -141,6 +141,46 @@ def test_transforms(reduction):
     assert torch.func.hessian(loss)(data).shape == (5, 2, 5, 2)
 
 
+def head_operands(axis, dtype=torch.float64):
+    """Return data of two heads, edges, and a weight for each edge and head."""
+    torch.manual_seed(2)
+    shape = [2, 3]
+    shape.insert(axis, 5)
+    data = torch.randn(shape, dtype=dtype, requires_grad=True)
+    weights = torch.randn(7, shape[axis + 1], dtype=dtype, requires_grad=True)
+    return data, torch.randint(0, 5, (7,)), torch.tensor([0, 0, 3, 1, 3, 3, 1]), weights
+
+
+@pytest.mark.parametrize(("reduction", "axis"), [("mean", 1), ("mul", 0)])
+def test_weights_of_heads_along_an_axis(reduction, axis):
+    data, sources, targets, weights = head_operands(axis)
+    function = call(reduction, axis=axis, fill_value=7)
+    expected = function(*(each.detach().numpy() for each in (data, sources, targets, weights)))
+    with torch.no_grad():
+        result = function(data, sources, targets, weights)
+    assert array_of(result, expected.dtype).tobytes() == expected.tobytes()
+    assert result.is_contiguous()
+    assert (result.select(axis, 2) == 7).all()
+    recorded = compiled(function)(data, sources, targets, weights)
+    assert array_of(recorded.detach(), expected.dtype).tobytes() == expected.tobytes()
+
+    def of(data, weights):
+        return function(data, sources, targets, weights)
+
+    assert gradcheck(of, (data, weights), check_forward_ad=True)
+    assert gradgradcheck(of, (data, weights))
+    heads = torch.randn(3, *weights.shape, dtype=torch.float64)
+    many = torch.randn(3, *data.shape, dtype=torch.float64)
+    alone = torch.stack(
+        [function(x, sources, targets, w) for x, w in zip(many, heads, strict=True)]
+    )
+    batches = torch.func.vmap(function, (0, None, None, 0))(many, sources, targets, heads)
+    assert torch.equal(batches, alone)
+    alone = torch.stack([function(x, sources, targets, heads[0]) for x in many])
+    batches = torch.func.vmap(function, (0, None, None, None))(many, sources, targets, heads[0])
+    assert torch.equal(batches, alone)
+
+
 @pytest.mark.parametrize("reduction", FOLDS)
 def test_graphs(reduction):
     data, sources, targets, weights = edge_operands()
@@ -221,6 +261,12 @@ def test_a_bag_of_embeddings(reduction):
          "aggregate: `weights` must have the dtype of `data`, float32, got float64; "
          "write weights.to(data.dtype)"),
         ({"weights": torch.ones(3)}, ValueError, "aggregate: `weights` must"),
+        ({"weights": torch.ones(2, 2)}, ValueError,
+         "aggregate: `weights` must have shape (2, 1), got (2, 2)"),
+        ({"gather_indices": [0, 1], "axis": 1}, IndexError,
+         "aggregate: index 1 is out of bounds for axis 1 of size 1 (gather_indices[1])"),
+        ({"fill_value": "x"}, ValueError,
+         "aggregate: `fill_value` must convert exactly to the dtype of `data`, float32, got 'x'"),
         ({"scatter_indices": [0]}, ValueError,
          "aggregate: `scatter_indices` must have shape (2,), got (1,)"),
         ({"gather_indices": torch.ones(2)}, TypeError,

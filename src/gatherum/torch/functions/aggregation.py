@@ -56,7 +56,11 @@ def run(
         weights = _as_weights(weights, data)
     with errors.for_tensors():
         ends = sources, sources if fold.pointer else targets
-        edge_reductions.check_edges(namespace.kind, data, *ends, weights, fold.reduction)
+        axis = edge_reductions.check_edges(
+            namespace.kind, data, *ends, weights, fold.reduction, fold.axis
+        )
+        fill = None if fold.fill_value is None else operands.as_fill(NAME, fold.fill_value, data)
+    fold = fold._replace(axis=axis, fill_value=fill)
     result = _again(data, sources, targets, weights, fold)
     return result if out is None else checked_out(NAME, out, result).copy_(result)
 
@@ -81,7 +85,8 @@ def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
 
 
 def _on_cpu(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, bounds, negative, pointer = _full(call)
+    data, sources, targets, size, reduction, weights, *options = _full(call)
+    bounds, negative, pointer, fill, axis = options
     kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(kind, np.dtype):  # NumPy lacks the dtype
         return _composed(*call)
@@ -93,16 +98,18 @@ def _on_cpu(*call: Any) -> Tensor:
     ends = Pointer(pointer, target_array) if pointer else target_array
     with errors.for_tensors():
         result = _on_arrays(
-            table, source_array, ends, size, reduction, scale, mode=bounds, negative=negative
-        )
+            table, source_array, ends, size, reduction, scale, mode=bounds, negative=negative,
+            fill_value=fill, axis=axis,
+        )  # fmt: skip
     if dtypes.is_of_numpy(data.dtype):
         return torch.from_numpy(result)
     return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
 
 
 def _composed(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, bounds, negative, pointer = _full(call)
-    fold = AggregateOptions(size, reduction, bounds, negative)
+    data, sources, targets, size, reduction, weights, *options = _full(call)
+    bounds, negative, pointer, fill, axis = options
+    fold = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
     targets = _listed(targets, sources.shape[0], pointer)
     with namespace.float_mode():
         result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
@@ -119,8 +126,9 @@ def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
     return torch.from_numpy(segments).to(targets.device)
 
 
-def _shape(data: Tensor, sources: Tensor, targets: Tensor, size: int, *_: Any) -> Tensor:
-    return data.new_empty((size, *data.shape[1:]))
+def _shape(data: Tensor, *edges: Any) -> Tensor:
+    size, axis = edges[2], _full((data, *edges))[-1]
+    return data.new_empty((*data.shape[:axis], size, *data.shape[axis + 1 :]))
 
 
 _Function: Any = private.recorded_function(lambda ctx: (*ctx.fold, ctx.rows))
@@ -133,20 +141,23 @@ class _Sum(_Function):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, data: Tensor, sources: Tensor, targets: Tensor, size: int,
         reduction: str, weights: Tensor | None, bounds: str, negative: bool, pointer: str,
+        fill: Any, axis: int,
     ) -> Any:  # fmt: skip
         saved = (data, sources, targets, *([] if weights is None else [weights]))
         ctx.save_for_backward(*saved)
         ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
-        ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer)
-        ctx.rows = data.shape[0]
-        call = data, sources, targets, size, reduction, weights, bounds, negative, pointer
+        # Derivatives do not depend on the fill value.
+        ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer, axis=axis)
+        ctx.rows = data.shape[axis]
+        options = bounds, negative, pointer, fill, axis
+        call = data, sources, targets, size, reduction, weights, *options
         return below_recording(overload(NAME), keyset, *call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
-            return (None,) * 10
+            return (None,) * 12
         with namespace.float_mode():
             return _gradients(ctx, gradient)
 
@@ -173,9 +184,9 @@ def _gradients(ctx: Any, gradient: Tensor) -> Any:
     fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
     if divides(Reduction[fold.reduction]):
         ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
-        counts = _again(ones, sources, targets, None, fold._replace(reduction="add"))
+        counts = _again(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
         counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
-        behind = (1,) * (gradient.dim() - 1)
+        behind = (1,) * (gradient.dim() - 1 - fold.axis)
         gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
         data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
     of_data = of_weights = None
@@ -184,22 +195,24 @@ def _gradients(ctx: Any, gradient: Tensor) -> Any:
         factors = None if weights is None else weights.conj()
         of_data = _again(gradient, targets, sources, factors, back).to(ctx.saved_tensors[0].dtype)
     if weights is not None and ctx.needs_input_grad[6]:
-        per_edge = edge_reductions.of_weights(namespace, gradient, data, sources, targets, fold)
+        ends = sources, targets
+        per_edge = edge_reductions.of_weights(namespace, gradient, data, *ends, more[0].dim(), fold)
         of_weights = namespace.sum_to(per_edge, more[0].shape).to(more[0].dtype)
-    return None, of_data, None, None, None, None, of_weights, None, None, None
+    return None, of_data, None, None, None, None, of_weights, None, None, None, None, None
 
 
 def _again(
     data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
 ) -> Tensor:
     options = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
-    result: Tensor = overload(NAME)(data, sources, targets, *options)
+    more = () if fold[5:] == (None, 0) else (fold.fill_value, fold.axis)
+    result: Tensor = overload(NAME)(data, sources, targets, *options, *more)
     return result
 
 
 def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return all arguments of a call, with defaults for omitted ones."""
-    return *call, *(None, "raise", True, "")[len(call) - 5 :]
+    return *call, *(None, "raise", True, "", None, 0)[len(call) - 5 :]
 
 
 def _recorded(keyset: Any, *arguments: Any) -> Any:
@@ -212,10 +225,11 @@ def _recorded(keyset: Any, *arguments: Any) -> Any:
 
 
 def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
-    data, sources, targets, *options = _full(call)
+    data, sources, targets, size, reduction, weights, *options, axis = _full(call)
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
-        return overload(NAME)(data.movedim(dims[0], 1), sources, targets, *options), 1
-    size, reduction, weights, bounds, negative, pointer = options
+        call = sources, targets, size, reduction, weights, *options, axis + 1
+        return overload(NAME)(data.movedim(dims[0], 0), *call), 0
+    bounds, negative, pointer, fill = options
     edges = shape_of_one(sources, dims[1])
     targets = _listed(targets, prod(edges), pointer)
     data, sources, targets = (
@@ -223,17 +237,21 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
         for operand, dim in zip((data, sources, targets), dims[:3], strict=True)
     )
     if weights is not None:
-        weights = stretched(front(weights, dims[5], info.batch_size), edges)
-    fold = AggregateOptions(size, reduction, bounds, negative)
+        weights = front(weights, dims[5], info.batch_size)
+        behind = tuple(data.shape[axis + 2 :])
+        shape = edge_reductions.weighted_shape(edges, behind, weights.dim() - 1)
+        weights = edge_reductions.lifted(namespace, stretched(weights, shape), len(edges) + 1, axis)
+    fold = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
     result = edge_reductions.composed(
-        namespace, data, sources, targets, weights, fold, batched=True
+        namespace, data.movedim(axis + 1, 1), sources, targets, weights, fold, batched=True
     )
-    return result, 0
+    return result.movedim(1, axis + 1), 0
 
 
 _SCHEMA = (
     "(Tensor data, Tensor gather_indices, Tensor scatter_indices, SymInt size, str reduction, "
-    "Tensor? weights=None, str bounds='raise', bool negative=True, str pointer='') -> Tensor"
+    "Tensor? weights=None, str bounds='raise', bool negative=True, str pointer='', "
+    "Scalar? fill_value=None, int axis=0) -> Tensor"
 )
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)

@@ -1,0 +1,37 @@
+"""`gatherum.aggregate` on Dask arrays: a gather, a product and a scatter of each chunk of edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+
+from gatherum._arguments import conversion
+from gatherum._edges import edge_reductions
+from gatherum._edges.edge_reductions import NAME, AggregateOptions
+
+from . import namespace
+from .operands import is_dask
+
+# A dask.array.Array.
+Array = Any
+
+
+def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
+    """Return the lazy result of `aggregate` on data that are a Dask array."""
+    data = namespace.as_values(NAME, "data", data)
+    sources, targets = (
+        namespace.as_groups(NAME, operand, ends, data)
+        if is_dask(ends)
+        else conversion.as_indices(NAME, ends, operand)
+        for operand, ends in (("gather_indices", sources), ("scatter_indices", targets))
+    )
+    if is_dask(weights):
+        weights = namespace.as_values(NAME, "weights", weights)
+    elif weights is not None:
+        weights = da.from_array(conversion.as_updates(NAME, weights, data.dtype, "weights"))
+    axis = edge_reductions.check_edges(
+        namespace.kind, data, sources, targets, weights, fold.reduction, fold.axis
+    )
+    fold = fold._replace(axis=axis)
+    return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
