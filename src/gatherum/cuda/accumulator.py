@@ -196,8 +196,7 @@ class DeviceAccumulator(Accumulator):
         framework, others = self._framework, self._attributes.positional[1:]
         attributes = plain_values.as_attributes(op, axis, *others)
         numbers = device_calls.as_operand(framework, op, "indices", indices, None)
-        shapes = self._spec.shape, numbers.spec.shape, attributes.axis
-        check_before_updates(op, *shapes, self._spec.dtype, numbers.spec.dtype)
+        check_before_updates(op, self._spec, numbers.spec, attributes.axis)
         values = device_calls.as_operand(framework, op, "updates", updates, self._spec.dtype)
         plan = _plan(attributes, self._spec, numbers.spec, values.spec)
         held = View(self._device_data.address, self._spec, self._number, self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import kernel_tables
 from .device import Device, Kernel
 from .execution import NARROW, THREADS, grid_of
-from .programs import DATA, OPERANDS, OUT, Arguments, Field, Launch, Program, Slot
+from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Field, Launch, Slot
 
 __all__ = ["map_on_device", "program_of"]
 
@@ -24,13 +24,13 @@ def map_on_device(
     device.launch(kernel, grid, block, arguments.content)
 
 
-def program_of(function: str, dtype: str, count: int, processors: int) -> Program:
+def program_of(function: str, dtype: str, count: int, processors: int) -> DeviceProgram:
     """Return the program that writes exp or log of `count` items of the data to the result.
 
     `processors` is the number of multiprocessors of the device.
     """
     launch = _launch(function, dtype, Slot(DATA), Slot(OUT), count, processors)
-    return Program((launch,), (), OPERANDS)
+    return DeviceProgram((launch,), (), OPERANDS)
 
 
 def _launch(

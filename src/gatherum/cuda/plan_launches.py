@@ -99,7 +99,7 @@ def raise_first(
     checks.raise_first(plan, device.play(finder, operands), only)
 
 
-def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> Program:
+def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> DeviceProgram:
     """Return the program that records the first invalid index, or one component's first."""
     run = _execution(plan, placement, processors)
     checks.find_first(run, only)
