@@ -69,13 +69,16 @@ class QuantizedState(State):
         self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
         self.nbytes = self.table.nbytes
 
-    def parts(self, numbers: Ints) -> list[tuple[State, Ints]]:
+    def parts(self, row_numbers: Ints) -> list[tuple[State, Ints]]:
         """Return the table, its scales and its zero points, each with the row numbers to read."""
         spec = self.spec._replace(axis=0)
-        blocks = np.unique(numbers // spec.block) if spec.quantize_axis == 0 else numbers
+        blocks = np.unique(row_numbers // spec.block) if spec.quantize_axis == 0 else row_numbers
         in_byte = spec.codes.in_byte if spec.divides_bytes else 1
         scales, *zeros = self.beside
-        parts: list[tuple[State, Ints]] = [(self, np.unique(numbers // in_byte)), (scales, blocks)]
+        parts: list[tuple[State, Ints]] = [
+            (self, np.unique(row_numbers // in_byte)),
+            (scales, blocks),
+        ]
         return parts + [(part, np.unique(blocks // in_byte)) for part in zeros]
 
     @property
@@ -125,28 +128,36 @@ class QuantizedState(State):
             raise TypeError(
                 f"{GATHER}: `indices` must be an array for a quantized table, got a path"
             )
-        places = conversion.as_indices(GATHER, operand.array)
-        shape = spec.result_shape(places.shape)
+        indices_array = conversion.as_indices(GATHER, operand.array)
+        shape = spec.result_shape(indices_array.shape)
         shape_limits.check_result(GATHER, shape, self.dtype)
-        nbytes = self.nbytes * places.size // max(spec.rows, 1)
+        nbytes = self.nbytes * indices_array.size // max(spec.rows, 1)
         if out is None:
-            return self.dequantized(spec, quantization, places, shape), places.size, nbytes
+            return (
+                self.dequantized(spec, quantization, indices_array, shape),
+                indices_array.size,
+                nbytes,
+            )
         receiver = Receiver(GATHER, out, shape, self.dtype)
         for part in self.opened_parts:
             receiver.check_apart(part.table.location, operand)
-        receiver.array[...] = self.dequantized(spec, quantization, places, shape)
-        return out, places.size, nbytes
+        receiver.array[...] = self.dequantized(spec, quantization, indices_array, shape)
+        return out, indices_array.size, nbytes
 
     def dequantized(
-        self, spec: Spec, quantization: QuantizedAttributes, places: NDArray[Any], shape: Shape
+        self,
+        spec: Spec,
+        quantization: QuantizedAttributes,
+        indices_array: NDArray[Any],
+        shape: Shape,
     ) -> NDArray[Any]:
         """Return the dequantized slices at some indices along the axis of a spec."""
-        if not is_index(places.dtype):
-            raise errors.not_an_index_dtype(GATHER, places.dtype, False)
+        if not is_index(indices_array.dtype):
+            raise errors.not_an_index_dtype(GATHER, indices_array.dtype, False)
         rows = quantized.resolve_rows(
-            places, spec.axis, spec.rows, quantization.mode, quantization.negative
+            indices_array, spec.axis, spec.rows, quantization.mode, quantization.negative
         )
-        taken, blocks, numbers = quantized.parts_of(spec, rows)
+        taken, blocks, row_numbers = quantized.parts_of(spec, rows)
         scales, *zeros = self.beside
         codes = _unpacked(self, spec, taken)
         factors = scales.taken(blocks, spec.axis)
@@ -155,7 +166,7 @@ class QuantizedState(State):
         part = spec.of_rows(taken.size)
         if spec.divides_bytes:
             part = part._replace(codes=part.codes._replace(in_byte=1))
-        quantized.dequantize(part, codes, numbers, factors, points, result)
+        quantized.dequantize(part, codes, row_numbers, factors, points, result)
         return result
 
 
@@ -256,13 +267,13 @@ class QuantizedTable(Table):
         return QuantizedTable, (*arguments, *self._given_beside, self._how)
 
 
-def _unpacked(part: State, spec: Spec, numbers: Ints) -> NDArray[Any]:
+def _unpacked(part: State, spec: Spec, row_numbers: Ints) -> NDArray[Any]:
     """Return slices by number, with each value unpacked to a byte if bytes contain several."""
     if not spec.divides_bytes:
-        return part.taken(numbers, spec.axis)
+        return part.taken(row_numbers, spec.axis)
     in_byte, bits = spec.codes.in_byte, spec.codes.bits
-    packed = part.taken(numbers // in_byte, spec.axis)
-    shifts = (numbers % in_byte * bits).astype(np.uint8)
+    packed = part.taken(row_numbers // in_byte, spec.axis)
+    shifts = (row_numbers % in_byte * bits).astype(np.uint8)
     return (packed.view(np.uint8) >> shifts).view(packed.dtype)
 
 

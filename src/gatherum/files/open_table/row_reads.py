@@ -29,43 +29,47 @@ CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
 class RowReads:
     """Reads rows by number into a flat array of bytes."""
 
-    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
-        """Read row `numbers[i]` to position `places[i]` (None: `i`).
+    def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
+        """Read row `row_numbers[i]` to position `positions[i]` (None: `i`).
 
         Return False, without writing anything, if a number is out of bounds.
         """
         raise NotImplementedError
 
     def read_kept(
-        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+        self,
+        cache: native.RowCache,
+        row_numbers: Ints,
+        positions: Ints | None,
+        flat: NDArray[np.uint8],
     ) -> bool:
         """Read rows like `read`, from the cache if possible. Cache the rows that were not in it."""
         version = cache.version
-        missing = cache.lookup(numbers, places, flat)
+        missing = cache.lookup(row_numbers, positions, flat)
         if missing is None or missing is False:
             return missing is None
-        wanted = numbers[missing]
+        wanted = row_numbers[missing]
         fresh = np.empty(wanted.size * cache.item, np.uint8)  # not shared with other threads
         if not self.read(wanted, None, fresh):
             return False
         cache.insert(wanted, None, fresh, version)
-        targets = missing if places is None else places[missing]
+        targets = missing if positions is None else positions[missing]
         flat.reshape(-1, cache.item)[targets] = fresh.reshape(-1, cache.item)
         return True
 
-    def are_resident(self, numbers: Ints) -> bool:
+    def are_resident(self, row_numbers: Ints) -> bool:
         """Return True if the rows are probably in memory, so that reading them does not wait."""
         return False
 
-    def expect(self, numbers: Ints) -> bool:
+    def expect(self, row_numbers: Ints) -> bool:
         """Let the system begin to read rows. Return False if it cannot."""
         return False
 
 
-def _sorted(numbers: Ints, places: Ints | None) -> tuple[Ints, Ints]:
+def _sorted(row_numbers: Ints, positions: Ints | None) -> tuple[Ints, Ints]:
     """Sort rows by their order in the file, so that each shared page is read once."""
-    order = numbers.argsort()
-    return numbers[order], order if places is None else places[order]
+    order = row_numbers.argsort()
+    return row_numbers[order], order if positions is None else positions[order]
 
 
 class FlatReads(RowReads):
@@ -79,39 +83,43 @@ class FlatReads(RowReads):
         self._file, self._stored = file, stored
         self._waited = False
 
-    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+    def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows in the order of the file."""
-        count = numbers.size
+        count = row_numbers.size
         begun = perf_counter_ns()
         if count > 1:
-            numbers, places = _sorted(numbers, places)
-            if self._waited and not self.expect(numbers):
+            row_numbers, positions = _sorted(row_numbers, positions)
+            if self._waited and not self.expect(row_numbers):
                 return False
-        done = self._file.read_few(self._stored, numbers, places, flat)
+        done = self._file.read_few(self._stored, row_numbers, positions, flat)
         self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * count
         return done
 
     def read_kept(
-        self, cache: native.RowCache, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]
+        self,
+        cache: native.RowCache,
+        row_numbers: Ints,
+        positions: Ints | None,
+        flat: NDArray[np.uint8],
     ) -> bool:
         """Read rows in one call of the core, unless the previous call waited for the disk."""
         if self._waited:
-            return super().read_kept(cache, numbers, places, flat)
+            return super().read_kept(cache, row_numbers, positions, flat)
         begun = perf_counter_ns()
-        done = self._file.read_few(self._stored, numbers, places, flat, cache)
-        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * numbers.size
+        done = self._file.read_few(self._stored, row_numbers, positions, flat, cache)
+        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * row_numbers.size
         return done
 
-    def are_resident(self, numbers: Ints) -> bool:
+    def are_resident(self, row_numbers: Ints) -> bool:
         """Return True if a sample of the rows, all of which are valid, is in the page cache."""
-        sample = numbers[::SAMPLED]
+        sample = row_numbers[::SAMPLED]
         return self._file.cached_share(self._stored.base + sample * self._stored.stride) == 1.0
 
-    def expect(self, numbers: Ints) -> bool:
+    def expect(self, row_numbers: Ints) -> bool:
         """Let the system begin to read sorted rows."""
-        if numbers.size and not 0 <= numbers[0] <= numbers[-1] < self._stored.extent:
+        if row_numbers.size and not 0 <= row_numbers[0] <= row_numbers[-1] < self._stored.extent:
             return False
-        self._file.expect(self._stored, numbers)
+        self._file.expect(self._stored, row_numbers)
         return True
 
 
@@ -132,9 +140,9 @@ class DirectReads(RowReads):
         self._file.in_flight = readers
         self._stored = stored
 
-    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+    def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows in the order of the file."""
-        return self._file.read_few(self._stored, *_sorted(numbers, places), flat)
+        return self._file.read_few(self._stored, *_sorted(row_numbers, positions), flat)
 
 
 class OtherReads(RowReads):
@@ -144,13 +152,13 @@ class OtherReads(RowReads):
         self._table, self._lookups = table, lookups
         self._item = table.nbytes // table.shape[0]
 
-    def read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+    def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows, and copy them to their positions."""
-        if first_invalid(numbers, self._table.shape[:1], "raise", False, False) is not None:
+        if first_invalid(row_numbers, self._table.shape[:1], "raise", False, False) is not None:
             return False
-        rows, _ = self._lookups.gather("gather", numbers, CALL, 0)
+        rows, _ = self._lookups.gather("gather", row_numbers, CALL, 0)
         row_bytes = np.frombuffer(byte_view(rows), np.uint8).reshape(-1, self._item)
-        flat.reshape(-1, self._item)[slice(None) if places is None else places] = row_bytes
+        flat.reshape(-1, self._item)[slice(None) if positions is None else positions] = row_bytes
         return True
 
 
@@ -188,9 +196,9 @@ def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
 
     Raise ValueError if it is smaller than one row.
     """
-    places = min(nbytes // (item + NOTED), extent + SET)
-    if places < 1:
+    slots = min(nbytes // (item + NOTED), extent + SET)
+    if slots < 1:
         raise ValueError(
             f"cache must hold at least one row, {item + NOTED} bytes, got {nbytes} bytes"
         )
-    return native.make_row_cache(places, extent, item)
+    return native.make_row_cache(slots, extent, item)

@@ -53,7 +53,7 @@ def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
     return negative is True or negative is False
 
 
-def _numbers_of(indices: NDArray[Any]) -> Ints | None:
+def _row_numbers_of(indices: NDArray[Any]) -> Ints | None:
     """Return indices as a flat, contiguous array of int64, or None if the dtype does not fit."""
     kind = indices.dtype
     if kind is not INT64:
@@ -185,9 +185,9 @@ class State:
             raise OSError(f"{self.table.location}: was replaced, and the new file is not open yet")
         write_rows(self.table, self.lookups.resources, self._writes, indices, rows, self._forget)
 
-    def _forget(self, numbers: Ints) -> None:
+    def _forget(self, row_numbers: Ints) -> None:
         if self.cache is not None:
-            self.cache.forget(numbers)
+            self.cache.forget(row_numbers)
 
     def version(self) -> Any:
         """Return the versions of the open arrays, to compare them."""
@@ -201,11 +201,11 @@ class State:
         values = conversion.as_indices("gather", where.array)
         return plan("gather", (self.shape, self.table.dtype), values, **attributes).shape
 
-    def taken(self, numbers: Ints, axis: int) -> NDArray[Any]:
+    def taken(self, row_numbers: Ints, axis: int) -> NDArray[Any]:
         """Return the slices at some valid indices."""
-        slices = self.rows(numbers, "raise", False, 0, None) if axis == 0 else None
+        slices = self.rows(row_numbers, "raise", False, 0, None) if axis == 0 else None
         if slices is None:
-            slices, _ = self.lookups.gather("gather", numbers, {**CALL, "axis": axis}, 0)
+            slices, _ = self.lookups.gather("gather", row_numbers, {**CALL, "axis": axis}, 0)
         return slices
 
     def cached(self) -> tuple[int, int, int]:
@@ -213,7 +213,7 @@ class State:
         cache = self.cache
         return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
 
-    def numbers(self, indices: Operand) -> Ints:
+    def row_numbers(self, indices: Operand) -> Ints:
         """Return the rows of indices, sorted and distinct. Raise errors like a gather."""
         values = conversion.as_indices("gather", registry.spec("gather", "indices", indices))
         plan("gather", (self.shape, self.table.dtype), values)
@@ -232,25 +232,25 @@ class State:
             return False
         if indices.size > SOON or indices.size * self._item > SOON_BYTES:
             return False
-        numbers = indices.reshape(-1).astype(INT64)
-        inside = (numbers >= 0) & (numbers < self.table.shape[0])
-        return reads.are_resident(numbers[inside])
+        row_numbers = indices.reshape(-1).astype(INT64)
+        inside = (row_numbers >= 0) & (row_numbers < self.table.shape[0])
+        return reads.are_resident(row_numbers[inside])
 
-    def parts(self, numbers: Ints) -> "list[tuple[State, Ints]]":
+    def parts(self, row_numbers: Ints) -> "list[tuple[State, Ints]]":
         """Return the arrays to read rows from, each with the row numbers in it."""
-        return [(self, numbers)]
+        return [(self, row_numbers)]
 
-    def expect(self, numbers: Ints) -> None:
+    def expect(self, row_numbers: Ints) -> None:
         """Let the system begin to read rows."""
         if self.reads is not None:
-            self.reads.expect(numbers)
+            self.reads.expect(row_numbers)
 
-    def fill(self, numbers: Ints) -> None:
+    def fill(self, row_numbers: Ints) -> None:
         """Read rows into the row cache."""
         step = max(1, min(FEW, FILLED // self._item))
         flat = np.empty(step * self._item, np.uint8)
-        for start in range(0, numbers.size, step):
-            self._read(numbers[start : start + step], None, flat)
+        for start in range(0, row_numbers.size, step):
+            self._read(row_numbers[start : start + step], None, flat)
 
     def rows(
         self, indices: NDArray[Any], mode: str, negative: bool, fill_value: object, out: Any
@@ -258,12 +258,14 @@ class State:
         """Return the rows at a few indices, or None if the call needs all checks."""
         if not self._quick or indices.size > self._most:
             return None
-        numbers = _numbers_of(indices) if _is_plain(mode, negative, fill_value) else None
-        result = None if numbers is None else self._target(out, indices)
-        if numbers is None or result is None:
+        row_numbers = _row_numbers_of(indices) if _is_plain(mode, negative, fill_value) else None
+        result = None if row_numbers is None else self._target(out, indices)
+        if row_numbers is None or result is None:
             return None
         flat: NDArray[np.uint8] = result.reshape(-1).view(np.uint8)
-        if self._read(numbers, None, flat) or self._read_resolved(numbers, mode, negative, flat):
+        if self._read(row_numbers, None, flat) or self._read_resolved(
+            row_numbers, mode, negative, flat
+        ):
             return result
         return None
 
@@ -277,22 +279,22 @@ class State:
         return array if fits and not np.may_share_memory(array, indices) else None
 
     def _read_resolved(
-        self, numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]
+        self, row_numbers: Ints, mode: str, negative: bool, flat: NDArray[np.uint8]
     ) -> bool:
         """Read rows if some indices are negative or invalid. Return False for an index error."""
-        positions, invalid = resolve(numbers, self.table.shape[0], mode, negative)
+        row_numbers, invalid = resolve(row_numbers, self.table.shape[0], mode, negative)
         if invalid is None:
-            return self._read(positions, None, flat)
+            return self._read(row_numbers, None, flat)
         if mode not in FILLING:
             return False
-        places = np.flatnonzero(~invalid)
-        flat.reshape(numbers.size, -1)[invalid] = 0
-        return self._read(positions[places], places, flat)
+        positions = np.flatnonzero(~invalid)
+        flat.reshape(row_numbers.size, -1)[invalid] = 0
+        return self._read(row_numbers[positions], positions, flat)
 
-    def _read(self, numbers: Ints, places: Ints | None, flat: NDArray[np.uint8]) -> bool:
+    def _read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows by number, from the cache if possible. Return False for invalid numbers."""
         reads, cache = self.reads, self.cache
         assert reads is not None
         if cache is None:
-            return reads.read(numbers, places, flat)
-        return reads.read_kept(cache, numbers, places, flat)
+            return reads.read(row_numbers, positions, flat)
+        return reads.read_kept(cache, row_numbers, positions, flat)

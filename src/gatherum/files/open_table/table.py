@@ -380,13 +380,13 @@ class Table(Handle):
         """
         state = self._opened("prefetch")
         with state:
-            for part, numbers in state.parts(state.numbers(indices)):
-                if numbers.size <= FEW:
-                    part.expect(numbers)
+            for part, row_numbers in state.parts(state.row_numbers(indices)):
+                if row_numbers.size <= FEW:
+                    part.expect(row_numbers)
                 else:  # too slow for this thread
-                    self._start(part.expect, numbers, called="prefetch")
+                    self._start(part.expect, row_numbers, called="prefetch")
                 if part.cache is not None:
-                    self._start(part.fill, numbers, called="prefetch")
+                    self._start(part.fill, row_numbers, called="prefetch")
 
 
 def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":

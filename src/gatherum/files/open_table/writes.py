@@ -86,13 +86,13 @@ class InPlaceSink(ScatterSink):
         """Return rows that are written to the file."""
         return self._rows_of(self._array, panel)
 
-    def end(self, opened: DiskFile, numbers: Any, changed: Callable[[Any], object]) -> None:
+    def end(self, opened: DiskFile, row_numbers: Any, changed: Callable[[Any], object]) -> None:
         """End the write of the rows with these numbers, if it has begun."""
         if not self._has_begun:
             return
         try:
             opened.accept_changes()
-            changed(resolve(numbers, self._extent, "raise", True)[0])
+            changed(resolve(row_numbers, self._extent, "raise", True)[0])
         finally:
             self._lock.end()
 
@@ -127,7 +127,7 @@ def write_rows(
 def _write(
     job: Job, resources: Resources, lock: WriteLock, changed: Callable[[Any], object]
 ) -> None:
-    numbers = job.read_whole("indices").reshape(-1)
+    row_numbers = job.read_whole("indices").reshape(-1)
     opened = _flat(job.table).array.file
     with closing(DiskFile(opened.path, resources.meter, os.O_RDWR)) as file:
         if not os.path.sameopenfile(file.fd, opened.fd):
@@ -137,7 +137,7 @@ def _write(
             try:
                 run_strategies(job, sink)
             finally:
-                sink.end(opened, numbers, changed)
+                sink.end(opened, row_numbers, changed)
 
 
 def _check_writable(table: Source, operands: dict[str, Location | ArrayOperand]) -> None:

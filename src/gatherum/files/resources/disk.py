@@ -125,7 +125,7 @@ class DiskFile:
         into: Bytes,
         reading: Reading,
     ) -> int:
-        """Read row `numbers[i]` of the file into row `places[i]` (None: `i`) of `into`.
+        """Read row `row_numbers[i]` of the file into row `positions[i]` (None: `i`) of `into`.
 
         Adjacent requests for adjacent rows, in ascending order, are read together. Return the
         number of reads.
@@ -318,7 +318,7 @@ class MemoryFile(DiskFile):
         into: Bytes,
         reading: Reading,
     ) -> int:
-        """Copy row `numbers[i]` into row `places[i]` (None: `i`) of `into`."""
+        """Copy row `row_numbers[i]` into row `positions[i]` (None: `i`) of `into`."""
         item = f"V{stored.item}"
         rows = np.ndarray((stored.extent,), item, self._bytes.data, stored.base, (stored.stride,))
         rows_out = into.view(item)
