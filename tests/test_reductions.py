@@ -1,6 +1,7 @@
 """The table of reductions: complete, and the only list of them in Python."""
 
 import ast
+import re
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from gatherum.reference.reductions import REDUCTIONS as OF_ORACLE
 from strategies import REDUCTIONS_OF
 
 PACKAGE = Path(gatherum.__file__).parent
+CORE = Path(__file__).parents[1] / "src" / "core"
 TABLES = ("reductions.py", "derivatives.py")
 
 
@@ -66,6 +68,15 @@ def test_what_the_core_says_of_reductions_agrees() -> None:
             else:
                 assert not _core.is_any_order(value, reduction)
         assert ROWS[name].needs_values or _core.gradient_of(reduction) is _core.Gradient.none
+
+
+def test_neutral_numbers_are_the_identities_of_the_core() -> None:
+    source = (CORE / "model" / "types.hpp").read_text()
+    rows = dict(re.findall(r'\.name = "(\w+)",.*?\.identity = Identity::(\w+)', source, re.DOTALL))
+    assert rows.keys() == ROWS.keys()
+    numbers = {"zero": 0, "one": 1}
+    expected = {name: numbers.get(identity) for name, identity in rows.items()}
+    assert {name: row.neutral for name, row in ROWS.items()} == expected | {"fsum": 0}
 
 
 def test_a_neutral_number_changes_nothing() -> None:

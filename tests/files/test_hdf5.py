@@ -75,7 +75,7 @@ def test_datasets_of_every_kind(hdf5_path: Path, name: str, expected: Any) -> No
         (":outside", ": a link to 'outside' is not followed"),
         (":virtual", ": its elements are stored in external files, which are not read"),
         (":external", ": its elements are stored in external files, which are not read"),
-        (":texts", ": holds texts or objects of varying length"),
+        (":texts", ": contains strings or objects of variable length"),
         (
             ":lzf",
             ": HDF5's filter lzf (32000) is not supported, because its output has no size limit",

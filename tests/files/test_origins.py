@@ -159,7 +159,9 @@ def test_a_table_that_is_changed_in_place(form: str) -> None:
     before = contents()
     with pytest.raises(ValueError) as caught:
         files.scatter_slices_file(path, range(4), array, path, in_place=True)
-    assert str(caught.value) == f"scatter_slices: the updates lie in the table's file, {path}"
+    assert (
+        str(caught.value) == f"scatter_slices: the updates are stored in the table's file, {path}"
+    )
     assert contents() == before
     other = make(f"other{os.path.splitext(path)[1]}")
     files.scatter_slices_file(path, [1], other[:1], path, in_place=True)

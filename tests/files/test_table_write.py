@@ -67,8 +67,8 @@ def test_other_tensors_are_unchanged(tmp_path: Path) -> None:
         ([0.5], ROWS[0], TypeError,
          "write: `indices` must have an integer dtype, got float64; write "
          "indices.astype(np.int64)"),
-        ("t.npy", ROWS, ValueError, "write: the indices lie in the table's file, {}"),
-        ([0], "t.npy", ValueError, "write: the rows lie in the table's file, {}"),
+        ("t.npy", ROWS, ValueError, "write: the indices are stored in the table's file, {}"),
+        ([0], "t.npy", ValueError, "write: the rows are stored in the table's file, {}"),
     ],
 )  # fmt: skip
 def test_arguments_are_checked_before_anything_is_written(

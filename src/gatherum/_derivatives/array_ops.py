@@ -186,8 +186,8 @@ class Destinations(NamedTuple):
         if len(table.shape) == rank:
             return table
         before = self.entries_begin()
-        behind = rank - before - len(table.shape)
-        return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * behind)
+        after = rank - before - len(table.shape)
+        return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * after)
 
     def over_data(self, table: Array) -> Array:
         """Reshape an array with one number per destination to the data's rank."""

@@ -222,9 +222,9 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
     The old value is one of these values if `include_self` is true. The updates have the moved
     shape.
     """
-    front, behind = _other_updates(destinations, updates)
-    front = destinations.take(data) * front if destinations.attributes.include_self else front
-    return front * behind
+    earlier, later = _other_updates(destinations, updates)
+    earlier = destinations.take(data) * earlier if destinations.attributes.include_self else earlier
+    return earlier * later
 
 
 def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, Array]:
@@ -236,7 +236,7 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     if destinations.skips:  # skipped updates are not factors
         updates = xp.where(destinations.arriving(), updates, 1)
     moved, entries, first = destinations.moved(), addressed.moved(), destinations.entries_begin()
-    n, before, behind = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
+    n, before, after = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
     length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
@@ -255,14 +255,14 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     belongs = pick(destination_numbers, sorted_entries, 0)
     belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry
     belongs = belongs & xp.reshape(steps > 0, (1, length))
-    factors = pick(xp.reshape(updates, (before, n, behind)), sorted_entries, 1, 1)
+    factors = pick(xp.reshape(updates, (before, n, after)), sorted_entries, 1, 1)
     products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
     stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
     both = xp.stack((stands, length + n - 1 - stands), 0)
-    products = pick(xp.reshape(products, (before, 2 * length, behind)), both, 1, 1)
-    front, back = xp.unstack(products, 1)
-    return xp.reshape(front, moved), xp.reshape(back, moved)
+    products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)
+    earlier, later = xp.unstack(products, 1)
+    return xp.reshape(earlier, moved), xp.reshape(later, moved)
 
 
 def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array) -> Array:

@@ -58,7 +58,7 @@ def other_output_in_place(op: str, table: object, output: object) -> ValueError:
 
 
 def operand_in_table(op: str, role: str, file: object) -> ValueError:
-    return ValueError(f"{op}: the {role} lie in the table's file, {file}")
+    return ValueError(f"{op}: the {role} are stored in the table's file, {file}")
 
 
 def array_in_resumed_run(op: str, role: str) -> ValueError:

@@ -50,18 +50,18 @@ def unknown_function(
     transforms: Collection[str] = (),
 ) -> ValueError:
     """Return the error for an unknown function, with the names that are closest to it."""
-    behind = ""
+    suffix = ""
     if isinstance(value, str):
         close = " or ".join(map(repr, get_close_matches(value, choices, 3)))
         if aliases.get(value) in choices:
-            behind = f"; its name here is {aliases[value]!r}"
+            suffix = f"; its name here is {aliases[value]!r}"
         elif value in transforms:
-            behind = "; gatherum.groups.transform has it"
+            suffix = "; gatherum.groups.transform has it"
         elif close:
-            behind = f"; did you mean {close}?"
+            suffix = f"; did you mean {close}?"
     return ValueError(
         f"{op}: `func` must be a function that help(gatherum.{op}) lists, got {_short(value)}"
-        f"{behind}"
+        f"{suffix}"
     )
 
 

@@ -197,8 +197,8 @@ class Grouping:
         empty group. Each nonempty group must have a chosen value.
         """
         n = chosen.shape[self.axis]
-        behind = (1,) * (len(chosen.shape) - self.axis - 1)
-        position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *behind))
+        trailing = (1,) * (len(chosen.shape) - self.axis - 1)
+        position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *trailing))
         positions = self.xp.astype(self.xp.where(chosen, position, n), start.dtype)
         return self.scatter(positions, "min", start)
 

@@ -112,8 +112,8 @@ def _as_weights(
         raise errors.other_groups(op, whole[along], whole, shape, "weights")
     if xp.kind(weights).kind == "c":
         raise errors.not_real(op, "weights", xp.kind(weights))
-    behind = (1,) * (len(whole) - along - 1)
-    return xp.reshape(weights, (*shape, *behind)) if len(shape) < len(whole) else weights
+    trailing = (1,) * (len(whole) - along - 1)
+    return xp.reshape(weights, (*shape, *trailing)) if len(shape) < len(whole) else weights
 
 
 def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:

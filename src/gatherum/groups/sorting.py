@@ -114,8 +114,8 @@ def _cells(grouping: Grouping, shape: Any) -> Array:
     outer, size, inner = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
     steps = prod(inner)
     before = xp.astype(xp.arange(0, prod(outer), groups), whole)
-    behind = xp.astype(xp.arange(0, steps, groups), whole)
+    after = xp.astype(xp.arange(0, steps, groups), whole)
     before = xp.reshape(before, (*outer, *(1,) * (len(inner) + 1)))
-    behind = xp.reshape(behind, (*(1,) * (len(outer) + 1), *inner))
-    cells = (before * size + groups) * steps + behind
+    after = xp.reshape(after, (*(1,) * (len(outer) + 1), *inner))
+    cells = (before * size + groups) * steps + after
     return xp.where(groups < 0, prod(grouping.shape), cells)

@@ -40,8 +40,8 @@ def with_weights(values: Array, weights: Any, axis: int, dtype: DType | None) ->
     if scales.shape not in (values.shape, values.shape[axis : axis + 1 or None]):
         raise ValueError(f"groups.reduce: got `weights` of shape {scales.shape}")
     if scales.ndim < values.ndim:
-        behind = (1,) * (values.ndim - 1 - axis % values.ndim)
-        scales = np.broadcast_to(scales.reshape(-1, *behind), values.shape)
+        trailing = (1,) * (values.ndim - 1 - axis % values.ndim)
+        scales = np.broadcast_to(scales.reshape(-1, *trailing), values.shape)
     target = dtype or common_dtype(values.dtype, scales.dtype)
     with np.errstate(all="ignore"):
         return values.astype(target), scales.astype(real_dtype(target))

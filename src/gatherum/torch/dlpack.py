@@ -88,10 +88,10 @@ def find_storage() -> None:
     example = torch.empty(1, device="cpu")
     handle = private.handle_of(example)
     size = size if handle else 0
-    native.set_torch_storage(size, offset, example, handle, _bytes_behind)
+    native.set_torch_storage(size, offset, example, handle, _bytes_to_end)
 
 
-def _bytes_behind(tensor: Tensor) -> int:
+def _bytes_to_end(tensor: Tensor) -> int:
     """Return the number of bytes from a tensor's first element to the end of its storage."""
     before: int = tensor.storage_offset() * tensor.element_size()
     size: int = tensor.untyped_storage().nbytes()

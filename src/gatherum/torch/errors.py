@@ -50,10 +50,10 @@ def no_broadcast(
     op: str, operand: str, found: Shape, other: str, expected: Shape, dim: int | None
 ) -> ValueError:
     """Report a shape. `dim` is a dimension along which that shape would fit."""
-    behind = "" if dim is None else f"; write dim={dim} for one entry for each slice there"
+    suffix = "" if dim is None else f"; write dim={dim} for one entry for each slice there"
     return ValueError(
         f"{op}: `{operand}` must have a shape that broadcasts to {expected}, that of `{other}`, "
-        f"got {found}{behind}"
+        f"got {found}{suffix}"
     )
 
 

@@ -93,15 +93,15 @@ class Spec(NamedTuple):
         dimension and of the dimensions after it; the block size in each of the three; and the size
         of the scales' last dimension.
         """
-        before, rows, behind = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
+        before, rows, after = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
         q, block = self.quantize_axis, self.block
-        outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(behind)), (1, 1, 1)
+        outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(after)), (1, 1, 1)
         if q < self.axis:
             outer, blocks = _around(before, q), (block, 1, 1)
         elif q == self.axis:
             blocks = (1, block, 1)
         elif block > 1:  # else each value of a row has a separate scale
-            inner, blocks = _around(behind, q - self.axis - 1), (1, 1, block)
+            inner, blocks = _around(after, q - self.axis - 1), (1, 1, block)
         return outer, rows, inner, blocks, self.scales[-1]
 
 

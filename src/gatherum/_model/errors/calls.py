@@ -65,15 +65,15 @@ def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
-    behind = hint("write axis=") if name == "dim" and "axis" in names else ""
-    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{behind}")
+    suffix = hint("write axis=") if name == "dim" and "axis" in names else ""
+    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{suffix}")
 
 
 def unknown_argument(op: str, unknown: Mapping[str, object], *, has_axis: bool = True) -> TypeError:
     """Create the error for an unknown keyword; torch and xarray use `dim` for `axis`."""
     name = next(iter(unknown))
-    behind = hint("write axis=" if name == "dim" and has_axis else "")
-    return TypeError(f"{op}: unknown argument {name!r}{behind}")
+    suffix = hint("write axis=" if name == "dim" and has_axis else "")
+    return TypeError(f"{op}: unknown argument {name!r}{suffix}")
 
 
 def no_folder(path: object, folder: str) -> FileNotFoundError:
@@ -81,8 +81,8 @@ def no_folder(path: object, folder: str) -> FileNotFoundError:
 
 
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
-    behind = hint(f"write {instead}" if instead else "")
-    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{behind}")
+    suffix = hint(f"write {instead}" if instead else "")
+    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{suffix}")
 
 
 def not_a_boolean(op: str, name: str, value: object) -> TypeError:
@@ -161,12 +161,12 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
     else:
         suggestion = f"{advice('np.flatnonzero', 'mask.flatten().nonzero()[:, 0]')} makes indices"
     mask = dtype.kind == "b" and operand == "indices"
-    behind = hint(f"{suggestion} of a mask" if mask else "")
+    suffix = hint(f"{suggestion} of a mask" if mask else "")
     if dtype.kind in "bf" and not mask:
-        behind = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
+        suffix = hint(f"write {operand}.{advice('astype(np.int64)', 'to(torch.int64)')}")
     if operand in ("groups", "group_idx") and dtype.kind in "OSTUMm":
-        behind = hint(f"{operand}, keys = gatherum.groups.factorize({operand}) numbers keys")
-    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{behind}")
+        suffix = hint(f"{operand}, keys = gatherum.groups.factorize({operand}) numbers keys")
+    return TypeError(f"{op}: `{operand}` must have an integer dtype, got {dtype}{suffix}")
 
 
 def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
@@ -179,9 +179,9 @@ def other_dtype(op: str, operand: str, expected: object, found: object) -> Excep
         return needs_ml_dtypes(op, dtype_name)
     cast = advice("astype", "to")
     named = operand in ("updates", "weights")
-    behind = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
+    suffix = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
     return TypeError(
-        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{behind}"
+        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{suffix}"
     )
 
 
@@ -208,10 +208,10 @@ def does_not_fit(
 ) -> Exception:
     if dtype_name := named_bytes(dtype):
         return needs_ml_dtypes(op, dtype_name)
-    behind = hint(f"write {operand}.item() to round it" if rounds else "")
+    suffix = hint(f"write {operand}.item() to round it" if rounds else "")
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
-        f"got {_short(value)}{behind}"
+        f"got {_short(value)}{suffix}"
     )
 
 
@@ -233,8 +233,8 @@ def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = Fa
         advised = (
             "it supports only floats and complex numbers; 'add' sums integers without rounding"
         )
-    behind = hint(advised)
-    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{behind}")
+    suffix = hint(advised)
+    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{suffix}")
 
 
 def no_inverse(op: str) -> NotImplementedError:
@@ -293,14 +293,14 @@ def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueErr
 
 def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
     instead = ", or call scatter_slices with indices.ravel()" if slices else ""
-    behind = hint(
+    suffix = hint(
         f"write {advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each"
         f"{instead}"
     )
-    if not behind and slices:
-        behind = "; scatter-slices takes a slice for each index"
+    if not suffix and slices:
+        suffix = "; scatter-slices takes a slice for each index"
     return ValueError(
-        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}{behind}"
+        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}{suffix}"
     )
 
 

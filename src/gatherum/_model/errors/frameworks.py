@@ -63,10 +63,10 @@ def equal_names(
 
 
 def loses_names(op: str, operand: str, instead: str = "") -> TypeError:
-    behind = f"; {instead}" if instead else ""
+    suffix = f"; {instead}" if instead else ""
     return TypeError(
         f"{op}: `{operand}` must not be an xarray.DataArray, whose names would be lost; write "
-        f"{operand}.values, or {operand}.data for the array that it holds{behind}"
+        f"{operand}.values, or {operand}.data for the array that it holds{suffix}"
     )
 
 

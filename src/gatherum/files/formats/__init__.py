@@ -117,10 +117,10 @@ def _by_content(text: str) -> Location:
     raise UnknownKind(f"{text!r} is not there, nor a known kind of file: expected {_forms()}")
 
 
-def _check_alone(form: Format, file: str, behind: str | None) -> None:
+def _check_alone(form: Format, file: str, rest_of_name: str | None) -> None:
     """Raise ValueError if a member is named in a file of a single array."""
-    if behind is not None and not form.members:
-        raise ValueError(f"{file}: expected {form.form} alone, got {behind!r} behind it")
+    if rest_of_name is not None and not form.members:
+        raise ValueError(f"{file}: expected {form.form} alone, got {rest_of_name!r} behind it")
 
 
 def _at_url(shown: Location, remote: UrlAddress) -> Location:

@@ -68,7 +68,7 @@ class Hdf5(Format):
             raise ValueError(f"{location}: NumPy has no such type: {first_line(error)}") from None
         checked_shape(location.text, shape)
         if dtype.hasobject:
-            raise ValueError(f"{location}: holds texts or objects of varying length")
+            raise ValueError(f"{location}: contains strings or objects of variable length")
         settings = dataset.id.get_create_plist()
         if dataset.is_virtual or settings.get_external_count():
             raise ValueError(
@@ -133,7 +133,7 @@ class Hdf5(Format):
             raw.seek(0)
             header = raw.read(size if offset is None else offset)
         if offset is not None and size != offset + nbytes:
-            raise OSError(f"{out}: HDF5 writes something behind the elements")
+            raise OSError(f"{out}: HDF5 writes data after the elements")
         return header
 
 

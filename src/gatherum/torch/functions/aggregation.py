@@ -186,8 +186,8 @@ def _gradients(ctx: Any, gradient: Tensor) -> Any:
         ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
         counts = _again(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
         counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
-        behind = (1,) * (gradient.dim() - 1 - fold.axis)
-        gradient = gradient.to(ones.dtype) / counts.reshape(-1, *behind)
+        trailing = (1,) * (gradient.dim() - 1 - fold.axis)
+        gradient = gradient.to(ones.dtype) / counts.reshape(-1, *trailing)
         data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
     of_data = of_weights = None
     if ctx.needs_input_grad[1]:
@@ -238,8 +238,8 @@ def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
     )
     if weights is not None:
         weights = front(weights, dims[5], info.batch_size)
-        behind = tuple(data.shape[axis + 2 :])
-        shape = edge_reductions.weighted_shape(edges, behind, weights.dim() - 1)
+        trailing = tuple(data.shape[axis + 2 :])
+        shape = edge_reductions.weighted_shape(edges, trailing, weights.dim() - 1)
         weights = edge_reductions.lifted(namespace, stretched(weights, shape), len(edges) + 1, axis)
     fold = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
     result = edge_reductions.composed(

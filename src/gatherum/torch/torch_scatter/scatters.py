@@ -262,8 +262,8 @@ def _first(
     taken = _same(src, destinations.take(result))
     if old is not None:
         taken &= destinations.take(~_same(old, result))
-    behind = (1,) * (src.dim() - dim - 1)
-    position = torch.arange(n, device=src.device).reshape(n, *behind)
+    trailing = (1,) * (src.dim() - dim - 1)
+    position = torch.arange(n, device=src.device).reshape(n, *trailing)
     first = torch.where(taken, position, n)
     return destinations.put(
         first.new_full((), n).expand(destinations.shape), first, FoldRule("min")
