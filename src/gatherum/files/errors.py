@@ -1,6 +1,6 @@
 """Errors of the operands, outputs and options of calls on files.
 
-Messages name the operator, the operand, what was expected and what the caller passed, as in
+Messages name the operator, the operand, the expected value and the actual value, as in
 `gatherum._model.errors.calls`. Errors in the contents of a file are written where they are found.
 """
 
