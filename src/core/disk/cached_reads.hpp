@@ -23,16 +23,16 @@ class CachedReads : RowRequests {
   std::optional<ReadOutcome> run() {
     for (int64_t i = 0; i < r_.count; ++i) {  // copies, which other threads cannot change after the checks
       numbers_[at(i)] = r_.numbers[i];
-      places_[at(i)] = place_of(i);
-      if (!is_row(numbers_[at(i)]) || !is_place(places_[at(i)]))
+      positions_[at(i)] = position_of(i);
+      if (!is_row(numbers_[at(i)]) || !is_position(positions_[at(i)]))
         return ReadOutcome{ReadStatus::outside, 0, i};
     }
     ReadOutcome outcome;
     for (int64_t i = 0; i < r_.count; ++outcome.runs) {
       const int64_t end = end_of_run(i), bytes = span_of(numbers_[at(i)], numbers_[at(end - 1)]);
-      if (!(end == i + 1 ? read(place(i), r_.item, i) : read(page_.data(), bytes, i))) return {};
+      if (!(end == i + 1 ? read(row_at(i), r_.item, i) : read(page_.data(), bytes, i))) return {};
       for (int64_t k = i; end > i + 1 && k < end; ++k)
-        std::memcpy(place(k), page_.data() + (numbers_[at(k)] - numbers_[at(i)]) * r_.stride,
+        std::memcpy(row_at(k), page_.data() + (numbers_[at(k)] - numbers_[at(i)]) * r_.stride,
                     static_cast<size_t>(r_.item));
       outcome.bytes += bytes;
       i = end;
@@ -42,7 +42,7 @@ class CachedReads : RowRequests {
 
  private:
   static size_t at(int64_t i) { return static_cast<size_t>(i); }
-  char* place(int64_t i) const { return out_ + places_[at(i)] * r_.item; }
+  char* row_at(int64_t i) const { return out_ + positions_[at(i)] * r_.item; }
 
   // The end of the ascending requests from request `i` on whose rows fit in one page of memory.
   int64_t end_of_run(int64_t i) const {
@@ -65,7 +65,7 @@ class CachedReads : RowRequests {
   }
 
   char* const out_;
-  std::array<int64_t, kMostRows> numbers_, places_;
+  std::array<int64_t, kMostRows> numbers_, positions_;
   std::array<char, kPage> page_;
 };
 
