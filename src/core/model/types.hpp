@@ -109,7 +109,7 @@ constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Valu
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// The neutral element of a fold of integers; `none` if the fold has no neutral element.
+// The neutral element of a fold of integers; `none` if it has none, or folds only floats as exact sums do.
 enum class Identity : uint8_t { none, zero, one, lowest, greatest };
 
 // The way in which kernels compute the gradients of a fold (scatter_gradients.hpp). `none` if no kernel
