@@ -20,7 +20,7 @@ from gatherum._edges.sparse_edges import segment_numbers
 from gatherum._functions import aggregation
 
 from . import namespace
-from .operands import as_jax_dtype, is_jax, is_on_cpu
+from .operands import as_jax_dtype, is_on_cpu
 from .primitives import Array
 
 _on_arrays: Any = aggregation.aggregate
@@ -37,8 +37,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         weights = as_jax_dtype(
             NAME, "weights", conversion.as_updates(NAME, weights, data.dtype, "weights")
         )
-    arrays = filter(is_jax, (data, sources, targets, weights))
-    if not all(map(is_on_cpu, arrays)):
+    if not all(map(is_on_cpu, (data, sources, targets, weights))):
         if pointed:
             ends = np.asarray(targets.indptr)
             segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])

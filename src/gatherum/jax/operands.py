@@ -42,16 +42,16 @@ def normalize(
     )
 
 
-def is_jax(value: object) -> bool:
+def is_jax(value: Any) -> bool:
     """Return True for a JAX array or a tracer."""
     return isinstance(value, jax.Array)
 
 
-def is_on_cpu(array: Array) -> bool:
-    """Return True for an array whose devices are processors of this host, not for a tracer."""
-    if isinstance(array, Tracer):
+def is_on_cpu(value: Any) -> bool:
+    """Return False for a JAX array on another device, and for a tracer."""
+    if isinstance(value, Tracer):
         return False
-    return all(device.platform == "cpu" for device in array.devices())
+    return not is_jax(value) or all(device.platform == "cpu" for device in value.devices())
 
 
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
