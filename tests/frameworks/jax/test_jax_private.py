@@ -73,11 +73,10 @@ def test_a_context_of_other_fields_is_not_divided() -> None:
 
     bare = SimpleNamespace(module_context=SimpleNamespace(), avals_in=[])
     assert private.device_count(bare) == 1
-    assert sharding._of_devices(bare) is None
+    assert sharding._of_devices(bare, "cpu") is None
     there = SimpleNamespace(axis_context=SimpleNamespace(num_devices=2), lowering_parameters=None)
-    assert (
-        private.with_devices(SimpleNamespace(module_context=there), SimpleNamespace(size=1)) is None
-    )
+    context, mesh = SimpleNamespace(module_context=there), SimpleNamespace(size=1)
+    assert private.with_devices(context, mesh, "cpu") is None
     assert private.is_for_export(SimpleNamespace(module_context=there))
 
 
