@@ -221,7 +221,7 @@ class Run {
     for (size_t i = 0; i < call.operands.size(); ++i)
       place.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
     const int64_t bytes = program.program().arena;
-    const bool fits = given_.behind >= bytes;
+    const bool fits = given_.bytes_after >= bytes;
     if (!(fits && !program.program().sorts) && is_capturing(program)) return false;
     if (bytes != 0)
       place.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
