@@ -1,5 +1,7 @@
 """Tensors of every dtype, on any number of threads: the bits of the same call on NumPy arrays."""
 
+import runpy
+
 import numpy as np
 import pytest
 from tensors import SHARED, array_of, room, tensor_of, torch
@@ -7,6 +9,7 @@ from tensors import SHARED, array_of, room, tensor_of, torch
 import gatherum
 from gatherum._model.dtypes import is_reducible, read_dtype
 from gatherum._model.reductions import FOLDS
+from recipes import ROOT
 from sizes import chosen_from
 
 THREADS = (1, 2, 3, 7)
@@ -133,3 +136,16 @@ def test_the_threads_of_torch_change_no_bits(settings_restored, torch_threads_re
     one, *others = [step(threads) for threads in THREADS]
     for other in others:
         assert all(map(torch.equal, one, other))
+
+
+@pytest.mark.release
+def test_inductor_changes_no_bits_of_gatherum(torch_threads_restored):
+    """The rows of the table in the page about PyTorch that do not depend on the machine."""
+    script = ROOT / "benchmarks" / "torch_bits.py"
+    if not script.exists():
+        pytest.skip("the benchmarks are not beside these tests")
+    table = runpy.run_path(str(script))
+    rows = [row for graph in table["graphs"]() for row in table["compare"](graph, [1, 2])]
+    promised = [row for row in rows if "gatherum" in row[0] or "reproducible()" in row[0]]
+    assert len(promised) == 11
+    assert [row for row in promised if set(row[1]) != {"same"}] == []
