@@ -183,10 +183,15 @@ def adds(scale: float) -> Iterator[Case]:
     yield fold("float32 add, 2^26 into 2^24", torch.zeros(size, device=GPU), *operands, 0.5, 2.0)
 
 
+def destinations(scale: float, count: int) -> int:
+    """Return a number of destinations, which is smaller only in trials."""
+    return max(1, int(min(1, 10 * scale) * count))
+
+
 def row_adds(scale: float) -> Iterator[Case]:
-    n = int(scale * (1 << 22))
-    operands = torch.randint(100_000, (n,), device=GPU), torch.randn(n, 64, device=GPU)
-    yield fold("float32 add, rows of 64, 2^22 into 100,000", torch.zeros(100_000, 64, device=GPU),
+    n, size = int(scale * (1 << 22)), destinations(scale, 100_000)
+    operands = torch.randint(size, (n,), device=GPU), torch.randn(n, 64, device=GPU)
+    yield fold("float32 add, rows of 64, 2^22 into 100,000", torch.zeros(size, 64, device=GPU),
                *operands, 0.5, 2.0)  # fmt: skip
 
 
@@ -201,8 +206,9 @@ def few_places(scale: float) -> Iterator[Case]:
     n, many, width = (int(scale * (1 << bits)) for bits in (22, 24, 20))
     rows = torch.randint(1000, (n,), device=GPU), torch.randn(n, 64, device=GPU)
     yield fold("float32 add, rows of 64, 2^22 into 1000", torch.zeros(1000, 64, device=GPU), *rows)
-    skewed = (torch.rand(n, device=GPU) ** 4 * 100_000).long()
-    zeros, updates = torch.zeros(100_000, 16, device=GPU), torch.randn(n, 16, device=GPU)
+    size = destinations(scale, 100_000)
+    skewed = (torch.rand(n, device=GPU) ** 4 * size).long()
+    zeros, updates = torch.zeros(size, 16, device=GPU), torch.randn(n, 16, device=GPU)
     yield fold("float32 add, rows of 16, 2^22 into 100,000, skewed", zeros, skewed, updates)
     wide = torch.randint(100, (width,), device=GPU), torch.randn(width, 128, device=GPU)
     yield fold("float32 add, rows of 128, 2^20 into 100", torch.zeros(100, 128, device=GPU), *wide)
@@ -216,12 +222,13 @@ def few_places(scale: float) -> Iterator[Case]:
 def other_types(scale: float) -> Iterator[Case]:
     """float16, and integers, which are added by atomics."""
     n = int(scale * (1 << 24))
-    for name, size, dtype in (
+    for name, count, dtype in (
         ("float16 add, 2^24 into 100,000", 100_000, torch.float16),
         ("float32 add, 2^24 into 1M", 1_000_000, torch.float32),
         ("int64 add, 2^24 into 1M", 1_000_000, torch.int64),
         ("int64 add, 2^24 into 256", 256, torch.int64),
     ):
+        size = destinations(scale, count)
         zeros, index = torch.zeros(size, dtype=dtype, device=GPU), torch.randint(size, (n,))
         updates = (100 * torch.randn(n, device=GPU)).to(dtype)
         case = fold(name, zeros, index.to(GPU), updates)
@@ -231,7 +238,7 @@ def other_types(scale: float) -> Iterator[Case]:
 
 def other_reductions(scale: float) -> Iterator[Case]:
     """The other reductions of rows, against index_reduce, which folds in any order."""
-    n, size = int(scale * (1 << 22)), 100_000
+    n, size = int(scale * (1 << 22)), destinations(scale, 100_000)
     zeros, index = torch.zeros(size, 64, device=GPU), torch.randint(size, (n,), device=GPU)
     updates = torch.randn(n, 64, device=GPU)
     floor = fold_floor(n, size, updates[0].nbytes, zeros.nbytes)
@@ -270,7 +277,7 @@ def narrow_rows(scale: float) -> Iterator[Case]:
 
 def sets(scale: float) -> Iterator[Case]:
     """Updates that replace items; torch stores any of the updates of a place."""
-    n, size = int(scale * (1 << 24)), 1_000_000
+    n, size = int(scale * (1 << 24)), destinations(scale, 1_000_000)
     side = int(scale**0.5 * (1 << 13))
     zeros, index = torch.zeros(size, device=GPU), torch.randint(size, (n,), device=GPU)
     updates = torch.randn(n, device=GPU)

@@ -14,6 +14,7 @@ from gatherum._model.call import ArraySpec
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 
+from . import cub
 from .device import Pairs
 from .device_views import DeviceFramework, View
 from .driver import LEGACY_STREAM, Kept, open_driver
@@ -68,7 +69,12 @@ class CuPy(DeviceFramework):
             return _Scratch(self._cupy.cuda.alloc(nbytes))
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort with `cupy.argsort`, which is stable and, since CuPy 14, does not wait."""
+        """Sort with CUB, or with `cupy.argsort` if CUB is missing or the sort is short.
+
+        `cupy.argsort` is stable and, since CuPy 14, does not wait.
+        """
+        if cub.is_preferred(pairs.length):
+            return cub.radix_sort(self, pairs, device, stream)
         with self._cupy.cuda.Device(device):
             keys, payload = (
                 self._cupy.ndarray((pairs.length,), np.dtype(f"i{width}"), scratch.memory)

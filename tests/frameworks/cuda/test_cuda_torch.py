@@ -211,6 +211,26 @@ def test_what_torch_does_not_sort_cub_does(monkeypatch):
     assert asked == [(cuda.FRAMEWORK, pairs, 0, 40)]
 
 
+def test_cub_sorts_if_it_is_installed_and_there_are_many_pairs(monkeypatch):
+    monkeypatch.setattr(cuda.cub, "radix_sort", lambda *_: "sorted")
+    monkeypatch.setattr(cuda.cub, "_LEAST", 4)
+    memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
+    for installed, count in ((True, 4), (True, 3), (False, 4)):
+        monkeypatch.setattr(cuda.cub, "_is_available", lambda installed=installed: installed)
+        result = cuda.FRAMEWORK.sort(Pairs(*memory, count, Widths(4, 4, 3)), 0, 40)
+        assert (result == "sorted") == (installed and count == 4)
+
+
+def test_without_cub_the_framework_sorts(monkeypatch):
+    def missing():
+        raise ImportError
+
+    monkeypatch.setattr(cuda.cub, "_compute", missing)
+    cuda.cub._is_available.cache_clear()
+    assert not cuda.cub.is_preferred(1 << 20)
+    cuda.cub._is_available.cache_clear()
+
+
 def test_the_default_stream_has_a_distinct_number(monkeypatch):
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _: SimpleNamespace(cuda_stream=0))
     assert cuda.FRAMEWORK.stream(0, ()) == 1
