@@ -316,10 +316,10 @@ class _Rows(NamedTuple):
             return
         steps = self.weights.strides[rank:]
         extents = zip(self.weights.shape[rank:], steps, strict=True)
-        for place in np.ndindex(*(n if step else 1 for n, step in extents)):
-            index = zip(place, steps, strict=True)
+        for coordinates in np.ndindex(*(n if step else 1 for n, step in extents)):
+            index = zip(coordinates, steps, strict=True)
             part = slice(None), *(at if step else slice(None) for at, step in index)
-            weights = self.weights[(*(slice(None),) * rank, *place, ...)]
+            weights = self.weights[(*(slice(None),) * rank, *coordinates, ...)]
             yield self.table[part], self.out[part], weights
 
 

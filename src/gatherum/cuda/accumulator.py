@@ -42,20 +42,20 @@ _COPY = Attributes("gather_nd", mode="clip")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _DeviceStream:
     """The device of an accumulator, and the stream of one of its calls."""
 
     framework: DeviceFramework
-    number: int
+    device_number: int
     stream: int
 
     @property
     def device(self) -> Device:
-        return device_calls.open_device(self.framework, self.number, self.stream)
+        return device_calls.open_device(self.framework, self.device_number, self.stream)
 
     def allocate(self, spec: ArraySpec) -> Buffer:
         nbytes = int(np.prod(spec.shape, dtype=object)) * spec.dtype.itemsize
-        return self.framework.allocate(max(nbytes, 1), self.number, self.stream)
+        return self.framework.allocate(max(nbytes, 1), self.device_number, self.stream)
 
     def copy(self, source: int, spec: ArraySpec, target: int) -> None:
         """Copy items of any strides to contiguous memory."""
@@ -107,56 +107,60 @@ class DeviceAccumulator(Accumulator):
         raise NotImplementedError
 
     def _start(self, framework: DeviceFramework, view: View, data: Any) -> None:
-        number = view.device or 0
-        self._framework, self._number = framework, number
-        self._stream = framework.stream(number, [data])
-        place = _Place(framework, number, self._stream)
-        self._example, _ = framework.empty((0,), self._spec.dtype, data, number, self._stream)
+        device_number = view.device or 0
+        self._framework, self._device_number = framework, device_number
+        self._stream = framework.stream(device_number, [data])
+        device_stream = _DeviceStream(framework, device_number, self._stream)
+        self._example, _ = framework.empty(
+            (0,), self._spec.dtype, data, device_number, self._stream
+        )
         dtype, reduction = self._spec.dtype, self._attributes.reduction
-        self._device_data = place.allocate(self._spec)
-        place.copy(view.address, view.spec, self._device_data.address)
+        self._device_data = device_stream.allocate(self._spec)
+        device_stream.copy(view.address, view.spec, self._device_data.address)
         sums = dtype if reduction == "none" else accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # exact sums have raised
         self._sum_spec = ArraySpec.contiguous(self._spec.shape, sums)
         self._counts_spec = ArraySpec.contiguous(self._spec.shape, _INT64)
-        self._one = self._item(place, np.array(1, np.int64))
-        zero = self._item(place, np.array(0, np.int64))
-        self._device_counts = self._filled(place, zero, self._counts_spec)
+        self._one = self._item(device_stream, np.array(1, np.int64))
+        zero = self._item(device_stream, np.array(0, np.int64))
+        self._device_counts = self._filled(device_stream, zero, self._counts_spec)
         self._last = None
         if reduction == "none":
-            self._device_sums = place.allocate(self._spec)
-            place.copy(self._device_data.address, self._spec, self._device_sums.address)
+            self._device_sums = device_stream.allocate(self._spec)
+            device_stream.copy(self._device_data.address, self._spec, self._device_sums.address)
         elif self._attributes.include_self:
-            self._device_sums = self._widened(place, self._device_data.address, self._spec)
+            self._device_sums = self._widened(device_stream, self._device_data.address, self._spec)
         else:
-            neutral = self._item(place, neutral_item(sums, reduction))
-            self._device_sums = self._filled(place, neutral, self._sum_spec)
+            neutral = self._item(device_stream, neutral_item(sums, reduction))
+            self._device_sums = self._filled(device_stream, neutral, self._sum_spec)
             if reduction != "mean" and dtype.kind not in "iub":
-                self._last = place.allocate(self._spec)
-                place.copy(self._device_data.address, self._spec, self._last.address)
-        framework.keep([view.holder, zero, self._kept], number, self._stream)
+                self._last = device_stream.allocate(self._spec)
+                device_stream.copy(self._device_data.address, self._spec, self._last.address)
+        framework.keep([view.holder, zero, self._kept], device_number, self._stream)
 
-    def _item(self, place: _Place, item: np.ndarray[Any, Any]) -> Buffer:
+    def _item(self, device_stream: _DeviceStream, item: np.ndarray[Any, Any]) -> Buffer:
         """Return device memory with one item."""
-        buffer = place.framework.allocate(item.nbytes, place.number, place.stream)
+        buffer = device_stream.framework.allocate(
+            item.nbytes, device_stream.device_number, device_stream.stream
+        )
         driver = open_driver()
-        with driver.on(place.number):
-            driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, place.stream)
+        with driver.on(device_stream.device_number):
+            driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, device_stream.stream)
         self._kept = (*getattr(self, "_kept", ()), item)  # until the driver has read it
         return buffer
 
     @staticmethod
-    def _filled(place: _Place, item: Buffer, spec: ArraySpec) -> Buffer:
-        buffer = place.allocate(spec)
+    def _filled(device_stream: _DeviceStream, item: Buffer, spec: ArraySpec) -> Buffer:
+        buffer = device_stream.allocate(spec)
         repeated = ArraySpec(spec.shape, spec.dtype, (0,) * len(spec.shape))
-        place.copy(item.address, repeated, buffer.address)
+        device_stream.copy(item.address, repeated, buffer.address)
         return buffer
 
-    def _widened(self, place: _Place, address: int, spec: ArraySpec) -> Buffer:
+    def _widened(self, device_stream: _DeviceStream, address: int, spec: ArraySpec) -> Buffer:
         """Return items of any strides in the type of the sums, in C order."""
         target = ArraySpec.contiguous(spec.shape, self._sum_spec.dtype)
-        buffer = place.allocate(target)
+        buffer = device_stream.allocate(target)
         if self._sum_spec.dtype == spec.dtype:
-            place.copy(address, spec, buffer.address)
+            device_stream.copy(address, spec, buffer.address)
             return buffer
         steps = tuple(
             Step(extent, data=step, other=other)
@@ -173,7 +177,7 @@ class DeviceAccumulator(Accumulator):
         if total:
             fields += kernel_tables.loops(steps, bits, size)
         macros = {"OFFSET_BITS": bits, "LOOPS": size, "VALUE_ALIGN": align}
-        place.launch("widen", total, fields, **macros, **self._value_macros())
+        device_stream.launch("widen", total, fields, **macros, **self._value_macros())
         return buffer
 
     def _value_macros(self) -> dict[str, object]:
@@ -181,37 +185,39 @@ class DeviceAccumulator(Accumulator):
         return {"VALUE": value, "REDUCTION": self._attributes.reduction}
 
     @contextmanager
-    def _at(self, arrays: list[Any]) -> Iterator[_Place]:
+    def _at(self, arrays: list[Any]) -> Iterator[_DeviceStream]:
         """Hold the lock. Let the stream of a call wait for the stream of the last call."""
         with self._lock:
-            stream = self._framework.stream(self._number, arrays)
+            stream = self._framework.stream(self._device_number, arrays)
             if stream != self._stream:
                 driver = open_driver()
-                with driver.on(self._number):
+                with driver.on(self._device_number):
                     driver.wait(stream, self._stream)
             self._stream = stream
-            yield _Place(self._framework, self._number, stream)
+            yield _DeviceStream(self._framework, self._device_number, stream)
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> DeviceAccumulator:
         framework, others = self._framework, self._attributes.positional[1:]
         attributes = plain_values.as_attributes(op, axis, *others)
-        numbers = device_calls.as_operand(framework, op, "indices", indices, None)
-        check_before_updates(op, self._spec, numbers.spec, attributes.axis)
+        entries = device_calls.as_operand(framework, op, "indices", indices, None)
+        check_before_updates(op, self._spec, entries.spec, attributes.axis)
         values = device_calls.as_operand(framework, op, "updates", updates, self._spec.dtype)
-        plan = _plan(attributes, self._spec, numbers.spec, values.spec)
-        held = View(self._device_data.address, self._spec, self._number, self)
-        operands: dict[str, Operand | None] = {"data": held, "indices": numbers, "updates": values}
+        plan = _plan(attributes, self._spec, entries.spec, values.spec)
+        held = View(self._device_data.address, self._spec, self._device_number, self)
+        operands: dict[str, Operand | None] = {"data": held, "indices": entries, "updates": values}
         device_calls.one_device(op, operands)
-        size = int(np.prod(numbers.spec.shape, dtype=object))
-        with self._at([each for each in (indices, updates) if framework.owns(each)]) as place:
-            where = place.number, place.stream
+        size = int(np.prod(entries.spec.shape, dtype=object))
+        with self._at(
+            [each for each in (indices, updates) if framework.owns(each)]
+        ) as device_stream:
+            where = device_stream.device_number, device_stream.stream
             device_calls.check_capture(framework, op, plan, operands, *where)
             if self._most + size > MOST_UPDATES:
                 raise errors.too_many_updates(MOST_UPDATES)
             addresses, holders = device_calls.on_device(framework, operands, *where)
             try:
                 self._fold_batch(
-                    place, attributes, plan, addresses["indices"], addresses["updates"]
+                    device_stream, attributes, plan, addresses["indices"], addresses["updates"]
                 )
             finally:
                 framework.keep(holders, *where)
@@ -219,7 +225,12 @@ class DeviceAccumulator(Accumulator):
         return self
 
     def _fold_batch(
-        self, place: _Place, attributes: Attributes, plan: Plan, indices: int, updates: int
+        self,
+        device_stream: _DeviceStream,
+        attributes: Attributes,
+        plan: Plan,
+        indices: int,
+        updates: int,
     ) -> None:
         """Fold a batch into the sums. Only the first scatter checks the indices."""
         s, reduction = plan.call, attributes.reduction
@@ -227,7 +238,7 @@ class DeviceAccumulator(Accumulator):
         assert values is not None
         wide = None
         if self._sum_spec.dtype != s.data.dtype:
-            wide = self._widened(place, updates, values)
+            wide = self._widened(device_stream, updates, values)
             address = wide.address
             values = ArraySpec.contiguous(values.shape, self._sum_spec.dtype)
         fold = attributes._replace(include_self=True)
@@ -236,7 +247,7 @@ class DeviceAccumulator(Accumulator):
         spec = self._sum_spec
         in_place = _plan(fold, spec, s.indices, values, spec)
         plan_launches.run(
-            place.device,
+            device_stream.device,
             in_place,
             self._device_sums.address,
             indices,
@@ -247,19 +258,23 @@ class DeviceAccumulator(Accumulator):
         fold, spec = fold._replace(mode=mode, reduction="add"), self._counts_spec
         ones = ArraySpec(values.shape, _INT64, (0,) * len(values.shape))
         at, counted = self._device_counts.address, _plan(fold, spec, s.indices, ones, spec)
-        plan_launches.run(place.device, counted, at, indices, self._one.address, at)
+        plan_launches.run(device_stream.device, counted, at, indices, self._one.address, at)
         if self._last is not None:
             fold, at = fold._replace(reduction="none"), self._last.address
             last = _plan(fold, self._spec, s.indices, s.updates, self._spec)
-            plan_launches.run(place.device, last, at, indices, updates, at)
+            plan_launches.run(device_stream.device, last, at, indices, updates, at)
 
     def counts(self) -> Any:
         """Return the number of updates of each element, as an array on the device."""
-        with self._at([]) as place:
+        with self._at([]) as device_stream:
             result, address = self._framework.empty(
-                self._spec.shape, _INT64, self._example, place.number, place.stream
+                self._spec.shape,
+                _INT64,
+                self._example,
+                device_stream.device_number,
+                device_stream.stream,
             )
-            place.copy(self._device_counts.address, self._counts_spec, address)
+            device_stream.copy(self._device_counts.address, self._counts_spec, address)
         return result
 
     def merge(self, other: Accumulator) -> Accumulator:
@@ -278,33 +293,33 @@ class DeviceAccumulator(Accumulator):
             device_calls.one_device(op, {"data": self._held(), "out": target})
             if not target.writable:
                 raise errors.out_read_only(op)
-        with self._at([] if out is None else [out]) as place:
-            where = place.number, place.stream
+        with self._at([] if out is None else [out]) as device_stream:
+            where = device_stream.device_number, device_stream.stream
             if target is not None and target.spec == self._spec:
-                self._finish(place, target.address)
+                self._finish(device_stream, target.address)
             else:
                 like = self._example, *where
                 fresh, address = self._framework.empty(self._spec.shape, self._spec.dtype, *like)
-                self._finish(place, address)
+                self._finish(device_stream, address)
                 if target is None:
                     return fresh
-                self._store(place, address, target)
+                self._store(device_stream, address, target)
                 self._framework.keep([fresh, target.holder], *where)
             self._framework.written(out, *where)
         return out
 
     def _held(self) -> View:
-        return View(self._device_data.address, self._spec, self._number, self)
+        return View(self._device_data.address, self._spec, self._device_number, self)
 
-    def _store(self, place: _Place, address: int, target: View) -> None:
+    def _store(self, device_stream: _DeviceStream, address: int, target: View) -> None:
         """Copy contiguous items to an array of any strides."""
         scatter = Attributes("scatter_nd", mode="clip")
         plan = _plan(scatter, target.spec, ArraySpec.of(ALL), self._spec, target.spec)
-        plan_launches.run(place.device, plan, target.address, 0, address, target.address)
+        plan_launches.run(device_stream.device, plan, target.address, 0, address, target.address)
 
-    def _finish(self, place: _Place, out: int) -> None:
+    def _finish(self, device_stream: _DeviceStream, out: int) -> None:
         if self._attributes.reduction == "none":
-            place.copy(self._device_sums.address, self._spec, out)
+            device_stream.copy(self._device_sums.address, self._spec, out)
             return
         total = int(np.prod(self._spec.shape, dtype=object))
         last = 0 if self._last is None else self._last.address
@@ -317,13 +332,13 @@ class DeviceAccumulator(Accumulator):
         ]
         fields += [int(self._attributes.include_self), total]
         macros = {"OFFSET_BITS": 32 if total < NARROW else 64, "LOOPS": kernel_tables.FEW_LOOPS}
-        place.launch("accumulated", total, fields, **macros, **self._value_macros())
+        device_stream.launch("accumulated", total, fields, **macros, **self._value_macros())
 
     def __repr__(self) -> str:
         spec, attributes = self._spec, state_of(self._attributes).items()
         words = (f"{name}={value!r}" for name, value in attributes)
-        place = f"cuda:{self._number}"
-        return f"<{NAME} of {spec.dtype} {spec.shape} on {place}, {', '.join(words)}>"
+        device = f"cuda:{self._device_number}"
+        return f"<{NAME} of {spec.dtype} {spec.shape} on {device}, {', '.join(words)}>"
 
     def __getstate__(self) -> dict[str, Any]:
         raise cuda_errors.no_device_pickle()
@@ -333,10 +348,10 @@ def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any]:
     """Return the item that a fold with any other item returns, except a NaN with its payload."""
     kind, folded = dtype.kind, "add" if reduction == "mean" else reduction
     if folded in ("add", "mul"):
-        number = {"add": -0.0 if kind in "fc" else 0, "mul": 1}[folded]
+        neutral = {"add": -0.0 if kind in "fc" else 0, "mul": 1}[folded]
         if kind == "c":
             return np.array(complex(-0.0, -0.0), dtype)  # type: ignore[arg-type]  # only sums
-        return np.array(number, dtype)  # type: ignore[arg-type]  # sums of narrow floats are float32
+        return np.array(neutral, dtype)  # type: ignore[arg-type]  # sums of narrow floats are float32
     least = folded == "max"
     if dtype.name == "bfloat16":
         return np.array(0xFF80 if least else 0x7F80, np.uint16)

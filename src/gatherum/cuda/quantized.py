@@ -61,18 +61,18 @@ def gather_quantized(
         operands["zero_points"] = _contiguous(framework, "zero_points", zero_points)
     spec = spec_of(attributes, *(_described(operands[name]) for name in _TABLES))  # type: ignore[arg-type]  # two of them are there
     plan = _plan(attributes, spec, operands["indices"].spec)  # type: ignore[union-attr]  # it is there
-    number = device_calls.one_device(NAME, operands)
+    device_number = device_calls.one_device(NAME, operands)
     arrays = [each for each in (data, indices, scales, zero_points) if framework.owns(each)]
-    stream = framework.stream(number, arrays)
-    device_calls.check_capture(framework, NAME, plan, operands, number, stream)
-    addresses, holders = device_calls.on_device(framework, operands, number, stream)
+    stream = framework.stream(device_number, arrays)
+    device_calls.check_capture(framework, NAME, plan, operands, device_number, stream)
+    addresses, holders = device_calls.on_device(framework, operands, device_number, stream)
     dtype = load_dtype(spec.result)
-    result, addresses["out"] = framework.empty(plan.shape, dtype, like, number, stream)
-    device = device_calls.open_device(framework, number, stream)
+    result, addresses["out"] = framework.empty(plan.shape, dtype, like, device_number, stream)
+    device = device_calls.open_device(framework, device_number, stream)
     try:
         _run(device, plan, spec, tuple(addresses.values()))
     finally:
-        framework.keep(holders, number, stream)
+        framework.keep(holders, device_number, stream)
     return result
 
 
@@ -160,6 +160,6 @@ def _divisors(spec: Spec, bits: int) -> list[Field]:
     behind, extent = prod(spec.values[q + 1 :]), spec.values[q]
     (zero,) = struct.unpack("=I", struct.pack("=f", spec.codes.zero))
     fields: list[Field] = [zero]
-    for number in (behind, extent, spec.block):
-        fields += kernel_tables.divisor(number, bits)
+    for divisor in (behind, extent, spec.block):
+        fields += kernel_tables.divisor(divisor, bits)
     return [*fields, -(-extent // spec.block), *kernel_tables.divisor(spec.scales[-1], bits)]

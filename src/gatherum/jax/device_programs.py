@@ -76,7 +76,7 @@ def make(
     description: str,
     words: bytes,
     fill: bytes,
-    number: int,
+    device_number: int,
     data: int,
     indices: int,
     updates: int,
@@ -97,7 +97,7 @@ def make(
         The core's program of the call; empty for exp and log.
     fill : bytes
         The item that a gather stores for an invalid index.
-    number : int
+    device_number : int
         The number of the device.
     data, indices, updates, out : int
         The operands' alignments in bytes.
@@ -107,14 +107,14 @@ def make(
     driver = cuda_driver.open_driver()
     if not words:
         function, dtype, count = description.split()
-        processors = nvidia.processors_of(driver, number)
+        processors = nvidia.processors_of(driver, device_number)
         program = elementary.program_of(function, dtype, int(count), processors)
-        return nvidia.loaded_program(driver, program, number), None, 0
+        return nvidia.loaded_program(driver, program, device_number), None, 0
     plan = _plan(description)
     if bytes(plan.program) != words:
         raise jax_errors.other_program(plan.call.op)
     placement = Placement(data, indices, updates, out, in_place)
-    processors, main, first = nvidia.processors_of(driver, number), None, None
+    processors, main, first = nvidia.processors_of(driver, device_number), None, None
     nowhere = unaddressable(plan.call, work_of(plan))
     if nowhere < 0:
         item = fill if plan.call.attributes.fills and any(fill) else b""
@@ -122,7 +122,7 @@ def make(
     if nowhere >= 0 or plan.call.mode == "raise":
         first = plan_launches.finder_of(plan, placement, processors, nowhere)
     loaded = (
-        None if program is None else nvidia.loaded_program(driver, program, number)
+        None if program is None else nvidia.loaded_program(driver, program, device_number)
         for program in (main, first)
     )
     return next(loaded), next(loaded), max(nowhere, 0)
@@ -155,7 +155,9 @@ class _Memory:
         return cub.radix_sort(self, pairs, device, stream)
 
 
-def sorter(allocate: Callable[[int], int], arena: int, number: int, stream: int) -> nvidia.Sorter:
+def sorter(
+    allocate: Callable[[int], int], arena: int, device_number: int, stream: int
+) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory begins at `arena`."""
     framework: Any = _Memory(allocate)
-    return nvidia.sorter(framework, _Scratch(arena), number, stream)
+    return nvidia.sorter(framework, _Scratch(arena), device_number, stream)

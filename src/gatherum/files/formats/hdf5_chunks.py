@@ -49,9 +49,9 @@ class ChunkedDataset(SlicedArray):
 
         super().__init__(name, dataset, meter, PIECE)
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
-        for number in self.filters:
-            if number not in FILTERS:
-                raise other_filter(name, number)
+        for filter_id in self.filters:
+            if filter_id not in FILTERS:
+                raise other_filter(name, filter_id)
         stored = dataset.id.get_type()
         # HDF5 verifies checksums, and converts types that NumPy stores in another way
         self._is_plain = FLETCHER32 not in self.filters and stored == h5py.h5t.py_create(
@@ -100,8 +100,8 @@ class ChunkedDataset(SlicedArray):
             return None
         item = self._array.dtype.itemsize
         sizes = [math.prod(self._array.chunks) * item]  # before each filter and after the last one
-        for number in self.filters:
-            sizes.append(encoded_size(FILTERS[number], {}, sizes[-1])[0])
+        for filter_id in self.filters:
+            sizes.append(encoded_size(FILTERS[filter_id], {}, sizes[-1])[0])
         if chunk.size > 2 * sizes[-1] + 1024:
             raise ValueError(f"a chunk of {chunk.size} bytes for {sizes[0]}")
         run = [i for i, _ in enumerate(self.filters) if not chunk.filter_mask & 1 << i]
@@ -129,7 +129,7 @@ def _unshuffled(raw: Any, item: int) -> NDArray[np.uint8]:
     whole = len(raw) // item * item
     planes = np.frombuffer(raw, np.uint8, whole).reshape(item, -1)
     items = np.empty((whole // item, item), np.uint8)
-    for number, plane in enumerate(planes):
-        items[:, number] = plane  # several times as fast as a copy of the transposed array
+    for i, plane in enumerate(planes):
+        items[:, i] = plane  # several times as fast as a copy of the transposed array
     remainder = np.frombuffer(raw, np.uint8, offset=whole) if whole < len(raw) else items[:0, 0]
     return np.concatenate([items.reshape(-1), remainder])

@@ -33,7 +33,7 @@ class TensorTarget(NamedTuple):
         except ImportError:
             raise ImportError(f"{op}: `device` needs PyTorch: pip install torch") from None
         try:
-            place = torch.device(device)
+            torch_device = torch.device(device)
         except (RuntimeError, TypeError):
             raise ValueError(
                 f"{op}: `device` must be a device of PyTorch, such as 'cuda', got {device!r}"
@@ -41,11 +41,11 @@ class TensorTarget(NamedTuple):
         kind = getattr(torch, name_of(dtype), None)
         if not isinstance(kind, torch.dtype) or not dtype.isnative:
             raise TypeError(f"{op}: `device` needs a dtype that PyTorch has, got {dtype}")
-        if place.type == "cuda" and not torch.cuda.is_available():
+        if torch_device.type == "cuda" and not torch.cuda.is_available():
             raise RuntimeError(
-                f"{op}: `device` is {str(place)!r}, but PyTorch finds no CUDA device"
+                f"{op}: `device` is {str(torch_device)!r}, but PyTorch finds no CUDA device"
             )
-        return cls(place, kind)
+        return cls(torch_device, kind)
 
     @property
     def is_cuda(self) -> bool:

@@ -41,24 +41,24 @@ class ChunkSlices(StoredColumns):
         array, requests = storage.array, job.requests
         # The first requests have the position 0 in all dimensions before the axis.
         coordinates, invalid = requests.coordinates(0, job.entries)
-        numbers = coordinates[-1]
-        assert numbers is not None
+        slice_numbers = coordinates[-1]
+        assert slice_numbers is not None
         slices = as_items(result).reshape(*shape[:axis], job.entries, *shape[axis + 1 :])
         before: tuple[Any, ...] = (slice(None),) * axis
-        order = np.argsort(numbers, kind="stable")
+        order = np.argsort(slice_numbers, kind="stable")
         if invalid is not None and invalid.any():
             slices[(*before, np.flatnonzero(invalid))] = as_items(job.fill)
             order = order[~invalid[order]]
-        ordered = numbers[order]
+        ordered = slice_numbers[order]
         job.meter.phase("gathering")
         job.meter.expect(result.nbytes)
         array.announce(_boxes(array, axis, ordered))
         reads = ((box, _read(array, box)) for box in _boxes(array, axis, ordered))
         for box, values in ahead(reads, array.stop):
             start, stop = np.searchsorted(ordered, [box[axis].start, box[axis].stop])
-            local, places = ordered[start:stop] - box[axis].start, order[start:stop]
+            local, positions = ordered[start:stop] - box[axis].start, order[start:stop]
             taken = as_items(apply("gather", values, local, axis=axis))
-            slices[(*box[:axis], _as_slice(places), *box[axis + 1 :])] = taken
+            slices[(*box[:axis], _as_slice(positions), *box[axis + 1 :])] = taken
             job.meter.chunks_touched += 1
             job.meter.advance(taken.nbytes)
 
@@ -69,7 +69,7 @@ def _boxes(array: BoxArray, axis: int, ordered: Ints) -> Iterator[Box]:
         [slice(start, min(start + step, n)) for start in range(0, n, step)]
         for n, step in zip(array.shape, array.chunks, strict=True)
     ]
-    sides[axis] = [sides[axis][number] for number in distinct(ordered // array.chunks[axis])]
+    sides[axis] = [sides[axis][i] for i in distinct(ordered // array.chunks[axis])]
     yield from product(*sides)
 
 
@@ -78,8 +78,8 @@ def _read(array: BoxArray, box: Box) -> NDArray[np.generic]:
     return array.read_box(box) if view is None else view
 
 
-def _as_slice(places: Ints) -> Ints | slice:
+def _as_slice(positions: Ints) -> Ints | slice:
     """Return ascending adjacent places as a slice, which NumPy copies faster."""
-    first, last = int(places[0]), int(places[-1])
-    adjacent = last - first == places.size - 1 and bool((np.diff(places) == 1).all())
-    return slice(first, last + 1) if adjacent else places
+    first, last = int(positions[0]), int(positions[-1])
+    adjacent = last - first == positions.size - 1 and bool((np.diff(positions) == 1).all())
+    return slice(first, last + 1) if adjacent else positions
