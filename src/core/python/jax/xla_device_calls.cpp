@@ -217,19 +217,19 @@ class Run {
   }
 
   bool replay(const DeviceProgram& program, const DeviceCall& call, device::Outcome& outcome) {
-    device::Place place = {{}, 0, program.context(), stream_};
+    device::Target target = {{}, 0, program.context(), stream_};
     for (size_t i = 0; i < call.operands.size(); ++i)
-      place.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
+      target.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
     const int64_t bytes = program.program().arena;
     const bool fits = given_.bytes_after >= bytes;
     if (!(fits && !program.program().sorts) && is_capturing(program)) return false;
     if (bytes != 0)
-      place.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
-    if (bytes != 0 && place.arena == 0) return false;
+      target.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
+    if (bytes != 0 && target.arena == 0) return false;
     const device::Sort sort = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
-      return sort_in_python(place, step, distances, results);
+      return sort_in_python(target, step, distances, results);
     };
-    outcome = device::replay(program.driver(), program.program(), place, true, sort);
+    outcome = device::replay(program.driver(), program.program(), target, true, sort);
     switch (outcome.kind) {
       case device::Outcome::done:
         return true;
@@ -253,7 +253,7 @@ class Run {
     return status != 0 && !fail(XLA_FFI_INTERNAL, kNoCapture);
   }
 
-  bool sort_in_python(const device::Place& place, const device::Step& step, const uint64_t* distances,
+  bool sort_in_python(const device::Target& target, const device::Step& step, const uint64_t* distances,
                       uint64_t* results) {
     const GilHold hold;
     try {
@@ -261,7 +261,7 @@ class Run {
         return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(allocate(static_cast<size_t>(bytes))));
       });
       const nb::object sort =
-          functions().sorter(allocate_scratch, place.arena, device_, reinterpret_cast<uintptr_t>(stream_));
+          functions().sorter(allocate_scratch, target.arena, device_, reinterpret_cast<uintptr_t>(stream_));
       if (sort_pairs(sort, step, distances, results)) return true;
       throw nb::python_error();
     } catch (const nb::python_error& error) {
