@@ -2,8 +2,8 @@
 
 The state is scratch memory of the framework: a copy of the data, the sums in the type in which the
 reduction accumulates, the number of updates of each item, and for floats without `include_self` the
-last update of each item. A batch folds its updates into the sums in place: the fold goes on where
-the last batch ended. Without `include_self`, sums begin with a number that changes no update.
+last update of each item. A batch folds its updates into the sums in place, after those of
+earlier batches. Without `include_self`, sums begin with a number that changes no update.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// Rounds what an accumulator holds: out[i] = finish(sum[i], count[i] + include_self) for every item with
+// Rounds the sums of an accumulator: out[i] = finish(sum[i], count[i] + include_self) for every item with
 // updates.
 //
 // An item without updates keeps its data. `last` has the last update of each item. It is the result if
