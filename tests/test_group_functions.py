@@ -144,6 +144,18 @@ CASES = {
         [0.0],
     ),
     "a median with NaN": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "median"}, [NAN, 2.0]),
+    "a sum of negative zeros without NaN": (
+        [[-0.0, NAN], [NAN, NAN]],
+        [0, 0],
+        {"func": "nansum", "fill_value": 5},
+        [[-0.0, 5.0]],
+    ),
+    "a mean without NaN of more values than a byte counts": (
+        np.array([2.0] * 299 + [NAN, 3.0]),
+        [0] * 300 + [1],
+        {"func": "nanmean"},
+        [2.0, 3.0],
+    ),
     "a median without NaN": ([1.0, NAN, 2.0], [0, 0, 1], {"func": "nanmedian"}, [1.0, 2.0]),
     "distinct values": ([NAN, NAN, -0.0, 0.0], [0, 0, 0, 0], {"func": "nunique"}, [2]),
     "distinct values of nothing": ([3], [1], {"func": "nunique"}, [0, 1]),

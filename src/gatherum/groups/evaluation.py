@@ -17,6 +17,7 @@ from .functions import FUNCTIONS, TRANSFORMS
 from .grouping import Grouping
 from .options import plain
 from .rows import FunctionRow, TransformRow
+from .skipping import skipping
 
 # For unsupported wide dtypes, the widest supported dtype.
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
@@ -45,6 +46,12 @@ def reduced(
         return in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
+            unweighted = row is FUNCTIONS[row.name]
+            if (
+                unweighted
+                and (result := skipping(row, values, left_out, grouping, start)) is not None
+            ):
+                return result
             grouping = grouping.without(left_out)
         if start is not None:
             return row.compose(values, grouping, start, ddof)
