@@ -1,5 +1,7 @@
 """Functions over groups keep the dimension names of an xarray DataArray, or raise TypeError."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -57,6 +59,28 @@ def test_transform(cube, func):
     result = gatherum.groups.transform(cube, NAMED, func, 1, size=2)
     plain = gatherum.groups.transform(VALUES, BANDS, func, 1, size=2)
     check(result, cube.data, plain, CUBE.dims, list(CUBE.coords))
+
+
+@pytest.mark.parametrize("scatter", [False, True])
+@pytest.mark.parametrize("like", [CUBE, VALUES, (VALUES.shape, VALUES.dtype)])
+def test_prepare(scatter, like):
+    options = {"reduction": "add"} if scatter else {}
+    op = gatherum.scatter_slices if scatter else gatherum.gather
+    updates = (CUBE[:, :1],) if scatter else ()
+    for indices in (NAMED[:1], BANDS[:1]):
+        expected = op(CUBE, indices, *updates, axis=1, **options)
+        prepared = gatherum.prepare(op, like, indices, axis=1, **options)
+        for call in (prepared, pickle.loads(pickle.dumps(prepared))):
+            xr.testing.assert_identical(call(CUBE, *updates), expected)
+            result = call(VALUES, *updates)
+            assert type(result) is np.ndarray and result.tobytes() == expected.values.tobytes()
+
+
+def test_aggregate_along_an_axis():
+    edges = [0, 2, 1], NAMED, 2, "add"
+    plain = gatherum.aggregate(VALUES, [0, 2, 1], BANDS, 2, "add", axis=1)
+    result = gatherum.aggregate(CUBE, *edges, axis=-2)
+    check(result, VALUES, plain, ("time", "band", "lon"), ["time", "lon", "run"])
 
 
 def test_a_group_for_each_value():
@@ -140,14 +164,11 @@ LOST = (
          f"scatter_slices: `indices` {LOST.format('indices')}"),
         (lambda: gatherum.Accumulator(VALUES, "add").scatter_slices([1], CUBE, 1), TypeError,
          f"scatter_slices: `updates` {LOST.format('updates')}"),
-        (lambda: gatherum.prepare("gather", CUBE, [1]), TypeError,
-         f"prepare: `data_like` {LOST.format('data_like')}"),
-        (lambda: gatherum.prepare("gather", VALUES, NAMED), TypeError,
-         f"prepare: `indices` {LOST.format('indices')}"),
-        (lambda: gatherum.prepare("gather", VALUES, [1])(CUBE), TypeError,
-         f"gather: `data` {LOST.format('data')}"),
-        (lambda: gatherum.prepare("scatter_nd", VALUES, [[1]])(VALUES, CUBE[:1]), TypeError,
-         f"scatter_nd: `updates` {LOST.format('updates')}"),
+        (lambda: gatherum.prepare("gather", CUBE, [1])(CUBE[:1]), ValueError,
+         "gather: the call was prepared for `data` of shape (2, 3, 4), got (1, 3, 4)"),
+        (lambda: gatherum.prepare("gather", CUBE, [1])(CUBE, out=VALUES[:1]), TypeError,
+         "gather: `out` must be None for an array of xarray, since the result is a new one; "
+         "write data.data to call on the array that it holds"),
     ],
 )  # fmt: skip
 def test_invalid_calls_raise(call, error, message):

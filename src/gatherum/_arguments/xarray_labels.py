@@ -42,8 +42,12 @@ def run(
     updates: Any,
     fill_value: object,
     out: object,
+    call: Callable[[Any, Any], Any] | None = None,
 ) -> Labelled:
-    """Run a call on a DataArray and return a DataArray."""
+    """Run a call on a DataArray and return a DataArray.
+
+    If `call` is given, it runs the call on the arrays of the data and of the updates.
+    """
     op, operator = attributes.op, attributes.operator
     check_no_out(op, out)
     plain = plain_array(indices)
@@ -57,8 +61,12 @@ def run(
         raise framework_errors.no_names(op, len(dimensions.entries))
     elif len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
-    arguments = *attributes.positional, fill_value, None
-    result = native.dispatch_call(op, data.data, plain, plain_array(updates), *arguments)
+    arrays = data.data, plain_array(updates)
+    if call is None:
+        arguments = *attributes.positional, fill_value, None
+        result = native.dispatch_call(op, arrays[0], plain, arrays[1], *arguments)
+    else:
+        result = call(*arrays)
     if operator.scatters:
         return data.copy(deep=False, data=result)
     labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)

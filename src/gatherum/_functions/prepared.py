@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -60,8 +60,9 @@ class Prepared:
         The memory that the prepared call holds.
     """
 
-    def __init__(self, call: Call, indices: Array) -> None:
+    def __init__(self, call: Call, indices: Array, named: Any = None) -> None:
         self._call = call
+        self._named = named  # a DataArray of the indices, for the names of a result
         self.op, self.dtype = call.op, call.data.dtype
         self.indices = indices
         operator, axis = call.operator, call.resolved_axis
@@ -127,6 +128,9 @@ class Prepared:
         kind = type(data)
         run = self._runners.get(kind)
         if run is None and kind not in registry.COMMON:
+            if xarray_labels.has_labels(data):
+                labelled: NDArray[Any] = self._on_labels(data, updates, out, fill_value)
+                return labelled
             run = self._runner_of(kind)
         if run is None:
             return self._on_arrays(data, updates, out=out, fill_value=fill_value)
@@ -138,12 +142,9 @@ class Prepared:
     ) -> NDArray[Any]:
         """Run the call on NumPy arrays."""
         call = self._call
-        xarray_labels.refuse_labels(call.op, data=data, updates=updates)
         data = conversion.as_array(call.op, "data", data)
-        if data.shape != call.data.shape:
-            raise errors.other_prepared_shape(call.op, call.data.shape, data.shape)
-        if data.dtype != call.data.dtype:
-            raise errors.other_prepared_dtype(call.op, call.data.dtype, data.dtype)
+        self._check_data(data)
+        updates = xarray_labels.plain_array(updates)
         if self._rows is not None and updates is not None and self._pays(self._rows):
             done = self._folded(self._rows, data, updates, out)
             if done is not None:
@@ -151,12 +152,32 @@ class Prepared:
         operands = data, self.indices, updates
         return apply(call.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
 
+    def _on_labels(self, data: Any, updates: Any, out: object, fill_value: object) -> Any:
+        """Run the call on a DataArray."""
+        self._check_data(data)
+        indices = self.indices if self._named is None else self._named
+
+        def call(data: Any, updates: Any) -> Any:
+            return self(data, updates, fill_value=fill_value)
+
+        arguments = data, indices, updates, fill_value, out
+        return xarray_labels.run(self._resolved, *arguments, call)
+
+    def _check_data(self, data: Any) -> None:
+        """Raise unless data have the shape and dtype of the prepared call."""
+        call = self._call
+        if data.shape != call.data.shape:
+            raise errors.other_prepared_shape(call.op, call.data.shape, data.shape)
+        if data.dtype != call.data.dtype:
+            raise errors.other_prepared_dtype(call.op, call.data.dtype, data.dtype)
+
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
         """Pickle the arguments of `prepare`; unpickling checks the indices again."""
         call = self._call
         like = call.data.shape, call.data.dtype
         attributes = call.attributes.keywords | {"negative": False}
-        return _prepared_again, (call.op, like, self.indices, attributes)
+        indices = self.indices if self._named is None else self._named
+        return _prepared_again, (call.op, like, indices, attributes)
 
     def _pays(self, rows: _Rows) -> bool:
         """Whether a scatter is faster if the updates are sorted.
@@ -284,7 +305,9 @@ def prepare(
     data_like : array_like or (shape, dtype)
         The data's shape and dtype, or an array, tensor or JAX array that has them.
     indices : array_like of int
-        The indices of the call. They are copied, so later changes of the array have no effect.
+        The indices of the call. If they are an ``xarray.DataArray``, the result for a DataArray has
+        their names, as in the operator. They are copied, so later changes of the array have no
+        effect.
     **attributes
         The operator's other arguments, except `out` and `fill_value`, which are arguments of the
         runs. `gather` and `scatter_slices` accept `indptr` if `indices` is None: entries
@@ -328,7 +351,8 @@ def prepare(
            [2., 2.]], dtype=float32)
     """
     operator = find_operator(op, NAME)
-    xarray_labels.refuse_labels(NAME, data_like=data_like, indices=indices)
+    data_like, named = xarray_labels.plain_array(data_like), cast(Any, indices)
+    indices = xarray_labels.plain_array(indices)
     for name in ("out", "fill_value"):
         if name in attributes:
             raise errors.unknown_attribute(NAME, name, tuple(Attributes(operator.name).keywords))
@@ -342,7 +366,10 @@ def prepare(
     size = plan.call.data.shape[plan.call.resolved_axis] if segments >= 0 else -1
     if segments != size:
         raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
-    result = Prepared(plan.call, _frozen(plan.call, plain))
+    frozen = _frozen(plan.call, plain)
+    result = Prepared(plan.call, frozen)
+    if xarray_labels.has_labels(named):
+        result = Prepared(plan.call, frozen, named.copy(data=frozen))
     if not is_spec(data_like):
         result._runner_of(type(data_like))  # for a graph that is traced later
     return result
