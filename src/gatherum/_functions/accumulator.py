@@ -396,6 +396,21 @@ def begin(data: ArrayLike, attributes: Attributes) -> Accumulator:
     return Accumulator(data, **state_of(attributes))
 
 
+def continued(accumulator: Accumulator, data: ArrayLike) -> Accumulator:
+    """Return an accumulator of longer data that contains the updates of another.
+
+    The data differ only in their first dimension.
+    """
+    longer = begin(data, accumulator._attributes)
+    with accumulator._whole():
+        here = slice(len(accumulator._counts))
+        longer._counts[here], longer._sums[here] = accumulator._counts, accumulator._sums
+        if longer._data is not None:
+            longer._data[here] = accumulator._data
+        longer._most = accumulator._most
+    return longer
+
+
 def element_bytes(dtype: DType, reduction: str) -> int:
     """Return the most bytes that an element uses: its count, its accumulator, and two values."""
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8

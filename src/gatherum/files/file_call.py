@@ -42,6 +42,21 @@ class FileCall:
 
     def run(self) -> Stats | NDArray[Any]:
         """Run the call. Return statistics, or the result itself if the call has no output file."""
+        with self.checked() as (operands, resources, output):
+            job = self._opened(operands, resources)
+            with output.sink(job) as sink:
+                if not sink.is_complete:
+                    run_strategies(job, sink)
+                result = sink.commit()
+            return resources.meter.stats() if result is None else result
+
+    @contextmanager
+    def checked(
+        self,
+    ) -> Iterator[
+        tuple[dict[str, Location | ArrayOperand], Resources, "FileOutput | MemoryOutput"]
+    ]:
+        """Locate the operands, and check the output. Yield both, and the resources of the run."""
         with ExitStack() as stack:
             progress = self.settings.progress
             if isinstance(progress, bool):
@@ -62,17 +77,12 @@ class FileCall:
                 output = FileOutput(self.op, out, operands, self.settings)
             output.check(resources)
             resources.meter.phase("opening")
-            job = self._opened(operands, resources)
-            with output.sink(job) as sink:
-                if not sink.is_complete:
-                    run_strategies(job, sink)
-                result = sink.commit()
-            return resources.meter.stats() if result is None else result
+            yield operands, resources, output
 
     @property
     def _label(self) -> str:
-        """The operator, and the name of the table if it is a file."""
-        table = self.operands["table"]
+        """The operator, and the name of its first operand if it is a file."""
+        table = next(iter(self.operands.values()))
         if not isinstance(table, (str, os.PathLike)):
             return self.op
         name = os.path.basename(os.fspath(table).partition("?")[0].rstrip("/"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from gatherum._model.dtype_rows import has_arithmetic
 from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
-from gatherum._model.errors.audience import command_hint
+from gatherum._model.errors.audience import argument, command_hint
 from gatherum._model.errors.calls import _short
 from gatherum._model.named_bytes import named_bytes
 
@@ -35,10 +35,27 @@ def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exce
     return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
 
 
-def not_in_files(op: str, func: str, dtype: object) -> TypeError:
-    return TypeError(
-        f"{op}: `func` {func!r} of dtype {dtype} needs the values in memory; groups.reduce takes "
-        "them there"
+def not_in_files(op: str, func: str, dtype: object, needed: int, memory: int) -> ValueError:
+    return ValueError(
+        f"{op}: `func` {func!r} of dtype {dtype} needs all values in memory, {needed} bytes with "
+        f"their copies; {argument('memory')} is {memory}"
+    )
+
+
+def too_many_groups(op: str, func: str, shape: Shape, memory: int) -> ValueError:
+    return ValueError(
+        f"{op}: `func` {func!r} needs its accumulators in memory, and those of shape {shape} need "
+        f"more than a third of {argument('memory')}, {memory}"
+    )
+
+
+def size_of_keys(op: str, value: object) -> ValueError:
+    return ValueError(f"{op}: {argument('size')} must not be given for keys, got {value}")
+
+
+def not_a_table(op: str, out: object, name: str, shape: Shape) -> ValueError:
+    return ValueError(
+        f"{op}: {out} takes results of one dimension, {name!r} has shape {shape}; write a .npy file"
     )
 
 
@@ -59,8 +76,9 @@ def unknown_function(
             suffix = "; gatherum.groups.transform has it"
         elif close:
             suffix = f"; did you mean {close}?"
+    path = op if "." in op else f"files.{op}"
     return ValueError(
-        f"{op}: `func` must be a function that help(gatherum.{op}) lists, got {_short(value)}"
+        f"{op}: `func` must be a function that help(gatherum.{path}) lists, got {_short(value)}"
         f"{suffix}"
     )
 

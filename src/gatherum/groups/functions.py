@@ -30,8 +30,13 @@ ReduceName: TypeAlias = Literal[
 ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
 QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "midpoint"]
 FileFunction: TypeAlias = Literal[
-    "sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"
-]
+    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
+    "count", "any", "all", "logsumexp", "fsum", "fmean", "median", "nunique", "mode",
+    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
+    "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
+    "nanfsum", "nanfmean", "nanmedian", "nannunique", "nanmode",
+]  # fmt: skip
+FileFunctions: TypeAlias = list[FileFunction] | tuple[FileFunction, ...]
 TransformName: TypeAlias = Literal[
     "normalize", "centre", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "cumcount", "rank",
@@ -201,8 +206,8 @@ _ROWS = (
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}
-IN_FILES = tuple(row.name for row in _ROWS if row.reduction is not None)
 REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
+IN_FILES = tuple(name for name in REDUCES if not name.endswith("quantile"))
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:

@@ -35,14 +35,16 @@ ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
 _MANY, _SPARSE = 1 << 20, 16
 
 
-def names_of(op: str, func: object, aliases: dict[str, str]) -> tuple[str, ...]:
+def names_of(
+    op: str, func: object, aliases: dict[str, str], choices: Sequence[str] = REDUCES
+) -> tuple[str, ...]:
     """Return the names of one function or of a list of functions."""
     names = tuple(func) if isinstance(func, (list, tuple)) else (func,)
     if not names:
         raise errors.no_function(op, func)
     for name in names:
-        if not isinstance(name, str) or name not in REDUCES:
-            raise errors.unknown_function(op, name, REDUCES, aliases, TRANSFORMS)
+        if not isinstance(name, str) or name not in choices:
+            raise errors.unknown_function(op, name, choices, aliases, TRANSFORMS)
     return tuple(map(str, names))
 
 

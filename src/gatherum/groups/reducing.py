@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Never, overload
 
@@ -292,7 +293,18 @@ def reduce(
         raise errors.one_quantile(REDUCE)
     if weights is not None and checked_ddof:
         raise errors.no_ddof(REDUCE, checked_ddof)
-    array, grouping = grouped(REDUCE, values, groups, size, axis, mode, negative, weights)
+    arguments = size, axis, mode, negative, weights, dtype, checked_ddof, quantiles, checked_method
+    results = evaluated(REDUCE, names, values, groups, *arguments, fill_value)
+    return results[names[0]] if isinstance(func, str) else results
+
+
+def evaluated(
+    op: str, names: Sequence[str], values: Any, groups: Any, size: object, axis: object,
+    mode: object, negative: object, weights: Any, dtype: Any, ddof: int,
+    quantiles: float | tuple[float, ...] | None, quantile_method: str, fill_value: object,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the result of each function, for the caller `op`."""
+    array, grouping = grouped(op, values, groups, size, axis, mode, negative, weights)
     array, scale = converted(names, array, grouping, values, weights, dtype)
 
     def run(name: str) -> Any:
@@ -300,16 +312,17 @@ def reduce(
         row = row if scale is None else weighted.row_with(row, scale)
         if row.name == "quantile" and quantiles is not None:
             if isinstance(quantiles, tuple) and hasattr(grouping.xp, "in_blocks"):
-                rows = (options.row_with_q(row, quantile, checked_method) for quantile in quantiles)
+                rows = (
+                    options.row_with_q(row, quantile, quantile_method) for quantile in quantiles
+                )
                 results = [
-                    reduced(name, array, grouping, checked_ddof, fill_value, quantile)
-                    for quantile in rows
+                    reduced(name, array, grouping, ddof, fill_value, quantile) for quantile in rows
                 ]
                 return grouping.xp.stack(results, 0)
-            row = options.row_with_q(row, quantiles, checked_method)
-        call = partial(reduced, name, array, grouping, checked_ddof, fill_value, row)
+            row = options.row_with_q(row, quantiles, quantile_method)
+        call = partial(reduced, name, array, grouping, ddof, fill_value, row)
         if not has_labels(values):
             return call()
-        return renumbered(REDUCE, "groups", values, grouping.axis, groups, "group", call)
+        return renumbered(op, "groups", values, grouping.axis, groups, "group", call)
 
-    return run(names[0]) if isinstance(func, str) else {name: run(name) for name in names}
+    return {name: run(name) for name in names}

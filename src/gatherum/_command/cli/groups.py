@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from difflib import get_close_matches
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from gatherum._model.operators import OPERATORS
 from gatherum.groups.errors import DECIMALS, KEYS
@@ -15,11 +17,36 @@ from gatherum.groups.functions import IN_FILES
 from . import options as shared
 from .command_group import OUTPUT, commands
 from .indices import NotIntegers, as_operand
-from .numbers import Integer, number_or_text
+from .numbers import Integer, Parsed, number_or_text, short
 from .options import FILE
 from .streams import DASH, check_one, named_file, received, stream_folder, write_to_output
 
+SHOWN = 1000  # rows of a table that are printed completely
 ENTRIES = OPERATORS["gather"]  # the shape of numbers in a text: one for each value
+
+
+class Functions(Parsed):
+    """Names of functions, separated by commas."""
+
+    name = "functions"
+    expected = "names of functions, separated by commas"
+
+    def parse(self, text: str) -> str | list[str] | None:
+        """Return the name of one function, or the names of several."""
+        names = text.split(",")
+        if unknown := [name for name in names if name not in IN_FILES]:
+            close = get_close_matches(unknown[0], IN_FILES, 1)
+            hint = f", such as {close[0]}" if close else ""
+            raise click.BadParameter(f"{short(unknown[0])} is not a function{hint}.")
+        return names[0] if len(names) == 1 else names
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete the last name."""
+        *before, last = incomplete.split(",")
+        names = (name for name in IN_FILES if name.startswith(last))
+        return [CompletionItem(",".join((*before, name))) for name in names]
 
 
 @commands.command(short_help="Reduce the values of each group.")
@@ -29,8 +56,13 @@ ENTRIES = OPERATORS["gather"]  # the shape of numbers in a text: one for each va
     "-o", "--out", type=FILE, metavar="OUT", help="The output file (default: print the result)."
 )
 @click.option(
-    "--func", type=click.Choice(IN_FILES), default="sum", show_default=True,
-    help="The function of the values of a group.",
+    "--func", type=Functions(), default="sum", show_default=True, metavar="NAMES",
+    help="The function of the values of a group, or several, separated by commas: "
+    f"{', '.join(IN_FILES[: len(IN_FILES) // 2])}, or with the prefix nan, which skips NaN.",
+)  # fmt: skip
+@click.option(
+    "--weights", type=FILE, metavar="FILE",
+    help="The weight of each value, for sums, means, variances and deviations.",
 )  # fmt: skip
 @click.option(
     "--size",
@@ -60,19 +92,26 @@ ENTRIES = OPERATORS["gather"]  # the shape of numbers in a text: one for each va
 @shared.no_clobber
 @shared.no_progress
 def groups(values: str, groups: str | None, out: str | None, **options: Any) -> None:
-    """Reduce the VALUES of each group, whose numbers are in GROUPS.
+    """Reduce the VALUES of each group, whose numbers or keys are in GROUPS.
 
-    GROUPS is an array file, or a .csv, .tsv or .txt file of numbers. With --func count only the
-    groups are needed.
+    GROUPS is an array file of numbers from 0 or of keys (strings, bytes or dates), or a .csv,
+    .tsv or .txt file of numbers. A path such as sales.parquet:shop,day names several columns.
+    Missing keys are left out. With --func count only GROUPS is needed.
+
+    OUT is an array file, or a table with named columns: .parquet, .arrow, .feather or .csv.
+    Several results in an array file are records with these names.
 
     Example: gatherum groups prices.npy shop.npy -o means.npy --func mean
+    Example: gatherum groups sales.parquet:price sales.parquet:shop -o shops.csv --func sum,nanmax
     """
     if groups is None and options["func"] != "count":
         raise click.UsageError("Missing argument 'GROUPS'.")
-    check_one([role for role, path in (("VALUES", values), ("GROUPS", groups)) if path == DASH])
+    weights = options["weights"]
+    roles = ("VALUES", values), ("GROUPS", groups), ("WEIGHTS", weights)
+    check_one([role for role, path in roles if path == DASH])
     quiet, keep = options.pop("no_progress"), options.pop("no_clobber")
     options["progress"] = not quiet and sys.stderr.isatty()
-    streams = DASH in (values, groups, out)
+    streams = DASH in (values, groups, weights, out)
     with stream_folder(options["spill_dir"]) if streams else nullcontext("") as folder:
         _run(values, groups, out, options, keep=keep, folder=folder)
 
@@ -85,29 +124,62 @@ def _run(
     from gatherum import files
     from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
+    from gatherum.files.grouped.outputs import table_form, table_target
 
     def operand(role: str, path: str) -> Any:
         try:
             if path == DASH:
                 return received(folder, ENTRIES, role)
-            return path if role == "VALUES" else as_operand(ENTRIES, path, role)
+            return path if role != "GROUPS" else as_operand(ENTRIES, path, role)
         except NotIntegers as error:
             advice = DECIMALS if error.has_numbers else KEYS
             raise ValueError(f"{error}; {advice}") from None
 
     if keep and out not in (None, DASH):
-        check_absent(locate_output(str(out)), "--no-clobber")
+        text = str(out)
+        check_absent(
+            table_target(text) if table_form(text) else locate_output(text), "--no-clobber"
+        )
     source = None if groups is None else operand("VALUES", values)
     groups_source = operand("GROUPS", values if groups is None else groups)
+    if options["weights"] is not None:
+        options["weights"] = operand("WEIGHTS", options["weights"])
     target: Any = out
     if out == DASH:
         target = named_file(folder, OUTPUT)
     result = files.reduce_file(source, groups_source, target, **options)
     if out is None:
-        click.echo(str(result))
+        click.echo(_text(result))
     elif out == DASH:
         write_to_output(target.file)
     else:
-        from gatherum.files.casts import description
+        click.echo(_summary(out, folder, result))
 
-        click.echo(f"{out}: {description(target, folder)}; {result}")
+
+def _text(result: Any) -> str:
+    """Return results as text: a table with one column for each result, if they allow it."""
+    if not isinstance(result, dict):
+        return str(result)
+    if any(part.ndim != 1 for part in result.values()):
+        return "\n".join(f"{name}:\n{part}" for name, part in result.items())
+    length = len(next(iter(result.values())))
+    shown = list(range(length)) if length <= SHOWN else [*range(3), *range(length - 3, length)]
+    rows = [list(result), *([str(part[i]) for part in result.values()] for i in shown)]
+    if length > SHOWN:
+        rows.insert(4, ["..."] * len(result))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.rjust, row, widths)) for row in rows)
+    return "\n".join(lines)
+
+
+def _summary(out: str, folder: str, stats: Any) -> str:
+    """Return a line that describes the output, and the work of the run."""
+    from gatherum.files.casts import description
+    from gatherum.files.grouped.outputs import describe_table
+    from gatherum.files.resources.stats import size_text
+
+    table = describe_table(out)
+    result = f"{table}, {size_text(stats.bytes_written)}" if table else description(out, folder)
+    rows = f"{stats.rows:,} {'row' if stats.rows == 1 else 'rows'}"
+    memory = size_text(stats.peak_memory)
+    return f"{out}: {result}; from {rows} in {stats.seconds:.2f} s, peak memory {memory}"

@@ -175,7 +175,7 @@ def check_target(
             with_path = "with its path, " if isinstance(location, ArrayOperand) else ""
             change = f"; {with_path}{option('in_place=True')} changes the table itself"
             hint = change if role == "table" else ""
-            hint = hint if OPERATORS[op].scatters else ""
+            hint = hint if hint and OPERATORS[op].scatters else ""
             raise errors.output_is_operand(op, out, role, hint)
     if out.format.read_only:
         raise errors.not_writable(op, out, out.format.read_only)

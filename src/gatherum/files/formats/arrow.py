@@ -24,7 +24,7 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxArray
 
-__all__ = ["Arrow"]
+__all__ = ["Arrow", "Groups", "ParquetGroups", "groups_of", "plain_errors"]
 
 NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # the first bytes of a file
@@ -50,15 +50,12 @@ class Arrow(Format):
     def open(self, location: Location, resources: Resources) -> Source:
         """Open a column, and check that it contains numbers."""
         file = location.open(resources)
-        raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
-        resources.at_end(raw.close)
-        with _plain_errors(f"{location}: cannot be read"):
-            groups = _groups(location, file, raw)
+        groups = _groups_in(location, file, resources)
         names = groups.schema.names
         name = choose_member(location, "column", location.member, names)
         if names.count(name) > 1:
             raise ValueError(f"{location}: the file has {names.count(name)} columns of that name")
-        with _plain_errors(f"{location}: cannot be read"):
+        with plain_errors(f"{location}: cannot be read"):
             groups.choose(name)
         dtype, widths = _described(location, groups.schema.field(name).type)
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
@@ -74,15 +71,26 @@ class Arrow(Format):
         return Source(location, shape, dtype, storage, file)
 
 
-def _groups(location: Location, file: DiskFile, raw: Any) -> Groups:
+def groups_of(location: Location, resources: Resources, encoded: str | None = None) -> Groups:
+    """Open a file and return its row groups. Strings of a column `encoded` are dictionaries."""
+    return _groups_in(location, location.open(resources), resources, encoded)
+
+
+def _groups_in(
+    location: Location, file: DiskFile, resources: Resources, encoded: str | None = None
+) -> Groups:
     """Return the row groups of a file, whose first bytes determine its format."""
-    start = file.read_bytes(0, 8)
-    if start.startswith(FEATHER1):
-        raise ValueError("Feather's version 1 is not read; write it anew as version 2")
-    if start.startswith(STREAM):
-        return StreamGroups(raw)
-    named = location.file.lower().endswith(".parquet") and not start.startswith(b"ARROW1")
-    return ParquetGroups(raw) if named or start.startswith(b"PAR1") else ArrowGroups(raw)
+    raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
+    resources.at_end(raw.close)
+    with plain_errors(f"{location}: cannot be read"):
+        start = file.read_bytes(0, 8)
+        if start.startswith(FEATHER1):
+            raise ValueError("Feather's version 1 is not read; write it anew as version 2")
+        if start.startswith(STREAM):
+            return StreamGroups(raw)
+        named = location.file.lower().endswith(".parquet") and not start.startswith(b"ARROW1")
+        parquet = named or start.startswith(b"PAR1")
+        return ParquetGroups(raw, encoded) if parquet else ArrowGroups(raw)
 
 
 class ParquetGroups:
@@ -90,10 +98,11 @@ class ParquetGroups:
 
     held = 0
 
-    def __init__(self, raw: Any) -> None:
+    def __init__(self, raw: Any, encoded: str | None = None) -> None:
         from pyarrow import parquet
 
-        self._file = parquet.ParquetFile(raw)
+        dictionaries = None if encoded is None else [encoded]
+        self._file = parquet.ParquetFile(raw, read_dictionary=dictionaries)
         self.schema = self._file.schema_arrow
         self.lengths: list[int] = []
 
@@ -190,7 +199,7 @@ def _valid(batch: Any) -> Any:
 
 
 @contextmanager
-def _plain_errors(where: str) -> Iterator[None]:
+def plain_errors(where: str) -> Iterator[None]:
     """Convert pyarrow's exceptions for damaged files to a one-line ValueError."""
     import pyarrow
 
@@ -270,7 +279,7 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
         raise ValueError(f"{location}: has no row that says how long its lists are")
     row = None
     if group_number is not None and None in widths:
-        with _plain_errors(f"{location}: group {group_number}"):
+        with plain_errors(f"{location}: group {group_number}"):
             row = groups.read(group_number)[0]
     lengths: list[int] = []
     for width in widths:
@@ -354,6 +363,6 @@ class ArrowColumn(BoxArray):
         return self._last[1]
 
     def _decoded(self, group_number: int) -> NDArray[Any]:
-        with _plain_errors(f"{self._name}: group {group_number}"):
+        with plain_errors(f"{self._name}: group {group_number}"):
             items = np.asarray(_flat(self._groups.read(group_number), self.shape[1:]), self.dtype)
             return items.reshape(self._groups.lengths[group_number], *self.shape[1:])

@@ -1,0 +1,301 @@
+"""A call of `reduce_file`: the checks of its operands, and where it runs."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.indices import first_invalid
+from gatherum._model import shape_limits
+from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.dtypes import is_index
+from gatherum._model.errors import index_out_of_bounds, renamed
+from gatherum.files.arguments.operands import Operand, Path, open_all
+from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.formats.storage import Source
+from gatherum.files.resources.resources import Budget, Resources
+from gatherum.files.resources.stats import Stats
+from gatherum.groups import errors, options
+from gatherum.groups.dates import is_date
+from gatherum.groups.evaluation import check_defined
+from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.reducing import evaluated
+
+from .batches import TooLargeError, batches, read_whole
+from .folds import GROWING, Fold, Folds, is_folded
+
+__all__ = ["REDUCE_FILE", "GroupCall", "Results"]
+
+REDUCE_FILE = "reduce_file"
+COPIES = 4  # of the operands: the memory of a function in memory
+Results = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class GroupCall:
+    """The functions, operands and checked arguments of a call."""
+
+    names: tuple[str, ...]
+    operands: Mapping[str, Operand]  # `groups`, and perhaps `values` and `weights`
+    size: int | None
+    attributes: Attributes  # of the scatter of slices
+    fill_value: object
+    settings: RunSettings
+
+    def run(self, out: Path | None, *, direct: bool = False) -> tuple[Results, Stats | None]:
+        """Return the result of each function, and the statistics of the run.
+
+        The output is checked. If `direct`, a result that does not fit in memory is written to it,
+        and is not returned. The statistics are None after runs without an output file.
+        """
+        checked = FileCall(REDUCE_FILE, dict(self.operands), out, {}, self.settings).checked()
+        with checked as (located, resources, _):
+            sources = open_all(located, resources)
+            opened = _opened(self, sources)
+            with _unchanged(sources):
+                try:
+                    results = opened.results(resources)
+                except IndexError:
+                    opened.raise_invalid(resources)
+                    raise
+                except TooLargeError:
+                    opened = opened.with_number(resources)
+                else:
+                    return results, resources.meter.stats()
+        return opened.on_disk(out, direct=direct)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A call with opened operands. `shape` is the shape of a result, `dtype` that of the values.
+
+    The number of groups in the shape is None until it is known.
+    """
+
+    call: GroupCall
+    sources: dict[str, Source]
+    shape: tuple[Any, ...]
+    dtype: np.dtype[Any]
+    attributes: Attributes
+
+    def check_defined(self) -> None:
+        """Raise if a function is not defined for the dtype of the values, or too large."""
+        for name in self.call.names:
+            row = FUNCTIONS[options.plain(name)]
+            check_defined(REDUCE_FILE, row, name, self.dtype)
+            if None not in self.shape:
+                shape_limits.check_result(REDUCE_FILE, self.shape, row.result(self.dtype))
+
+    def results(self, resources: Resources) -> Results:
+        """Compute the functions from batches of values, or from all values in memory.
+
+        Raise TooLargeError if a result does not fit, and can be computed on the disk.
+        """
+        names, total = self.call.names, resources.budget.total
+        batched = self.attributes.axis == 0 and "weights" not in self.sources
+        folded = [name for name in names if batched and is_folded(name)]
+        others = [name for name in names if name not in folded]
+        nbytes = sum(source.nbytes for source in self.sources.values())
+        meter = resources.meter
+        meter.rows, meter.in_chunks = math.prod(self.sources["groups"].shape), False
+        meter.expect(nbytes * (bool(folded) + bool(others)))
+        meter.phase("reading")
+        results: Results = {}
+        if others and COPIES * nbytes > total:
+            for name in names:
+                if not self._scatters(name):
+                    needed = COPIES * nbytes
+                    raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
+            raise TooLargeError
+        if others:
+            results |= self._in_memory(others, resources)
+        if folded:
+            results |= self._in_batches(folded, resources)
+        return {name: results[name] for name in names}
+
+    def _scatters(self, name: str) -> bool:
+        """Return True if a function is one scatter of the values, which also runs on the disk."""
+        row = FUNCTIONS.get(name)
+        if row is None or row.reduction is None or "weights" in self.sources:
+            return False
+        return not (row.compares and is_date(self.dtype))
+
+    def _in_batches(self, names: list[str], resources: Resources) -> Results:
+        """Fold all functions together, or one after another if they do not fit in memory."""
+        try:
+            return self._folded(names, resources)
+        except TooLargeError:
+            if len(names) == 1:
+                raise
+            return {name: self._folded([name], resources)[name] for name in names}
+
+    def _folded(self, names: list[str], resources: Resources) -> Results:
+        attributes, number = self.attributes, self.shape[0]
+        if number is None and not (attributes.mode in GROWING and not attributes.negative):
+            number = self.with_number(resources).shape[0]
+        shape, limit = (number, *self.shape[1:]), resources.budget.fold
+        rules = attributes, self.call.fill_value, limit
+        folds = Folds(REDUCE_FILE, names, self.dtype, shape, *rules)
+        operands = [self.sources[role] for role in ("groups", "values") if role in self.sources]
+        for entries, *values in batches(operands, resources):
+            folds.add(entries, values[0] if values else None)
+        return folds.results()
+
+    def _in_memory(self, names: list[str], resources: Resources) -> Results:
+        arrays = {role: read_whole(source, resources) for role, source in self.sources.items()}
+        attributes, size = self.attributes, self.call.size
+        values, groups, weights = (arrays.get(role) for role in ("values", "groups", "weights"))
+        if size is None:
+            size = max(0, int(arrays["groups"].max(initial=-1)) + 1)
+        arguments = size, attributes.axis, attributes.mode, attributes.negative, weights
+        unused = None, 0, None, "linear"
+        call = values, groups, *arguments, *unused, self.call.fill_value
+        results: Results = evaluated(REDUCE_FILE, names, *call)
+        return results
+
+    def with_number(self, resources: Resources) -> _Opened:
+        """Return the call with the number of groups, which is read if it is not given."""
+        axis = self.attributes.axis
+        if self.shape[axis] is not None:
+            return self
+        windows = _windows(self.sources["groups"], resources, any_order=True)
+        largest = max((int(entries.max()) for _, entries in windows), default=-1)
+        shape = (*self.shape[:axis], max(largest + 1, 0), *self.shape[axis + 1 :])
+        sized = replace(self, shape=shape)
+        sized.check_defined()
+        return sized
+
+    def raise_invalid(self, resources: Resources) -> None:
+        """Raise IndexError for the first invalid entry of the groups, and name it."""
+        axis, groups = self.attributes.axis, self.sources["groups"]
+        size = self.with_number(resources).shape[axis]
+        mode, negative = self.attributes.mode, self.attributes.negative
+        for start, entries in _windows(groups, resources):
+            invalid = first_invalid(entries, (size,), mode, negative, False)
+            if invalid is not None:
+                where = shape_limits.place_of(start + invalid.where[0], groups.shape)
+                entry = invalid.value, axis, size, where, mode
+                raise index_out_of_bounds(REDUCE_FILE, *entry, "groups")
+
+    def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats | None]:
+        """Compute the functions with buckets on the disk, each with a separate scatter."""
+        memory = Budget.parse(self.call.settings.memory).total
+        for name in self.call.names:
+            if not self._scatters(name):
+                raise errors.too_many_groups(REDUCE_FILE, name, self.shape, memory)
+        if direct:
+            stats: Stats = self._scatter(self.call.names[0], out)
+            return {}, stats
+        return {name: self._scatter(name, None) for name in self.call.names}, None
+
+    def _scatter(self, name: str, out: Path | None) -> Any:
+        row, call = FUNCTIONS[name], self.call
+        dtype: np.dtype[Any] = np.dtype(row.result(self.dtype))  # type: ignore[arg-type]
+        self._check_space(dtype, out)
+        start = Fold.of(REDUCE_FILE, name, self.dtype, call.fill_value).start
+        groups = call.operands["groups"]
+        if start is None:
+            quiet = replace(call.settings, progress=None)
+            false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
+            touched = self._scattered(false, groups, true, quiet, "none", None)
+            if not touched.all():
+                place = shape_limits.place_of(int(touched.argmin()), touched.shape)
+                where = place if self.attributes.operator.addressing.shares_back else ()
+                group = place[self.attributes.axis]
+                raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
+            start = np.zeros((), dtype)
+        updates = np.ones((), dtype) if name == "count" else call.operands["values"]
+        reduction = str(row.reduction)
+        return self._scattered(start, groups, updates, call.settings, reduction, out)
+
+    def _check_space(self, dtype: np.dtype[Any], out: Path | None) -> None:
+        """Raise OSError if the result, which may have many groups, does not fit on the disk."""
+        folder = os.fspath(self.call.settings.spill_dir or tempfile.gettempdir())
+        if out is not None and os.path.isdir(parent := os.path.dirname(os.path.abspath(str(out)))):
+            folder = parent
+        free, needed = shutil.disk_usage(folder).free, math.prod(self.shape) * dtype.itemsize
+        if needed > free:
+            raise errors.no_space(REDUCE_FILE, self.shape, dtype, free, folder)
+
+    def _scattered(
+        self, start: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
+        reduction: str, out: Path | None,
+    ) -> Any:  # fmt: skip
+        """Reduce the updates of each group. An empty group is `start`."""
+        operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
+        keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
+        operands["updates"] = updates
+        with _scatter_messages():
+            return FileCall(self.attributes.op, operands, out, keywords, settings).run()
+
+
+def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
+    """Check the shapes and dtypes of opened operands."""
+    entries, values = sources["groups"], sources.get("values")
+    if not is_index(entries.dtype):
+        raise errors.not_groups(REDUCE_FILE, entries.dtype)
+    if values is None:
+        attributes = call.attributes._replace(axis=0)
+        opened = _Opened(call, sources, (call.size,), np.dtype(np.int64), attributes)
+        opened.check_defined()
+        return opened
+    shape = values.shape
+    try:
+        axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis)
+    except ValueError as error:
+        raise renamed(error, REDUCE_FILE, {"data": "values"}) from None
+    if entries.shape not in (shape, shape[axis : axis + 1]):
+        raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
+    op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
+    result = (*shape[:axis], call.size, *shape[axis + 1 :])
+    opened = _Opened(
+        call, sources, result, values.dtype, call.attributes._replace(op=op, axis=axis)
+    )
+    opened.check_defined()
+    return opened
+
+
+def _windows(
+    groups: Source, resources: Resources, *, any_order: bool = False
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the entries of groups in row-major order, with the number of entries before them."""
+    flat = groups.storage.flat(resources, any_order=any_order).array
+    for start in range(0, flat.size, resources.budget.entries):
+        yield start, flat.read(start, min(start + resources.budget.entries, flat.size))
+
+
+@contextmanager
+def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
+    """Raise OSError if an operand changed during the run, also instead of ValueError."""
+    try:
+        yield
+    except ValueError:
+        _check_unchanged(sources)
+        raise
+    _check_unchanged(sources)
+
+
+def _check_unchanged(sources: dict[str, Source]) -> None:
+    for source in sources.values():
+        source.opened.check_unchanged()
+
+
+@contextmanager
+def _scatter_messages() -> Iterator[None]:
+    """Rewrite the errors of the scatter as errors of `reduce_file`."""
+    try:
+        yield
+    except (IndexError, TypeError, ValueError) as error:
+        if not str(error).startswith("scatter_"):
+            raise
+        names = {"data": "values", "updates": "values", "indices": "groups"}
+        raise renamed(error, REDUCE_FILE, names) from None

@@ -1,0 +1,213 @@
+"""Functions over groups that are folded batch by batch, with one accumulator for each function."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments.casting import has_nan
+from gatherum._functions.accumulator import Accumulator, begin, continued, element_bytes
+from gatherum._model import shape_limits
+from gatherum._model.call import Attributes, FoldRule
+from gatherum.groups import errors, namespace, options
+from gatherum.groups.dates import as_dates, as_integers, is_date
+from gatherum.groups.evaluation import start_of
+from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.grouping import Grouping
+from gatherum.groups.rows import FunctionRow
+
+from .batches import TooLargeError
+
+__all__ = ["GROWING", "Folds", "is_folded"]
+
+# Functions of truth values, and their reduction.
+TRUTH = {"any": "max", "all": "min"}
+# Modes in which the number of groups may grow, because valid entries do not depend on it.
+GROWING = ("raise", "fill", "drop")
+
+
+def is_folded(name: str) -> bool:
+    """Return True if a function is computed by one fold over batches of values."""
+    row = FUNCTIONS[options.plain(name)]
+    return row.reduction is not None or row.name in TRUTH
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """The fold of one function. `start` is the result of an empty group, None if it is an error."""
+
+    name: str
+    row: FunctionRow
+    dtype: np.dtype[Any]  # of the result
+    start: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, op: str, name: str, dtype: np.dtype[Any], fill_value: object) -> Fold:
+        """Return the fold of a function of values of a dtype."""
+        row = FUNCTIONS[options.plain(name)]
+        result: Any = row.result(dtype)
+        one_group = Grouping.of(op, "groups", np.zeros(1, np.int64), (1,), 0)
+        start = start_of(row, result, one_group, np.zeros((), result), fill_value)
+        return cls(name, row, np.dtype(result), start)
+
+    @property
+    def skips(self) -> bool:
+        """Whether NaN values are skipped."""
+        return self.name not in FUNCTIONS
+
+    @property
+    def reduction(self) -> str:
+        """The reduction of the accumulator."""
+        return TRUTH.get(self.row.name) or str(self.row.reduction)
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes of the accumulator."""
+        return Attributes("scatter_slices", 0, "drop", False).with_fold(
+            FoldRule.afresh(self.reduction)
+        )
+
+    @property
+    def orders_dates(self) -> bool:
+        """Whether dates are compared, as integers."""
+        return self.row.compares and is_date(self.dtype)
+
+    @property
+    def stored(self) -> np.dtype[Any]:
+        """The dtype of the updates."""
+        return np.dtype(np.int64) if self.orders_dates else self.dtype
+
+    def begin(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """Return the data of an accumulator. An element without updates remains the start."""
+        start = np.zeros((), self.dtype) if self.start is None else self.start
+        start = as_integers(start, self.row.name) if self.orders_dates else start
+        return np.broadcast_to(start, shape)
+
+    def updates(self, values: NDArray[Any] | None) -> NDArray[Any]:
+        """Return the updates of an accumulator for a batch of values."""
+        if values is None or self.row.name == "count":
+            return np.ones((), np.int64)
+        if self.row.name in TRUTH:
+            truth: NDArray[Any] = namespace.nonzero(values)
+            return truth
+        return as_integers(values, self.row.name) if self.orders_dates else values
+
+    def result(self, accumulator: Accumulator) -> NDArray[Any]:
+        """Return the results of an accumulator."""
+        result = accumulator.finish()
+        return as_dates(result, self.row.name, self.dtype) if self.orders_dates else result
+
+
+class Folds:
+    """The folds of several functions over batches of values along axis 0.
+
+    `shape` is the shape of a result. Its first number is the number of groups, None if the largest
+    entry determines it. The accumulators may have `limit` bytes.
+    """
+
+    def __init__(
+        self, op: str, names: Sequence[str], dtype: np.dtype[Any],
+        shape: tuple[Any, ...], attributes: Attributes, fill_value: object, limit: int,
+    ) -> None:  # fmt: skip
+        self._op, self._dtype, self._rest, self._limit = op, dtype, shape[1:], limit
+        self._folds = [Fold.of(op, name, dtype, fill_value) for name in names]
+        self._attributes, self._grows = attributes, shape[0] is None
+        self.number = shape[0] or 0
+        self._elements = False  # whether each value has a separate entry
+        self._accumulators: dict[str, Accumulator] = {}
+        self._capacity = -1
+        self._extend(self.number)
+
+    def add(self, entries: NDArray[Any], values: NDArray[Any] | None) -> None:
+        """Fold a batch of values. Raise TooLargeError if the groups do not fit in memory.
+
+        Raise IndexError for an invalid entry. The error does not name the entry.
+        """
+        if not entries.size:
+            return
+        numbers = self._resolved(entries)
+        left_out = None
+        if values is not None and has_nan(self._dtype) and any(f.skips for f in self._folds):
+            mask = namespace.isnan(values)
+            left_out = mask if mask.any() else None
+        self._elements |= numbers.ndim > 1 or left_out is not None
+        chosen = numbers
+        if left_out is not None:
+            behind = (1,) * (left_out.ndim - numbers.ndim)
+            wide = numbers.astype(np.int64, copy=False).reshape(*numbers.shape, *behind)
+            chosen = np.where(left_out, -1, wide)
+        for fold in self._folds:
+            if (accumulator := self._accumulators.get(fold.name)) is not None:
+                entries_of = chosen if fold.skips else numbers
+                each = values is not None and entries_of.ndim > 1
+                put = accumulator.scatter_elements if each else accumulator.scatter_slices
+                put(entries_of, fold.updates(values))
+
+    def _resolved(self, entries: NDArray[Any]) -> NDArray[Any]:
+        """Return the group of each entry of a batch, -1 for a dropped one."""
+        low, high = int(entries.min()), int(entries.max())
+        if self._grows and high >= self.number:
+            self.number = high + 1
+            if self.number > self._capacity:
+                self._extend(self.number)
+        if low >= 0 and high < self.number:
+            return entries
+        if self._grows and self._attributes.mode == "raise":
+            raise IndexError(self._op)
+        resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.number)
+        return resolved
+
+    def _extend(self, number: int) -> None:
+        """Make the accumulators larger, for at least a number of groups."""
+        if not self._fits(number):
+            raise TooLargeError
+        if self._capacity > 0 and self._fits(2 * self._capacity):
+            number = max(number, 2 * self._capacity)
+        for fold in self._folds:
+            if fold is not self._counter(fold):
+                continue
+            data = fold.begin((number, *self._rest))
+            if (old := self._accumulators.get(fold.name)) is None:
+                accumulator = begin(data, fold.attributes)
+            else:
+                accumulator = continued(old, data)
+            self._accumulators[fold.name] = accumulator
+        self._capacity = number
+
+    def _fits(self, number: int) -> bool:
+        each = sum(
+            element_bytes(fold.stored, fold.reduction) + fold.dtype.itemsize for fold in self._folds
+        )
+        return bool(number * math.prod(self._rest) * each <= self._limit)
+
+    def _counter(self, fold: Fold) -> Fold:
+        """Return the fold that counts the values of each group for a fold."""
+        if fold.row.name != "count":
+            return fold
+        others = (other for other in self._folds if other.row.name != "count")
+        return next((other for other in others if other.skips == fold.skips), fold)
+
+    def results(self) -> dict[str, NDArray[Any]]:
+        """Return the result of each function. Raise ValueError for an empty group without one."""
+        return {fold.name: self._result(fold) for fold in self._folds}
+
+    def _result(self, fold: Fold) -> NDArray[Any]:
+        counter = self._counter(fold)
+        accumulator = self._accumulators[counter.name]
+        if counter is not fold:
+            counts = accumulator.counts()[: self.number]
+            return np.where(counts == 0, np.asarray(fold.start), counts)
+        shape_limits.check_result(self._op, (self.number, *self._rest), fold.dtype)
+        if fold.start is None:
+            counts = accumulator.counts()[: self.number]
+            if counts.size and not counts.all():
+                place = shape_limits.place_of(int((counts != 0).argmin()), counts.shape)
+                where = place if self._elements else ()
+                raise errors.empty_group(self._op, fold.name, fold.dtype, place[0], where)
+        result = fold.result(accumulator)
+        return result if self._capacity == self.number else result[: self.number].copy()

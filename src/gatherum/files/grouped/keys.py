@@ -1,0 +1,158 @@
+"""Keys of groups in files, such as strings, dates or several columns, which are numbered."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum.files.arguments.operands import Operand, find_operand, open_all
+from gatherum.files.file_call import RunSettings
+from gatherum.files.formats import locate
+from gatherum.files.formats.arrow_keys import named_columns, open_keys
+from gatherum.files.formats.format import Location
+from gatherum.files.formats.storage import Source
+from gatherum.files.resources.resources import Resources
+from gatherum.groups.factorizing import factorize
+
+from .batches import batches
+
+__all__ = ["Keys", "columns_of", "number_keys"]
+
+KINDS = "SUMmb"  # of the dtypes of arrays of keys
+MERGED = 1 << 20  # labels of several batches from which they are merged
+Arrays = tuple[NDArray[Any], ...]
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The number of each key, -1 for a missing one, and the distinct keys of each column."""
+
+    numbers: NDArray[Any]
+    labels: dict[str, NDArray[Any]]
+
+    @property
+    def count(self) -> int:
+        """The number of distinct keys."""
+        return len(next(iter(self.labels.values())))
+
+
+def columns_of(operand: Operand, settings: RunSettings) -> list[str]:
+    """Return the names of the columns that the path of a table names; none for other operands."""
+    with ExitStack() as stack:
+        location = _columnar(operand)
+        return [] if location is None else named_columns(location, _resources(stack, settings))
+
+
+def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
+    """Return the keys of a file or an array. Return None if they are the numbers of groups."""
+    with ExitStack() as stack:
+        location, resources = _columnar(operand), _resources(stack, settings)
+        if location is not None:
+            columns = open_keys(location, resources)
+            if len(columns) == 1 and not columns[0].is_key:
+                return None
+            names = [column.name for column in columns]
+            rows: Iterable[Any] = zip(*(column.batches() for column in columns), strict=True)
+            return _numbered(names, columns[0].length, rows, settings)
+        source = _array_of_keys(operand, resources)
+        if source is None:
+            return None
+        return _numbered(["group"], source.shape[0], batches([source], resources), settings)
+
+
+def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
+    """Open an array whose elements are keys; None for others, and for files that are not read."""
+    is_path = isinstance(operand, (str, os.PathLike, Location))
+    if not is_path and getattr(getattr(operand, "dtype", None), "kind", "") not in KINDS:
+        return None
+    try:
+        where = find_operand("groups", operand, "reduce_file")
+        if isinstance(where, Location) and where.remote:
+            return None
+        source = open_all({"groups": where}, resources)["groups"]
+    except (ImportError, OSError, TypeError, ValueError):  # the call raises it
+        return None
+    return source if source.dtype.kind in KINDS and len(source.shape) == 1 else None
+
+
+def _columnar(operand: Operand) -> Location | None:
+    """Return the location of columns of a table, None for other operands."""
+    if not isinstance(operand, (str, os.PathLike, Location)):
+        return None
+    try:
+        location = locate(operand)
+    except (OSError, TypeError, ValueError):  # the call raises it
+        return None
+    if location.format.name != "arrow":
+        return None
+    location.require()
+    return location
+
+
+def _resources(stack: ExitStack, settings: RunSettings) -> Resources:
+    return Resources.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
+
+
+class _Labels:
+    """The distinct keys of all batches, in the order of their first occurrence."""
+
+    def __init__(self) -> None:
+        self._merged: Arrays | None = None
+        self._pending: list[Arrays] = []
+        self._maps: list[NDArray[Any]] = []  # for each batch, the number of each of its labels
+
+    def add(self, labels: Arrays) -> None:
+        """Add the distinct keys of the next batch."""
+        self._pending.append(labels)
+        known = 0 if self._merged is None else len(self._merged[0])
+        if sum(len(part[0]) for part in self._pending) > max(MERGED, 2 * known):
+            self._merge()
+
+    def _merge(self) -> None:
+        known = [] if self._merged is None else [self._merged]
+        parts = [*known, *self._pending]
+        parts = [part for part in parts if len(part[0])] or parts[:1]
+        columns = zip(*parts, strict=True)
+        numbers, self._merged = _factorized(tuple(np.concatenate(column) for column in columns))
+        start = len(known[0][0]) if known else 0
+        for labels in self._pending:
+            self._maps.append(numbers[start : start + len(labels[0])])
+            start += len(labels[0])
+        self._pending = []
+
+    def finish(self) -> tuple[Arrays, list[NDArray[Any]]]:
+        """Return the sorted labels, and the final number of each label of each batch."""
+        self._merge()
+        assert self._merged is not None
+        numbers, labels = _factorized(self._merged, sort=True)
+        return labels, [numbers[part] for part in self._maps]
+
+
+def _factorized(keys: Any, sort: bool = False) -> tuple[NDArray[Any], Arrays]:
+    numbers, labels = factorize(*keys, sort=sort)
+    return numbers, labels if isinstance(labels, tuple) else (labels,)
+
+
+def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunSettings) -> Keys:
+    """Return the numbers of all keys, in a file without a name, and the distinct keys."""
+    file = tempfile.TemporaryFile(dir=settings.spill_dir)
+    numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
+    labels, ends = _Labels(), [0]
+    for keys in rows:
+        codes, distinct = _factorized(keys)
+        numbers[ends[-1] : ends[-1] + len(codes)] = codes
+        ends.append(ends[-1] + len(codes))
+        labels.add(distinct)
+    if len(ends) == 1:
+        return Keys(np.empty(0, np.int64), {name: np.empty(0, "U1") for name in names})
+    final, maps = labels.finish()
+    for start, stop, numbers_of in zip(ends, ends[1:], maps, strict=False):
+        numbers[start:stop] = np.append(numbers_of, -1)[numbers[start:stop]]
+    return Keys(numbers, dict(zip(names, final, strict=True)))

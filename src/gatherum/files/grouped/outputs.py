@@ -1,0 +1,167 @@
+"""Output files of `reduce_file`: arrays, and tables with named columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._model.call import Attributes
+from gatherum.files.arguments.operands import Operand, Path, find_operand
+from gatherum.files.arguments.outputs import check_absent, check_target
+from gatherum.files.durable.whole import write_files
+from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.formats import locate
+from gatherum.files.formats.format import Location, first_line
+from gatherum.files.resources.stats import Meter, Stats
+from gatherum.groups import errors
+
+__all__ = [
+    "check_table",
+    "describe_table",
+    "labelled",
+    "table_form",
+    "table_target",
+    "write_results",
+]
+
+TABLES = ("parquet", "arrow", "feather", "csv")
+Results = dict[str, NDArray[Any]]
+
+
+def table_form(out: Path) -> str | None:
+    """Return the suffix of a file that stores a table, None for other paths."""
+    suffix = os.path.splitext(os.fspath(out) if isinstance(out, (str, os.PathLike)) else "")[1]
+    form = suffix.lower().removeprefix(".")
+    return form if form in TABLES else None
+
+
+def check_table(out: Path, operands: Mapping[str, Operand], settings: RunSettings) -> None:
+    """Raise if a table cannot be written, or would replace an operand."""
+    target = table_target(out)
+    if not settings.overwrite:
+        check_absent(target, "overwrite=False")
+    paths = {
+        role: find_operand(role, operand, "reduce_file")
+        for role, operand in operands.items()
+        if isinstance(operand, (str, os.PathLike, np.ndarray))
+    }
+    check_target("reduce_file", target, paths, Meter())
+    if table_form(out) != "csv":
+        locate(out).require()
+
+
+def table_target(out: Path) -> Location:
+    """Return the location of a table, which is written as a whole."""
+    text = os.fspath(out)
+    return Location(text, text, locate("x.npy", "npy").format)
+
+
+def labelled(labels: Results, results: Results) -> Results:
+    """Return labels and results as columns. A result with the name of a label gets a suffix."""
+    named = {f"{name}_" if name in labels else name: result for name, result in results.items()}
+    return labels | named
+
+
+def write_results(
+    results: Results, out: Path, settings: RunSettings, stats: Stats | None, form: str | None
+) -> Stats:
+    """Write results to a file, and return the statistics of the run."""
+    if not results and stats is not None:  # the run has written its result
+        return stats
+    started = time.perf_counter()
+    if form is not None:
+        for name, result in results.items():
+            if result.ndim != 1:
+                raise errors.not_a_table("reduce_file", out, name, result.shape)
+        content = _csv(results) if form == "csv" else _arrow(results, out, form)
+        write_files({os.fspath(out): content})
+        written = Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
+    else:
+        array = next(iter(results.values())) if len(results) == 1 else _records(results)
+        written = write_array(array, out, settings)
+    if stats is None:
+        return written
+    seconds = stats.seconds + time.perf_counter() - started
+    return replace(stats, bytes_written=written.bytes_written, seconds=seconds)
+
+
+def _records(results: Results) -> NDArray[Any]:
+    """Return results as one array of records."""
+    shape = next(iter(results.values())).shape
+    records = np.empty(shape, [(name, result.dtype) for name, result in results.items()])
+    for name, result in results.items():
+        records[name] = result
+    return records
+
+
+def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Any:
+    """Write an array to a file in a format that `gather_file` writes."""
+    updates = np.zeros((0, *array.shape[1:]), array.dtype)
+    operands = {"table": array, "indices": np.zeros(0, np.int64), "updates": updates}
+    keywords = Attributes("scatter_slices", 0).keywords
+    quiet = replace(settings, progress=None)
+    return FileCall("scatter_slices", operands, out, keywords, quiet).run()
+
+
+def describe_table(out: Path) -> str | None:
+    """Return the number of rows in a table and the names of its columns; None for other files."""
+    form = table_form(out)
+    if form == "csv":
+        with open(out, newline="", encoding="utf-8") as file:
+            reader = csv.reader(file)
+            names, length = next(reader), sum(1 for _ in reader)
+    elif form is not None:
+        from pyarrow import ipc, parquet
+
+        opened = parquet.read_table(out) if form == "parquet" else ipc.open_file(out).read_all()
+        names, length = opened.column_names, opened.num_rows
+    else:
+        if os.path.splitext(os.fspath(out))[1].lower() != ".npy":
+            return None
+        records = np.load(out, mmap_mode="r")
+        if records.dtype.names is None:
+            return None
+        names, length = records.dtype.names, records.size
+    return f"{length:,} {'row' if length == 1 else 'rows'} of {', '.join(names)}"
+
+
+def _csv(results: Results) -> bytes:
+    """Return a table as text, in which numbers have as many digits as they need."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(results)
+    writer.writerows(zip(*map(_texts, results.values()), strict=True))
+    return text.getvalue().encode()
+
+
+def _texts(column: NDArray[Any]) -> list[Any]:
+    if column.dtype.kind == "S":
+        return [item.decode("utf-8", "backslashreplace") for item in column.tolist()]
+    texts: list[Any] = (column.astype(str) if column.dtype.kind in "mMfc" else column).tolist()
+    return texts
+
+
+def _arrow(results: Results, out: Path, form: str) -> bytes:
+    """Return a table in the format of Parquet or of Arrow's IPC files."""
+    import pyarrow
+    from pyarrow import parquet
+
+    content = pyarrow.BufferOutputStream()
+    try:
+        table = pyarrow.table({name: pyarrow.array(result) for name, result in results.items()})
+        if form == "parquet":
+            parquet.write_table(table, content)
+        else:
+            with pyarrow.ipc.new_file(content, table.schema) as file:
+                file.write_table(table)
+    except pyarrow.ArrowException as error:
+        raise ValueError(f"reduce_file: {out} cannot be written: {first_line(error)}") from None
+    return content.getvalue().to_pybytes()  # type: ignore[no-any-return]

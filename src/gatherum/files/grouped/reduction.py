@@ -1,0 +1,172 @@
+"""`reduce_file` checks its arguments, runs a call, and writes or returns its results."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Never, Unpack, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import plain_values
+from gatherum._model.call import Attributes
+from gatherum._model.errors import unknown_argument
+from gatherum._model.modes import MODES, ModeName
+from gatherum.files.arguments.operands import Operand, Path
+from gatherum.files.file_call import RunSettings
+from gatherum.files.formats import locate
+from gatherum.files.options import EveryOption
+from gatherum.files.resources.stats import Progress, Stats
+from gatherum.groups import errors, options
+from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
+
+from .calls import REDUCE_FILE, GroupCall
+from .keys import columns_of, number_keys
+from .outputs import check_table, labelled, table_form, write_results
+
+__all__ = ["reduce_file"]
+
+
+class _Options(EveryOption, total=False):
+    size: int | None
+    axis: int
+    weights: Operand
+    fill_value: object
+
+
+@overload
+def reduce_file(
+    values: Operand | None, groups: Operand, out: None = None, *, func: FileFunction = "sum",
+    **options: Unpack[_Options],
+) -> NDArray[Any]: ...  # fmt: skip
+@overload
+def reduce_file(
+    values: Operand | None, groups: Operand, out: None = None, *, func: FileFunctions,
+    **options: Unpack[_Options],
+) -> dict[str, NDArray[Any]]: ...  # fmt: skip
+@overload
+def reduce_file(
+    values: Operand | None, groups: Operand, out: Path, *,
+    func: FileFunction | FileFunctions = "sum", **options: Unpack[_Options],
+) -> Stats: ...  # fmt: skip
+def reduce_file(
+    values: Operand | None,
+    groups: Operand,
+    out: Path | None = None,
+    size: int | None = None,
+    func: FileFunction | FileFunctions = "sum",
+    axis: int = 0,
+    *,
+    weights: Operand | None = None,
+    fill_value: object = None,
+    memory: str | int = "1GiB",
+    mode: ModeName = "raise",
+    negative: bool = False,
+    spill_dir: Path | None = None,
+    overwrite: bool = True,
+    progress: Progress | bool | None = None,
+    decode: bool = True,
+    storage_options: Mapping[str, Any] | None = None,
+    **unknown: Never,
+) -> Stats | NDArray[Any] | dict[str, NDArray[Any]]:
+    """Reduce the values of each group, as `gatherum.groups.reduce` does in memory.
+
+    Parameters
+    ----------
+    values : path, array or None
+        The values, of at least one dimension. None, with ``"count"``, counts the entries of
+        `groups`.
+    groups : path or array of int
+        The groups, counted from 0: one for each position along `axis`, or one for each value.
+    out : path, optional
+        The output file. Without it the result is returned.
+    size : int, optional
+        The number of groups. By default, an extra pass over the groups finds the largest entry.
+    func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
+        The function. ``"max"`` and ``"min"`` of dates, and all other functions of
+        `gatherum.groups.reduce`, need the values in memory.
+    axis : int, default 0
+        The axis of `values` along which groups are formed.
+    fill_value, mode, negative
+        As in `gatherum.groups.reduce`.
+    memory, spill_dir, overwrite, progress, decode,
+    storage_options
+        As in `gather_file`.
+
+    Returns
+    -------
+    Stats or ndarray
+        Rows, bytes, chunks, seconds and memory, or the result itself if `out` is None.
+
+    Raises
+    ------
+    TypeError, ValueError, IndexError, OSError
+        As in `gatherum.groups.reduce` and `gather_file`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reduce_file(np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), func="mean")
+    array([4. , 1.5])
+    >>> reduce_file(None, np.array([3, 1, 3]), func="count")
+    array([0, 1, 0, 2])
+    """
+    if unknown:
+        raise unknown_argument("reduce_file", unknown)
+    names = options.names_of(REDUCE_FILE, func, options.ALIASES, IN_FILES)
+    if values is None and (others := [name for name in names if name != "count"]):
+        raise errors.no_values_of(REDUCE_FILE, others[0])
+    attributes = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
+    attributes = attributes._replace(
+        mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
+        negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
+    )
+    plain_values.as_boolean(REDUCE_FILE, "decode", decode)
+    settings = RunSettings(
+        memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
+    )
+    number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
+    form = None if out is None else table_form(out)
+    if out is not None and form is not None:
+        check_table(out, {"values": values, "groups": groups, "weights": weights}, settings)
+    if (keys := number_keys(groups, settings)) is not None:
+        if number is not None:
+            raise errors.size_of_keys(REDUCE_FILE, number)
+        groups, number, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
+    call = GroupCall(names, {"groups": groups}, number, attributes, fill_value, settings)
+    columns = _columns(values, settings)
+    plain = isinstance(func, str) and keys is None and len(columns) == 1
+    direct = plain and out is not None and form is None
+    results: dict[str, NDArray[Any]] = {}
+    stats: Stats | None = None
+    for column, operand in columns.items():
+        operands = {"groups": groups, "values": operand, "weights": weights}
+        given = {role: each for role, each in operands.items() if each is not None}
+        of_column, stats = replace(call, operands=given).run(None if form else out, direct=direct)
+        prefix = f"{column}_" if len(columns) > 1 else ""
+        results |= {f"{prefix}{name}": result for name, result in of_column.items()}
+    if plain and out is None:
+        return results[names[0]]
+    if keys is not None:
+        results = labelled(keys.labels, results)
+    elif form is not None:
+        results = labelled(_group_numbers(groups, results, settings), results)
+    if out is None:
+        return results
+    return write_results(results, out, settings, stats, form)
+
+
+def _columns(values: Operand | None, settings: RunSettings) -> dict[str, Operand | None]:
+    """Return the columns of values by name."""
+    names = columns_of(values, settings)
+    if values is None or len(names) < 2:
+        return {"": values}
+    location = locate(values)
+    return {name: replace(location, text=f"{location.file}:{name}", member=name) for name in names}
+
+
+def _group_numbers(
+    groups: Operand, results: dict[str, NDArray[Any]], settings: RunSettings
+) -> dict[str, NDArray[Any]]:
+    """Return the column of group numbers, with the name of the column of groups."""
+    name = (columns_of(groups, settings) or ["group"])[0]
+    return {name: np.arange(len(next(iter(results.values()))))}
