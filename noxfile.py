@@ -40,7 +40,7 @@ FRAMEWORK_TESTS = (
     "tests/files/test_axes.py", "tests/files/test_packed.py", "tests/files/test_changed_tables.py",
     "tests/files/test_hdf5.py", "tests/files/test_members.py", "tests/files/test_operands.py",
     "tests/files/test_origins.py", "tests/files/test_table_reads.py", "tests/test_cli_messages.py",
-    "tests/test_dtypes.py", "tests/test_group_factorize.py",
+    "tests/test_dtypes.py", "tests/test_group_factorize.py", "tests/files/test_grouped_keys.py",
 )  # fmt: skip
 
 

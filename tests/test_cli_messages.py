@@ -23,9 +23,6 @@ def run(tmp_path, monkeypatch, capfd):
     np.save("table.npy", np.arange(12.0).reshape(4, 3))
     np.save("values.npy", np.arange(4.0))
     np.save("rows.npy", np.array([2, 0, 2, 1]))
-    np.save("words.npy", np.array(["a", "b", "a", "c"]))
-    np.save("bytes.npy", np.array([b"a", b"b", b"a", b"c"]))
-    np.save("days.npy", np.array(["2026-01-01"] * 4, "M8[D]"))
     np.save("prices.npy", np.array([1.5, 2.5, 1.5, 0.5]))
     Path("words.csv").write_text("key\na\nb\na\nc\n")
     Path("prices.csv").write_text("1.5\n2.5\n1.5\n0.5\n")
@@ -51,7 +48,7 @@ def run(tmp_path, monkeypatch, capfd):
         "groups values.npy rows.npy -o {} --no-clobber",
     ],
 )
-@pytest.mark.parametrize("out", ["out.csv", "none", "out"])
+@pytest.mark.parametrize("out", ["out.txt", "none", "out"])
 def test_an_output_of_no_kind(run, line, out):
     if "--workers" in line:
         pytest.importorskip("distributed", reason="install dask distributed")
@@ -85,9 +82,6 @@ def test_messages_name_the_command(run, line, message):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ("words.npy", f"groups: `groups` must have an integer dtype, got <U1; {NUMBER}"),
-        ("bytes.npy", f"groups: `groups` must have an integer dtype, got |S1; {NUMBER}"),
-        ("days.npy", f"groups: `groups` must have an integer dtype, got datetime64[D]; {NUMBER}"),
         ("prices.npy", f"groups: `groups` must have an integer dtype, got float64; {CENTS}"),
         ("words.csv", f"words.csv, line 2: expected integers, got 'a'; {NUMBER}"),
         ("prices.csv", f"prices.csv, line 1: expected integers, got '1.5'; {CENTS}"),
@@ -102,24 +96,14 @@ def test_advice_is_for_keys_of_groups_only(run):
     assert run("gather table.npy words.csv -o o.npy") == (1, line)
 
 
-@pytest.mark.parametrize(
-    ("column", "kind", "advice"),
-    [
-        ("words", "string", NUMBER),
-        ("coded", "dictionary<values=string, indices=int32, ordered=0>", NUMBER),
-        ("prices", "decimal128(3, 2)", CENTS),
-    ],
-)
-def test_columns_that_are_not_numbers(run, column, kind, advice):
+def test_a_column_of_decimals(run):
     arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
     from pyarrow import parquet
 
-    words = arrow.array(["a", "b", "a", "c"])
-    columns = {"words": words, "coded": words.dictionary_encode()}
-    columns["prices"] = arrow.array([Decimal("1.50")] * 4)
-    parquet.write_table(arrow.table(columns), "t.parquet")
-    assert run(f"groups values.npy t.parquet:{column}") == (
+    prices = arrow.array([Decimal("1.50")] * 4)
+    parquet.write_table(arrow.table({"prices": prices}), "t.parquet")
+    assert run("groups values.npy t.parquet:prices") == (
         1,
-        f"gatherum: t.parquet:{column}: a column of {kind}, expected numbers, bools, times without "
-        f"a zone, or lists of these; {advice}\n",
+        "gatherum: t.parquet:prices: a column of decimal128(3, 2), expected numbers, bools, times "
+        f"without a zone, or lists of these; {CENTS}\n",
     )

@@ -760,6 +760,9 @@ def test_every_sentence_is_tested():
         "other_zero_points",
         "no_values_of",  # files/test_grouped.py
         "not_in_files",
+        "too_many_groups",
+        "size_of_keys",  # files/test_grouped_keys.py
+        "not_a_table",
         "not_groups",  # test_cli_messages.py
         "not_defined",  # test_group_functions.py
         "unknown_function",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,7 @@ __all__ = ["Keys", "columns_of", "number_keys"]
 
 KINDS = "SUMmb"  # of the dtypes of arrays of keys
 MERGED = 1 << 20  # labels of several batches from which they are merged
-Arrays = tuple[NDArray[Any], ...]
+Arrays = tuple[Any, ...]  # of NumPy or Arrow
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Labels:
         parts = [*known, *self._pending]
         parts = [part for part in parts if len(part[0])] or parts[:1]
         columns = zip(*parts, strict=True)
-        numbers, self._merged = _factorized(tuple(np.concatenate(column) for column in columns))
+        numbers, self._merged = _factorized([_joined(column) for column in columns])
         start = len(known[0][0]) if known else 0
         for labels in self._pending:
             self._maps.append(numbers[start : start + len(labels[0])])
@@ -132,20 +132,60 @@ class _Labels:
         self._merge()
         assert self._merged is not None
         numbers, labels = _factorized(self._merged, sort=True)
+        numbers = np.append(numbers, -1)  # of a missing key in a dictionary
         return labels, [numbers[part] for part in self._maps]
 
 
-def _factorized(keys: Any, sort: bool = False) -> tuple[NDArray[Any], Arrays]:
+def _factorized(keys: Sequence[Any], sort: bool = False) -> tuple[NDArray[Any], Arrays]:
+    """Return the numbers of keys, and the distinct keys of each column."""
+    if len(keys) == 1 and not sort and type(keys[0]).__module__.startswith("pyarrow"):
+        return _encoded(keys[0])
     numbers, labels = factorize(*keys, sort=sort)
     return numbers, labels if isinstance(labels, tuple) else (labels,)
 
 
+def _encoded(keys: Any) -> tuple[NDArray[Any], Arrays]:
+    """Return the codes of an array of Arrow, and the keys of its dictionary that occur.
+
+    The dictionary may repeat a key.
+    """
+    import pyarrow
+
+    if not hasattr(keys, "dictionary"):
+        keys = keys.dictionary_encode()
+    codes = keys.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    used = np.zeros(len(keys.dictionary) + 1, np.bool_)
+    used[codes] = True
+    used = used[:-1]
+    if used.all():
+        return codes, (keys.dictionary,)
+    codes = np.append(np.cumsum(used) - 1, -1)[codes]
+    return codes, (keys.dictionary.filter(pyarrow.array(used)),)
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    """Return the keys of several batches, one after another."""
+    if not type(columns[0]).__module__.startswith("pyarrow"):
+        return np.concatenate(columns)
+    import pyarrow
+
+    return pyarrow.concat_arrays(columns)
+
+
+def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the keys of a batch, or those of each chunk of a single column of Arrow."""
+    if len(keys) > 1 or not hasattr(keys[0], "chunks"):
+        yield keys
+    else:
+        yield from ((chunk,) for chunk in keys[0].chunks)
+
+
 def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunSettings) -> Keys:
     """Return the numbers of all keys, in a file without a name, and the distinct keys."""
-    file = tempfile.TemporaryFile(dir=settings.spill_dir)
-    numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
+    with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
+        numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
     labels, ends = _Labels(), [0]
-    for keys in rows:
+    for keys in (part for batch in rows for part in _parts(batch)):
         codes, distinct = _factorized(keys)
         numbers[ends[-1] : ends[-1] + len(codes)] = codes
         ends.append(ends[-1] + len(codes))

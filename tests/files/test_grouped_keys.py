@@ -1,0 +1,135 @@
+"""Groups of keys in files, and results as tables with names."""
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from files.storage import put
+from gatherum import groups
+from gatherum._command.cli import run
+from gatherum.files import reduce_file
+from gatherum.files.grouped import keys
+
+arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
+parquet: Any = pytest.importorskip("pyarrow.parquet", reason="install pyarrow to test columns")
+
+pytestmark = pytest.mark.usefixtures("quick_sync")
+RANDOM = np.random.default_rng(3)
+LENGTH = 500
+SHOPS = [None if n == 7 else f"shop {n}" for n in RANDOM.integers(0, 30, LENGTH)]
+DAYS = np.datetime64("2026-01-01") + RANDOM.integers(0, 9, LENGTH)
+NUMBERS = RANDOM.integers(0, 20, LENGTH)
+PRICES, AMOUNTS = RANDOM.standard_normal(LENGTH), RANDOM.integers(0, 99, LENGTH)
+PRICES[::9] = np.nan
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the path of a table in small row groups. Labels are merged often."""
+    monkeypatch.setattr(keys, "MERGED", 40)
+    columns = {"shop": SHOPS, "day": DAYS, "number": NUMBERS, "price": PRICES, "amount": AMOUNTS}
+    columns["kind"] = arrow.array(SHOPS).dictionary_encode()
+    unused = arrow.DictionaryArray.from_arrays(
+        arrow.array(np.resize([2, 0], LENGTH)), ["b", "x", "a"]
+    )
+    columns["unused"] = unused
+    path = str(tmp_path / "t.parquet")
+    parquet.write_table(arrow.table(columns), path, row_group_size=64)
+    return path
+
+
+@pytest.mark.parametrize("column", ["shop", "kind", "day", "unused"])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_keys_of_a_column(table: str, column: str, suffix: str) -> None:
+    content = parquet.read_table(table)
+    path = table
+    if suffix == "arrow":
+        path = table.replace("parquet", "arrow")
+        unified = content.unify_dictionaries()
+        with arrow.ipc.new_file(path, unified.schema) as file:
+            file.write_table(unified, max_chunksize=64)
+    numbers, labels = groups.factorize(content[column])
+    expected = groups.reduce(PRICES, numbers, func=["sum", "nanmax", "count"], mode="drop")
+    result = reduce_file(f"{path}:price", f"{path}:{column}", func=["sum", "nanmax", "count"])
+    assert list(result) == [column, "sum", "nanmax", "count"]
+    assert result[column].tolist() == labels.tolist()
+    assert all(result[func].tobytes() == expected[func].tobytes() for func in expected)
+
+
+def test_several_columns(table: str) -> None:
+    numbers, (shops, days) = groups.factorize(arrow.array(SHOPS), DAYS)
+    result: Any = reduce_file(f"{table}:price,amount", f"{table}:shop,day", func="last")
+    assert list(result) == ["shop", "day", "price_last", "amount_last"]
+    assert (result["shop"] == shops).all()
+    assert (result["day"] == days).all()
+    for name, values in (("price", PRICES), ("amount", AMOUNTS)):
+        last = groups.reduce(values, numbers, func="last", mode="drop")
+        assert result[f"{name}_last"].tobytes() == last.tobytes()
+
+
+def test_keys_of_arrays(tmp_path: Path) -> None:
+    words = np.array(["b", "a", "b", "c"])
+    for by in (words, put(tmp_path, "words", words)):
+        result: Any = reduce_file(np.array([1, 2, 3, 4]), by)
+        assert [part.tolist() for part in result.values()] == [["a", "b", "c"], [2, 4, 4]]
+    message = "reduce_file: `size` must not be given for keys, got 3"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        reduce_file(np.array([1, 2, 3, 4]), words, size=3)
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "csv", "npy"])
+def test_tables(table: str, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"out.{suffix}"
+    funcs: Any = ["nanmean", "count"]
+    reduce_file(f"{table}:price", f"{table}:number", out, func=funcs)
+    expected = groups.reduce(PRICES, NUMBERS, func=funcs)
+    if suffix == "csv":
+        rows = list(csv.reader(out.read_text().splitlines()))
+        assert rows[0] == ["number", "nanmean", "count"]
+        columns = dict(zip(rows[0], map(np.array, zip(*rows[1:], strict=True)), strict=True))
+        result = {name: columns[name].astype(expected[name].dtype) for name in funcs}
+    elif suffix == "npy":
+        records = np.load(out)
+        result = {name: records[name].copy() for name in records.dtype.names}
+    else:
+        open_file = parquet.read_table if suffix == "parquet" else arrow.ipc.open_file
+        content = open_file(out)
+        content = content if suffix == "parquet" else content.read_all()
+        assert content["number"].to_pylist() == list(range(20))
+        result = {name: content[name].to_numpy() for name in funcs}
+    assert all(result[name].tobytes() == expected[name].tobytes() for name in funcs)
+    with pytest.raises(FileExistsError):
+        reduce_file(f"{table}:price", f"{table}:number", out, func=funcs, overwrite=False)
+
+
+def test_refusals(table: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="output .* is the same file as the values"):
+        reduce_file(f"{table}:price", f"{table}:number", table)
+    values, message = np.ones((2, 3)), "takes results of one dimension, 'sum' has shape (2, 3)"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        reduce_file(values, np.arange(2), tmp_path / "o.csv")
+    with pytest.raises(ValueError, match="the file has no such column"):
+        reduce_file(f"{table}:price", f"{table}:shop,no")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t.parquet"]
+
+
+def test_the_command(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = str(tmp_path / "o.csv")
+    words = put(tmp_path, "w", np.array(["b", "a", "b"])), put(tmp_path, "v", np.array([1, 2, 4]))
+    assert run(["groups", words[1], words[0], "--func", "sum,nanmax"]) == 0
+    lines = "group  sum  nanmax\n    a    2       2\n    b    5       4\n"
+    assert capsys.readouterr().out == lines
+    assert run(["groups", f"{table}:price", f"{table}:shop", "-o", out, "--weights",
+                f"{table}:amount", "--func", "nanmean"]) == 0  # fmt: skip
+    start = f"{out}: 29 rows of shop, nanmean, {Path(out).stat().st_size} B; from 500 rows in "
+    assert capsys.readouterr().out.startswith(start)
+    assert run(["groups", f"{table}:price", f"{table}:shop", "-o", out, "--no-clobber"]) == 1
+    assert capsys.readouterr().err == (
+        f"gatherum: {out}: exists already, and --no-clobber keeps it\n"
+    )
+    assert run(["groups", words[1], words[0], "--func", "sum,maxx"]) == 2
+    assert "'maxx' is not a function, such as max" in capsys.readouterr().err
