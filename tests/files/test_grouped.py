@@ -47,7 +47,7 @@ def test_the_bits_are_those_in_memory(
             if func in scattered:
                 with monkeypatch.context() as patch:  # with buckets on the disk
                     patch.setattr(calls, "is_folded", lambda name: False)
-                    patch.setattr(calls, "COPIES", 1 << 30)
+                    patch.setattr(calls, "READING", 1 << 30)
                     reduce_file(values, labels, tmp_path / "o.npy", 10, func, axis, **more)
                 results.append(np.load(tmp_path / "o.npy"))
             for result in results:
@@ -85,7 +85,7 @@ def test_more_groups_than_accumulators_in_memory(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         reduce_file(*paths, func=["sum", "nansum"], memory="64KiB", spill_dir=tmp_path)
     message = (
-        "reduce_file: `func` 'median' of dtype float64 needs all values in memory, 320000 bytes "
+        "reduce_file: `func` 'median' of dtype float64 needs all values in memory, 640000 bytes "
         "with their copies; `memory` is 65536"
     )
     with pytest.raises(ValueError, match=re.escape(message)):

@@ -96,7 +96,7 @@ def groups(values: str, groups: str | None, out: str | None, **options: Any) -> 
 
     GROUPS is an array file of numbers from 0 or of keys (strings, bytes or dates), or a .csv,
     .tsv or .txt file of numbers. A path such as sales.parquet:shop,day names several columns.
-    Missing keys are left out. With --func count only GROUPS is needed.
+    Missing keys are omitted. With --func count only GROUPS is needed.
 
     OUT is an array file, or a table with named columns: .parquet, .arrow, .feather or .csv.
     Several results in an array file are records with these names.

@@ -36,7 +36,9 @@ from .folds import GROWING, Fold, Folds, is_folded
 __all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
 REDUCE_FILE = "reduce_file"
-COPIES = 4  # of the operands: the memory of a function in memory
+# The memory of functions in memory, in sizes of the operands: of functions that sort, of functions
+# that convert or mask values, and of other functions.
+SORTING, CONVERTING, READING = 8, 5, 1.5
 Results = dict[str, NDArray[Any]]
 
 
@@ -76,7 +78,7 @@ class GroupCall:
 
 @dataclass(frozen=True)
 class _Opened:
-    """A call with opened operands. `shape` is the shape of a result, `dtype` that of the values.
+    """A call with opened operands. `shape` is the shape of a result, `dtype` the dtype of values.
 
     The number of groups in the shape is None until it is known.
     """
@@ -110,17 +112,26 @@ class _Opened:
         meter.expect(nbytes * (bool(folded) + bool(others)))
         meter.phase("reading")
         results: Results = {}
-        if others and COPIES * nbytes > total:
-            for name in names:
-                if not self._scatters(name):
-                    needed = COPIES * nbytes
-                    raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
-            raise TooLargeError
+        for name in others:
+            needed = int(self._copies(name) * nbytes)
+            if needed > total and not self._scatters(name):
+                raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
+            if needed > total:
+                raise TooLargeError
         if others:
             results |= self._in_memory(others, resources)
         if folded:
             results |= self._in_batches(folded, resources)
         return {name: results[name] for name in names}
+
+    def _copies(self, name: str) -> float:
+        """Return the memory that a function needs in memory, in sizes of the operands."""
+        row = FUNCTIONS[options.plain(name)]
+        if row.sorts:
+            return SORTING
+        plain = name in FUNCTIONS and "weights" not in self.sources and name != "logsumexp"
+        is_fused = row.name not in ("var", "std") or self.dtype.kind == "f"
+        return READING if plain and is_fused else CONVERTING
 
     def _scatters(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""

@@ -117,20 +117,21 @@ def describe_table(out: Path) -> str | None:
     if form == "csv":
         with open(out, newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
-            names, length = next(reader), sum(1 for _ in reader)
+            names, shape = next(reader), (sum(1 for _ in reader),)
     elif form is not None:
         from pyarrow import ipc, parquet
 
         opened = parquet.read_table(out) if form == "parquet" else ipc.open_file(out).read_all()
-        names, length = opened.column_names, opened.num_rows
+        names, shape = opened.column_names, (opened.num_rows,)
     else:
         if os.path.splitext(os.fspath(out))[1].lower() != ".npy":
             return None
         records = np.load(out, mmap_mode="r")
         if records.dtype.names is None:
             return None
-        names, length = records.dtype.names, records.size
-    return f"{length:,} {'row' if length == 1 else 'rows'} of {', '.join(names)}"
+        names, shape = records.dtype.names, records.shape
+    count = " x ".join(f"{n:,}" for n in shape)
+    return f"{count} {'row' if shape == (1,) else 'rows'} of {', '.join(names)}"
 
 
 def _csv(results: Results) -> bytes:

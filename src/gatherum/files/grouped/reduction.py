@@ -73,34 +73,56 @@ def reduce_file(
     Parameters
     ----------
     values : path, array or None
-        The values, of at least one dimension. None, with ``"count"``, counts the entries of
-        `groups`.
-    groups : path or array of int
-        The groups, counted from 0: one for each position along `axis`, or one for each value.
+        The values, of at least one dimension. A path such as ``sales.parquet:price,amount`` names
+        several columns. None, with ``"count"``, counts the entries of `groups`.
+    groups : path or array
+        The groups, counted from 0: one for each position along `axis`, or one for each value. Keys
+        are numbered as by `gatherum.groups.factorize`: strings, bytes, dates, bools, and several
+        columns of a Parquet or Arrow file, ``sales.parquet:shop,day``. Missing keys are omitted.
     out : path, optional
-        The output file. Without it the result is returned.
+        The output file. Without it the result is returned. A ``.parquet``, ``.arrow``,
+        ``.feather`` or ``.csv`` file contains a table with named columns.
     size : int, optional
-        The number of groups. By default, an extra pass over the groups finds the largest entry.
-    func : {"sum", "prod", "mean", "max", "min", "last", "count", "fsum", "fmean"}, default "sum"
-        The function. ``"max"`` and ``"min"`` of dates, and all other functions of
-        `gatherum.groups.reduce`, need the values in memory.
+        The number of groups. The default is the largest entry plus one. It must not be given for
+        keys.
+    func : str or list of str, default "sum"
+        The function, or several: all functions of `gatherum.groups.reduce` except ``"quantile"``
+        and ``"nanquantile"``.
     axis : int, default 0
         The axis of `values` along which groups are formed.
-    fill_value, mode, negative
+    weights : path or array, optional
         As in `gatherum.groups.reduce`.
+    fill_value, mode, negative
+        As in `gatherum.groups.reduce`. `mode` and `negative` do not apply to keys.
     memory, spill_dir, overwrite, progress, decode,
     storage_options
         As in `gather_file`.
 
     Returns
     -------
-    Stats or ndarray
-        Rows, bytes, chunks, seconds and memory, or the result itself if `out` is None.
+    Stats, ndarray or dict of ndarray
+        Rows, bytes, chunks, seconds and memory if `out` is given. Otherwise the result, or a dict
+        for a list `func`, several columns, or keys. The dict has the distinct keys of each column,
+        in sorted order, and a result for each function. The results of several columns have names
+        such as ``price_sum``.
 
     Raises
     ------
     TypeError, ValueError, IndexError, OSError
-        As in `gatherum.groups.reduce` and `gather_file`.
+        As in `gatherum.groups.reduce` and `gather_file`. ValueError if a function needs all values
+        in memory, and they do not fit in `memory`.
+
+    Notes
+    -----
+    Along axis 0, the functions sum, prod, mean, max, min, last, count, any, all, fsum, fmean and
+    their nan forms are computed in one pass, with accumulators in memory. If the accumulators do
+    not fit, sum, prod, mean, max, min, last, count, fsum and fmean are computed with scratch files;
+    other functions raise ValueError. The functions var, std, argmax, argmin, first, logsumexp,
+    median, nunique and mode, their nan forms, and functions with weights, need all values in
+    memory.
+
+    Several results in an array file are records with named fields. A table of group numbers has a
+    first column with the number of each group, named like the column of groups.
 
     Examples
     --------
@@ -109,6 +131,8 @@ def reduce_file(
     array([4. , 1.5])
     >>> reduce_file(None, np.array([3, 1, 3]), func="count")
     array([0, 1, 0, 2])
+    >>> reduce_file(np.array([20, 5, 22]), np.array(["Rome", "Oslo", "Rome"]), func="max")
+    {'group': array(['Oslo', 'Rome'], dtype='<U4'), 'max': array([ 5, 22])}
     """
     if unknown:
         raise unknown_argument("reduce_file", unknown)
