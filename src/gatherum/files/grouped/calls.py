@@ -70,7 +70,7 @@ class GroupCall:
                     opened.raise_invalid(resources)
                     raise
                 except TooLargeError:
-                    opened = opened.with_number(resources)
+                    opened = opened.with_group_count(resources)
                 else:
                     return results, resources.meter.stats()
         return opened.on_disk(out, direct=direct)
@@ -150,10 +150,10 @@ class _Opened:
             return {name: self._folded([name], resources)[name] for name in names}
 
     def _folded(self, names: list[str], resources: Resources) -> Results:
-        attributes, number = self.attributes, self.shape[0]
-        if number is None and not (attributes.mode in GROWING and not attributes.negative):
-            number = self.with_number(resources).shape[0]
-        shape, limit = (number, *self.shape[1:]), resources.budget.fold
+        attributes, group_count = self.attributes, self.shape[0]
+        if group_count is None and not (attributes.mode in GROWING and not attributes.negative):
+            group_count = self.with_group_count(resources).shape[0]
+        shape, limit = (group_count, *self.shape[1:]), resources.budget.fold
         rules = attributes, self.call.fill_value, limit
         folds = Folds(REDUCE_FILE, names, self.dtype, shape, *rules)
         operands = [self.sources[role] for role in ("groups", "values") if role in self.sources]
@@ -173,7 +173,7 @@ class _Opened:
         results: Results = evaluated(REDUCE_FILE, names, *call)
         return results
 
-    def with_number(self, resources: Resources) -> _Opened:
+    def with_group_count(self, resources: Resources) -> _Opened:
         """Return the call with the number of groups, which is read if it is not given."""
         axis = self.attributes.axis
         if self.shape[axis] is not None:
@@ -188,12 +188,12 @@ class _Opened:
     def raise_invalid(self, resources: Resources) -> None:
         """Raise IndexError for the first invalid entry of the groups, and name it."""
         axis, groups = self.attributes.axis, self.sources["groups"]
-        size = self.with_number(resources).shape[axis]
+        size = self.with_group_count(resources).shape[axis]
         mode, negative = self.attributes.mode, self.attributes.negative
         for start, entries in _windows(groups, resources):
             invalid = first_invalid(entries, (size,), mode, negative, False)
             if invalid is not None:
-                where = shape_limits.place_of(start + invalid.where[0], groups.shape)
+                where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
                 entry = invalid.value, axis, size, where, mode
                 raise index_out_of_bounds(REDUCE_FILE, *entry, "groups")
 
@@ -219,9 +219,9 @@ class _Opened:
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
             touched = self._scattered(false, groups, true, quiet, "none", None)
             if not touched.all():
-                place = shape_limits.place_of(int(touched.argmin()), touched.shape)
-                where = place if self.attributes.operator.addressing.shares_back else ()
-                group = place[self.attributes.axis]
+                coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
+                where = coordinates if self.attributes.operator.addressing.shares_back else ()
+                group = coordinates[self.attributes.axis]
                 raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
             start = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]

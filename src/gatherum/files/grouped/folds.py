@@ -117,11 +117,11 @@ class Folds:
         self._op, self._dtype, self._rest, self._limit = op, dtype, shape[1:], limit
         self._folds = [Fold.of(op, name, dtype, fill_value) for name in names]
         self._attributes, self._grows = attributes, shape[0] is None
-        self.number = shape[0] or 0
+        self.group_count = shape[0] or 0
         self._elements = False  # whether each value has a separate entry
         self._accumulators: dict[str, Accumulator] = {}
         self._capacity = -1
-        self._extend(self.number)
+        self._extend(self.group_count)
 
     def add(self, entries: NDArray[Any], values: NDArray[Any] | None) -> None:
         """Fold a batch of values. Raise TooLargeError if the groups do not fit in memory.
@@ -130,20 +130,20 @@ class Folds:
         """
         if not entries.size:
             return
-        numbers = self._resolved(entries)
+        resolved = self._resolved(entries)
         left_out = None
         if values is not None and has_nan(self._dtype) and any(f.skips for f in self._folds):
             mask = namespace.isnan(values)
             left_out = mask if mask.any() else None
-        self._elements |= numbers.ndim > 1 or left_out is not None
-        chosen = numbers
+        self._elements |= resolved.ndim > 1 or left_out is not None
+        chosen = resolved
         if left_out is not None:
-            behind = (1,) * (left_out.ndim - numbers.ndim)
-            wide = numbers.astype(np.int64, copy=False).reshape(*numbers.shape, *behind)
+            behind = (1,) * (left_out.ndim - resolved.ndim)
+            wide = resolved.astype(np.int64, copy=False).reshape(*resolved.shape, *behind)
             chosen = np.where(left_out, -1, wide)
         for fold in self._folds:
             if (accumulator := self._accumulators.get(fold.name)) is not None:
-                entries_of = chosen if fold.skips else numbers
+                entries_of = chosen if fold.skips else resolved
                 each = values is not None and entries_of.ndim > 1
                 put = accumulator.scatter_elements if each else accumulator.scatter_slices
                 put(entries_of, fold.updates(values))
@@ -151,39 +151,39 @@ class Folds:
     def _resolved(self, entries: NDArray[Any]) -> NDArray[Any]:
         """Return the group of each entry of a batch, -1 for a dropped one."""
         low, high = int(entries.min()), int(entries.max())
-        if self._grows and high >= self.number:
-            self.number = high + 1
-            if self.number > self._capacity:
-                self._extend(self.number)
-        if low >= 0 and high < self.number:
+        if self._grows and high >= self.group_count:
+            self.group_count = high + 1
+            if self.group_count > self._capacity:
+                self._extend(self.group_count)
+        if low >= 0 and high < self.group_count:
             return entries
         if self._grows and self._attributes.mode == "raise":
             raise IndexError(self._op)
-        resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.number)
+        resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.group_count)
         return resolved
 
-    def _extend(self, number: int) -> None:
+    def _extend(self, count: int) -> None:
         """Make the accumulators larger, for at least a number of groups."""
-        if not self._fits(number):
+        if not self._fits(count):
             raise TooLargeError
         if self._capacity > 0 and self._fits(2 * self._capacity):
-            number = max(number, 2 * self._capacity)
+            count = max(count, 2 * self._capacity)
         for fold in self._folds:
             if fold is not self._counter(fold):
                 continue
-            data = fold.begin((number, *self._rest))
+            data = fold.begin((count, *self._rest))
             if (old := self._accumulators.get(fold.name)) is None:
                 accumulator = begin(data, fold.attributes)
             else:
                 accumulator = continued(old, data)
             self._accumulators[fold.name] = accumulator
-        self._capacity = number
+        self._capacity = count
 
-    def _fits(self, number: int) -> bool:
+    def _fits(self, count: int) -> bool:
         each = sum(
             element_bytes(fold.stored, fold.reduction) + fold.dtype.itemsize for fold in self._folds
         )
-        return bool(number * math.prod(self._rest) * each <= self._limit)
+        return bool(count * math.prod(self._rest) * each <= self._limit)
 
     def _counter(self, fold: Fold) -> Fold:
         """Return the fold that counts the values of each group for a fold."""
@@ -200,14 +200,14 @@ class Folds:
         counter = self._counter(fold)
         accumulator = self._accumulators[counter.name]
         if counter is not fold:
-            counts = accumulator.counts()[: self.number]
+            counts = accumulator.counts()[: self.group_count]
             return np.where(counts == 0, np.asarray(fold.start), counts)
-        shape_limits.check_result(self._op, (self.number, *self._rest), fold.dtype)
+        shape_limits.check_result(self._op, (self.group_count, *self._rest), fold.dtype)
         if fold.start is None:
-            counts = accumulator.counts()[: self.number]
+            counts = accumulator.counts()[: self.group_count]
             if counts.size and not counts.all():
-                place = shape_limits.place_of(int((counts != 0).argmin()), counts.shape)
-                where = place if self._elements else ()
-                raise errors.empty_group(self._op, fold.name, fold.dtype, place[0], where)
+                coordinates = shape_limits.coordinates_of(int((counts != 0).argmin()), counts.shape)
+                where = coordinates if self._elements else ()
+                raise errors.empty_group(self._op, fold.name, fold.dtype, coordinates[0], where)
         result = fold.result(accumulator)
-        return result if self._capacity == self.number else result[: self.number].copy()
+        return result if self._capacity == self.group_count else result[: self.group_count].copy()

@@ -148,15 +148,15 @@ def reduce_file(
     settings = RunSettings(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
     )
-    number = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
+    group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     form = None if out is None else table_form(out)
     if out is not None and form is not None:
         check_table(out, {"values": values, "groups": groups, "weights": weights}, settings)
     if (keys := number_keys(groups, settings)) is not None:
-        if number is not None:
-            raise errors.size_of_keys(REDUCE_FILE, number)
-        groups, number, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
-    call = GroupCall(names, {"groups": groups}, number, attributes, fill_value, settings)
+        if group_count is not None:
+            raise errors.size_of_keys(REDUCE_FILE, group_count)
+        groups, group_count, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
+    call = GroupCall(names, {"groups": groups}, group_count, attributes, fill_value, settings)
     columns = _columns(values, settings)
     plain = isinstance(func, str) and keys is None and len(columns) == 1
     direct = plain and out is not None and form is None
