@@ -25,7 +25,7 @@ OTHERS = {  # filters of HDF5, of h5py, and of the list of registered filters
     32013: "zfp", 32014: "fpzip", 32015: "zstd", 32017: "sz", 32018: "fcidecomp", 32019: "jpeg",
     32022: "bitgroom", 32023: "granular bitround", 32024: "sz3", 32026: "blosc2",
 }  # fmt: skip
-PIECE = 1 << 20  # bytes to read together from a dataset without chunks
+READ_BYTES = 1 << 20  # bytes to read together from a dataset without chunks
 
 
 def other_filter(name: str, filter_id: int) -> ValueError:
@@ -47,7 +47,7 @@ class ChunkedDataset(SlicedArray):
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
         import h5py
 
-        super().__init__(name, dataset, meter, PIECE)
+        super().__init__(name, dataset, meter, READ_BYTES)
         self.filters = [settings.get_filter(i)[0] for i in range(settings.get_nfilters())]
         for filter_id in self.filters:
             if filter_id not in FILTERS:
@@ -72,7 +72,7 @@ class ChunkedDataset(SlicedArray):
         shape = tuple(side.stop - side.start for side in box)
         values: NDArray[Any] = np.empty(shape, self.dtype)
         keyed, others = box[: self._rank], box[self._rank :]
-        for corner in self._chunks_of(box):
+        for corner in self._chunk_corners(box):
             part = [
                 slice(max(side.start, first), min(side.stop, first + n))
                 for side, first, n in zip(keyed, corner, self.chunks, strict=False)
@@ -85,7 +85,7 @@ class ChunkedDataset(SlicedArray):
                 self._meter.read(values[to].nbytes)
         return values
 
-    def _chunks_of(self, box: Box) -> list[tuple[int, ...]]:
+    def _chunk_corners(self, box: Box) -> list[tuple[int, ...]]:
         """Return the first positions of the chunks that overlap a box."""
         sides = zip(box[: self._rank], self.chunks[: self._rank], strict=True)
         return list(product(*(range(part.start // n * n, part.stop, n) for part, n in sides)))
