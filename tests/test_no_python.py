@@ -43,6 +43,8 @@ def python_calls(function, *operands, **attributes):
 def operands_of(op, kind):
     if kind == "array":
         return OPERANDS[op]
+    if kind == "memory map":
+        return [operand.view(np.memmap) for operand in OPERANDS[op]]
     if kind == "swapped":
         return [np.asarray(a, a.dtype.newbyteorder()) for a in OPERANDS[op]]
     if not find_spec("torch"):
@@ -52,7 +54,7 @@ def operands_of(op, kind):
     return [torch.from_numpy(operand.copy()) for operand in OPERANDS[op]]
 
 
-@pytest.mark.parametrize("kind", ["array", "swapped", "tensor"])
+@pytest.mark.parametrize("kind", ["array", "memory map", "swapped", "tensor"])
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
 @pytest.mark.parametrize("op", OPERANDS)
 def test_no_call_runs_python(op, mode, kind):

@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -440,3 +441,41 @@ def test_the_share_of_rows_that_wait_in_memory(file: DiskFile) -> None:
     assert share in (0.0, 1.0)  # 0: this file system does not support it
     assert file.cached_share(np.concatenate([there, there + 2**40])) == share / 2
     assert file.cached_share(there[:0]) == 0.0
+
+
+@pytest.mark.parametrize("item", [8, 512, 5000])
+def test_few_rows(file: DiskFile, item: int) -> None:
+    stored = StoredRows(128, item, item, EXTENT * 512 // item)
+    rows, rng = rows_of(file, stored), np.random.default_rng(1)
+    for _ in range(50):
+        numbers = rng.integers(0, rng.choice([4, stored.extent]), rng.integers(1, 6))
+        places = rng.permutation(5)[: numbers.size].astype(np.int64)
+        memory, _ = ask(file, stored, numbers, places, space=5)
+        assert np.array_equal(memory[places], rows[numbers])
+        ordered = np.sort(numbers)
+        assert np.array_equal(ask(file, stored, ordered)[0], rows[ordered])
+
+
+def test_few_rows_of_a_file_that_ends_early(file: DiskFile) -> None:
+    os.truncate(file.path, 128 + 10 * 512)
+    with pytest.raises(OSError, match="truncated while it was being read"):
+        ask(file, StoredRows(128, 512, 512, EXTENT), np.array([3, 10]))
+
+
+def test_more_threads_than_processors(file: DiskFile) -> None:
+    stored = StoredRows(128, 512, 512, EXTENT)
+    rows, wrong = rows_of(file, stored), []
+
+    def read(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            numbers = np.sort(rng.integers(0, EXTENT, 64))
+            if not np.array_equal(ask(file, stored, numbers)[0], rows[numbers]):
+                wrong.append(numbers)
+
+    threads = [threading.Thread(target=read, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

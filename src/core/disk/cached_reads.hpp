@@ -18,8 +18,8 @@ class CachedReads : RowRequests {
 
   explicit CachedReads(const RowReads& reads) : RowRequests(reads), out_(static_cast<char*>(reads.out)) {}
 
-  // Reads at most kMostRows rows. Neighbouring requests for rows of one page share a read. Returns nothing,
-  // after it has changed `out`, if a page is not in the page cache or the system cannot tell.
+  // Reads at most kMostRows rows. Neighbouring requests for neighbouring rows share a read. Returns nothing
+  // if a page is not in the page cache, or if the system cannot tell; some rows may have been read then.
   std::optional<ReadOutcome> run() {
     for (int64_t i = 0; i < r_.count; ++i) {  // copies, which other threads cannot change after the checks
       numbers_[at(i)] = r_.numbers[i];
@@ -29,9 +29,10 @@ class CachedReads : RowRequests {
     }
     ReadOutcome outcome;
     for (int64_t i = 0; i < r_.count; ++outcome.runs) {
-      const int64_t end = end_of_run(i), bytes = span_of(numbers_[at(i)], numbers_[at(end - 1)]);
-      if (!(end == i + 1 ? read(row_at(i), r_.item, i) : read(page_.data(), bytes, i))) return {};
-      for (int64_t k = i; end > i + 1 && k < end; ++k)
+      const int64_t straight = end_of_straight_run(i), end = std::max(straight, end_of_run(i));
+      const int64_t bytes = span_of(numbers_[at(i)], numbers_[at(end - 1)]);
+      if (!read(end == straight ? row_at(i) : page_.data(), bytes, i)) return {};
+      for (int64_t k = i; end != straight && k < end; ++k)
         std::memcpy(row_at(k), page_.data() + (numbers_[at(k)] - numbers_[at(i)]) * r_.stride,
                     static_cast<size_t>(r_.item));
       outcome.bytes += bytes;
@@ -43,6 +44,15 @@ class CachedReads : RowRequests {
  private:
   static size_t at(int64_t i) { return static_cast<size_t>(i); }
   char* row_at(int64_t i) const { return out_ + positions_[at(i)] * r_.item; }
+
+  // The end of the requests from request `i` on that are for the next row and the next position.
+  int64_t end_of_straight_run(int64_t i) const {
+    int64_t end = i + 1;
+    while (end < r_.count && r_.stride == r_.item && numbers_[at(end)] == numbers_[at(end - 1)] + 1 &&
+           positions_[at(end)] == positions_[at(end - 1)] + 1)
+      ++end;
+    return end;
+  }
 
   // The end of the ascending requests from request `i` on whose rows fit in one page of memory.
   int64_t end_of_run(int64_t i) const {

@@ -54,9 +54,9 @@ class RowCache {
     for (int64_t i = 0; i < count; ++i)
       if (!is_row(numbers[i]) || !fits(positions == nullptr ? i : positions[i], capacity)) return kOutside;
     int64_t missed = 0;
-    for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_set(numbers[i]);
+    for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_slots(numbers[i]);
     for (int64_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) prefetch_set(numbers[i + kAhead]);
+      if (i + kAhead < count) prefetch_slots(numbers[i + kAhead]);
       const int64_t number = numbers[i], position = positions == nullptr ? i : positions[i];
       // checked again: the arrays may have changed meanwhile
       if (is_row(number) && fits(position, capacity) && copy(number, out + position * item_)) continue;
@@ -99,14 +99,30 @@ class RowCache {
     return static_cast<int64_t>(mixed * static_cast<uint64_t>(sets_) >> 32U);
   }
 
-  void prefetch_set(int64_t number) const {
-    if (is_row(number)) prefetch(&numbers_[static_cast<size_t>(set_of(number) * each_)]);
+  struct Slots {
+    int64_t begin, end;
+  };
+  // The slots that may contain a row. In a cache for all rows, each row has one.
+  Slots slots_of(int64_t number, int64_t set) const {
+    const int64_t first = set * each_;
+    if (!whole_) return {first, first + each_};
+    return {first + number / sets_, first + number / sets_ + 1};
+  }
+
+  void prefetch_slots(int64_t number) const {
+    if (!is_row(number)) return;
+    const int64_t slot = slots_of(number, set_of(number)).begin;
+    prefetch(&numbers_[static_cast<size_t>(slot)]);
+    if (!whole_) return;
+    prefetch(&uses_[static_cast<size_t>(slot)]);
+    prefetch_run(rows_.get(), slot * item_, std::min(item_, 8 * kCacheLine));
   }
 
   bool copy(int64_t number, char* to) {
-    const int64_t set = set_of(number), first = set * each_;
+    const int64_t set = set_of(number);
+    const auto [begin, end] = slots_of(number, set);
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
-    for (int64_t at = first; at < first + each_; ++at) {
+    for (int64_t at = begin; at < end; ++at) {
       if (numbers_[static_cast<size_t>(at)] != number) continue;
       std::memcpy(to, rows_.get() + at * item_, static_cast<size_t>(item_));
       uint8_t& uses = uses_[static_cast<size_t>(at)];
@@ -117,9 +133,10 @@ class RowCache {
   }
 
   void remove(int64_t number) {
-    const int64_t set = set_of(number), first = set * each_;
+    const int64_t set = set_of(number);
+    const auto [begin, end] = slots_of(number, set);
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
-    for (int64_t at = first; at < first + each_; ++at) {
+    for (int64_t at = begin; at < end; ++at) {
       const auto slot = static_cast<size_t>(at);
       if (numbers_[slot] != number) continue;
       numbers_[slot] = -1;
@@ -129,12 +146,13 @@ class RowCache {
   }
 
   void put(int64_t number, const char* row, uint64_t version) {
-    const int64_t set = set_of(number), first = set * each_;
+    const int64_t set = set_of(number);
+    const auto [begin, end] = slots_of(number, set);
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
     if (version_.load() != version) return;
     uint8_t& hand = hands_[static_cast<size_t>(set)];
-    int64_t to = first + hand;
-    for (int64_t at = first; at < first + each_; ++at) {
+    int64_t to = whole_ ? begin : begin + hand;
+    for (int64_t at = begin; at < end; ++at) {
       const int64_t there = numbers_[static_cast<size_t>(at)];
       if (there == number) return;  // another request has inserted it
       if (there < 0) to = at;

@@ -112,7 +112,8 @@ bool keeps_lock(const gatherum_rows& reads) {
 }  // namespace
 
 nb::tuple run_reads(const gatherum_rows& reads) {
-  if (keeps_lock(reads))
+  // pages between rows are read only to save time at the disk
+  if (keeps_lock(reads) && gatherum_rows_bridge(&reads) == 0)
     if (const std::optional<ReadOutcome> o = CachedReads(reads).run())
       return nb::make_tuple(text(name_of(o->status)), o->error, o->position, o->until, o->bytes, o->runs);
   gatherum_rows_read result;
