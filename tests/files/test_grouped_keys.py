@@ -107,7 +107,7 @@ def test_tables(table: str, tmp_path: Path, suffix: str) -> None:
 
 
 def test_refusals(table: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="output .* is the same file as the values"):
+    with pytest.raises(ValueError, match=r"output .* is the same file as the values"):
         reduce_file(f"{table}:price", f"{table}:number", table)
     values, message = np.ones((2, 3)), "takes results of one dimension, 'sum' has shape (2, 3)"
     with pytest.raises(ValueError, match=re.escape(message)):
