@@ -19,6 +19,7 @@ import numpy as np
 
 import gatherum
 import gatherum.files
+from sizes import chosen_from
 
 MOST = 1000  # more allocations than any call has
 STEP = int(os.environ.get("FAILING_STEP", "1"))
@@ -41,6 +42,12 @@ scattered = rng.integers(0, 20_000, 10_000)
 
 def accumulated(data, reduction):
     return gatherum.Accumulator(data, reduction).scatter_nd(places[:, None], data)
+
+
+def added_in_rounds():
+    gatherum.set_num_threads(8)
+    with chosen_from({"many_updates": MANY}):
+        return gatherum.scatter_slices(items[:5_000], places % 5_000, items, reduction="add")
 
 
 def out_of_bounds():
@@ -87,6 +94,7 @@ CALLS = {
     ),
     "accumulator": lambda: accumulated(items, "add").finish(),
     "merge": lambda: accumulated(integers, "mean").merge(accumulated(integers, "mean")).finish(),
+    "rounds": added_in_rounds,
     "file gather": lambda: gatherum.files.gather_file(folder / "table.npy", rows),
     "file gathered": gathered_file,
     "file scatter": scattered_file,

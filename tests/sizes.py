@@ -40,6 +40,7 @@ def chosen_from(sizes: dict[str, int]) -> Iterator[None]:
 FAMILIES = {
     "uncounted_accumulators": "accumulators",
     "private_accumulators": "accumulators",
+    "in_rounds": "accumulators",
     "divided_accumulators": "accumulators",
     "serial_accumulators": "accumulators",
     "batch_accumulators": "accumulators",

@@ -24,7 +24,7 @@ OPERATORS = (
     "gather", "rows", "fill", "gather_elements", "gather_nd", "scatter_slices", "scatter_elements",
     "scatter_nd",
 )  # fmt: skip
-FOLDS = "aggregate", "prepare", "prepare items", "accumulator", "merge"
+FOLDS = "aggregate", "prepare", "prepare items", "accumulator", "merge", "rounds"
 FILES = "file gather", "file gathered", "file scatter"
 
 

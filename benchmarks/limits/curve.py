@@ -8,6 +8,7 @@ The prediction counts bytes. In a call on n threads, the busiest thread has
     split   1/n of all bytes: each thread has a separate part of the output, or of the updates
     shared  all indices, and 1/n of the rest: each thread searches for its share of the updates (if
             they are folded in cache, an index costs less than its bytes: the prediction is too low)
+    rounds  3/n of all bytes: it also writes and reads lists of the updates
     one     everything
 
 and takes as long as its bytes take on one thread, if every thread gets the memory bandwidth of a
@@ -46,6 +47,8 @@ def busiest(case: Case, bytes_moved: int, threads: int) -> tuple[str, float]:
     indices = case.indices.nbytes / bytes_moved
     if name in ONE:
         return name, 1.0
+    if name == "in_rounds":
+        return name, min(1.0, 3 / threads)
     if name == "by_column":
         threads = min(threads, case.data[0].nbytes // native.thresholds()["least_column_bytes"])
     return name, (indices + (1 - indices) / threads) if name in SHARED else 1 / threads

@@ -45,6 +45,8 @@ constexpr std::array kScatters = {
               InvalidIndexCheck::before_writing, true},
     Algorithm{"private_accumulators", applies_private_accumulators, scratch_private_accumulators,
               run_private_accumulators, InvalidIndexCheck::before_writing, true},
+    Algorithm{"in_rounds", applies_in_rounds, scratch_in_rounds, run_in_rounds,
+              InvalidIndexCheck::before_writing, true},
     Algorithm{"divided_accumulators", applies_divided_accumulators, scratch_divided_accumulators,
               run_divided_accumulators, InvalidIndexCheck::before_writing, true},
     Algorithm{"serial_accumulators", applies_serial_accumulators, scratch_serial_accumulators,

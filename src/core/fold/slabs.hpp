@@ -48,8 +48,9 @@ class Sums {
   using Stored = typename Form::Stored;
   using Sum = typename Form::Sum;
 
-  GATHERUM_NOINLINE void read() {
-    each_run(0, layout_.count, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
+  // Reads the destinations [begin, end).
+  GATHERUM_NOINLINE void read(int64_t begin, int64_t end) {
+    each_run(begin, end, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       const char* from = layout_.from + offset;
       if (kIsPacked<decltype(stride)> && layout_.columns > 1)
         prefetch_run(from, kRowsOn * layout_.step, n * kPacked);
@@ -175,9 +176,11 @@ class Slab : public Sums<typename F::Form> {
     this->sums_ = scratch + (Counted ? this->slots() * static_cast<int64_t>(sizeof(int64_t)) : 0);
   }
 
-  void read() {
-    Base::read();
-    if constexpr (Counted) std::fill_n(counts_, this->slots(), start_);
+  void read() { read(0, this->layout_.count); }
+  void read(int64_t begin, int64_t end) {
+    Base::read(begin, end);
+    const int64_t columns = this->layout_.columns;
+    if constexpr (Counted) std::fill(counts_ + begin * columns, counts_ + end * columns, start_);
   }
 
   // Copies of the members that a loop over updates needs. Compilers would reload the members themselves after
@@ -213,18 +216,19 @@ class Slab : public Sums<typename F::Form> {
   // The taker numbers slots from `first` on.
   Taker taker(int64_t first = 0) const { return {this->sum_at(first), Counted ? counts_ + first : counts_}; }
 
-  // Returns true if any accumulator is a NaN.
-  GATHERUM_NOINLINE bool has_nan() const {
+  // Returns true if any accumulator of the slots [begin, end) is a NaN.
+  GATHERUM_NOINLINE bool has_nan(int64_t begin, int64_t end) const {
     int64_t nans = 0;
-    for (int64_t i = 0; i < this->slots(); ++i) {
+    for (int64_t i = begin; i < end; ++i) {
       const Sum v = get<Sum>(this->sums_, i);
       nans += v != v ? 1 : 0;
     }
     return nans != 0;
   }
 
-  GATHERUM_NOINLINE void settle() {
-    for (int64_t i = 0; i < this->slots(); ++i)
+  // Makes every NaN of the slots [begin, end) canonical.
+  GATHERUM_NOINLINE void settle(int64_t begin, int64_t end) const {
+    for (int64_t i = begin; i < end; ++i)
       put<Sum>(this->sums_, i, Selected::canonical(get<Sum>(this->sums_, i)));
   }
 
@@ -266,8 +270,9 @@ class Slab<F, true> {
   Slab(char* scratch, const Layout& s, bool include_self, bool)
       : layout_(s), slots_(reinterpret_cast<Slot*>(scratch)), start_(include_self ? 1 : 0) {}
 
-  GATHERUM_NOINLINE void read() {
-    each(0, layout_.count, [this](Slot& slot, int64_t offset) {
+  void read() { read(0, layout_.count); }
+  GATHERUM_NOINLINE void read(int64_t begin, int64_t end) {
+    each(begin, end, [this](Slot& slot, int64_t offset) {
       const auto old = load_value<Stored>(layout_.from + offset);
       slot = {start_ == 0 ? kNothing<Sum> : F::template widen<Selected>(old), start_};
     });
@@ -328,7 +333,12 @@ class Slab<F, Counted> {
   Slab(char* scratch, const Layout& s, bool include_self, bool)
       : layout_(s), scratch_(scratch), include_self_(include_self) {}
 
-  void read() { std::memset(scratch_, 0, static_cast<size_t>(slots() * kHot)); }
+  void read() { read(0, layout_.count); }
+  void read(int64_t begin, int64_t end) {
+    const int64_t first = begin * layout_.columns, count = end * layout_.columns - first;
+    std::memset(scratch_ + first * kCount, 0, static_cast<size_t>(count * kCount));
+    std::memset(window(first), 0, static_cast<size_t>(count * F::kWindow));
+  }
 
   class Taker {
    public:

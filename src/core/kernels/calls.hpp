@@ -111,6 +111,38 @@ struct PartitionScatter {
   Combine combine;
 };
 
+// A scatter in rounds (scatter_rounds.hpp). In each round, every thread sorts a piece of consecutive updates
+// into lists by destination. The lists of one round are folded in the next round, so there are two sets of
+// lists, which the rounds use in turns.
+struct RoundScatter {
+  // Entries of a list are stored in runs of this size, which are aligned. A run begins with the address of
+  // the next run.
+  static constexpr int64_t kRunBytes = 1024;
+  static constexpr int64_t kMostLists = 256;
+  // The bytes of an entry: the number of the destination, and an item of at most 8 bytes.
+  static constexpr int64_t entry_bytes(int64_t item) { return item <= 4 ? 8 : 16; }
+
+  struct List {
+    char* end;
+    int64_t entries;
+  };
+
+  const Nest* numbering;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;       // `pieces` of each round
+  int shift;                   // 2^shift neighbouring destinations have the same list
+  int64_t lists;               // of a piece: a power of two
+  int64_t destinations, step;
+  char* runs;  // [2][pieces] areas of `area_bytes`, each for the runs of a piece
+  int64_t area_bytes;
+  List* ends;  // [2][pieces][lists]
+  char* slab;
+  const char* source;
+  Combine combine;
+  bool direct, streams;  // as in SlabScatter
+  bool settles;          // NaN accumulators are made canonical at the end
+};
+
 // A scatter whose updates are first sorted by destination (scatter_grouped.hpp).
 struct GroupedScatter {
   const Nest* nest;

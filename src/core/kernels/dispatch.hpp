@@ -14,6 +14,7 @@
 // The slab kernels of this level or of the next lower one.
 namespace gatherum::GATHERUM_SLABS {
 void add_slab_kernels(Kernels& all);
+void add_round_kernels(Kernels& all);
 void add_spread_kernels(Kernels& all);
 }  // namespace gatherum::GATHERUM_SLABS
 

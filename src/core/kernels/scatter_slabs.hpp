@@ -193,11 +193,12 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
   const Taking taking(call, t);
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
     constexpr bool settles = kSettlesLater<F> && !Counted;
+    [[maybe_unused]] const int64_t slots = t.layout.count * t.layout.columns;
     bool plain = is_plain<F>(call);
-    if constexpr (settles) plain = plain && !slab.has_nan();
+    if constexpr (settles) plain = plain && !slab.has_nan(0, slots);
     if (plain) {
       const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, at);
-      if constexpr (settles) slab.settle();
+      if constexpr (settles) slab.settle(0, slots);
       return valid;
     }
   }

@@ -48,6 +48,13 @@ struct Kernels {
   int64_t (*located_bytes)(const Combine&, int64_t slots);
   FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
+  // The steps of a scatter in rounds. `read` and `write` convert destinations to accumulators and back.
+  // `read` returns true if no accumulator is a NaN. `spread` sorts a piece into the lists of an area; it
+  // returns false if it found an invalid index. `fold` folds the lists [begin, end) of all pieces of a set.
+  bool (*rounds_read)(const RoundScatter&, const Operands&, int64_t begin, int64_t end);
+  bool (*rounds_spread)(const RoundScatter&, const Operands&, int64_t piece, int64_t area);
+  void (*rounds_fold)(const RoundScatter&, const Operands&, int64_t set, int64_t begin, int64_t end);
+  void (*rounds_write)(const RoundScatter&, const Operands&, int64_t begin, int64_t end);
   // The two passes of a partition. `spread` returns false if it found an invalid index.
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);

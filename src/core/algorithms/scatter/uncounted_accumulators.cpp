@@ -53,6 +53,7 @@ bool applies_uncounted_accumulators(const Program& p, int threads, std::string* 
   const int64_t bytes = uncounted_bytes(p);
   const bool pays = items_of(p).alone && p.tuples >= thresholds().many_updates && are_few(p, 1);
   if (bytes == 0 || bytes > thresholds().far_bytes || !pays || folds_keys_faster(p, threads)) return false;
+  if (!has_own_sums(p, threads) && applies_in_rounds(p, threads, nullptr)) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values are not used: ");
   append(why, "each destination has an accumulator without a counter");
   return true;

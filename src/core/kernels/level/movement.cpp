@@ -154,6 +154,7 @@ const Kernels& kernels() {
     all.scatter = scatter;
     all.write_numbers = write_numbers;
     GATHERUM_SLABS::add_slab_kernels(all);
+    GATHERUM_SLABS::add_round_kernels(all);
     GATHERUM_SLABS::add_spread_kernels(all);
     add_grouped_kernels(all);
     add_gradient_kernels(all);
