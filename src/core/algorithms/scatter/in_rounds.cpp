@@ -6,10 +6,6 @@
 namespace gatherum {
 namespace {
 
-// The lists of a piece fill most of a core's private cache. The threads that fold shorter lists would read
-// them from the cache of the thread that wrote them (prototype, two threads, 20M updates of 10,000 float32:
-// 22 ms with pieces of 16,384 updates, 14 ms with 65,536).
-constexpr int64_t kPieceBytes = int64_t{512} << 10;
 constexpr int64_t kUnitTuples = 1024;
 // Neighbouring destinations with the same list have at most this many bytes.
 constexpr int64_t kGroupBytes = 4096;
