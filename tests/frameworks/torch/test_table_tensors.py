@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-import torch
+from tensors import torch
 
 from gatherum import files
 from gatherum.files.open_table.tensors import TensorTarget
