@@ -39,6 +39,8 @@ from .programs import WIDEST, Arguments
 
 _INT64 = np.dtype(np.int64)
 _COPY = Attributes("gather_nd", mode="clip")
+# Each has a neutral item below. Other reductions raise NotImplementedError.
+_REDUCTIONS = frozenset({"none", "add", "mul", "max", "min", "mean"})
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class DeviceAccumulator(Accumulator):
         view = framework.view(NAME, "data", data)
         spec = view.spec
         check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # of NumPy or not
-        if attributes.reduction in ("fsum", "fmean") or (
+        if attributes.reduction not in _REDUCTIONS or (
             attributes.reduction == "mul" and spec.dtype.kind == "c" and not include_self
         ):
             raise cuda_errors.no_device_accumulator(attributes.reduction, spec.dtype)
@@ -233,11 +235,11 @@ class DeviceAccumulator(Accumulator):
         updates: int,
     ) -> None:
         """Fold a batch into the sums. Only the first scatter checks the indices."""
-        s, reduction = plan.call, attributes.reduction
-        values, address = s.updates, updates
+        call, reduction = plan.call, attributes.reduction
+        values, address = call.updates, updates
         assert values is not None
         wide = None
-        if self._sum_spec.dtype != s.data.dtype:
+        if self._sum_spec.dtype != call.data.dtype:
             wide = self._widened(device_stream, updates, values)
             address = wide.address
             values = ArraySpec.contiguous(values.shape, self._sum_spec.dtype)
@@ -245,7 +247,7 @@ class DeviceAccumulator(Accumulator):
         if reduction == "mean":
             fold = fold._replace(reduction="add")
         spec = self._sum_spec
-        in_place = _plan(fold, spec, s.indices, values, spec)
+        in_place = _plan(fold, spec, call.indices, values, spec)
         plan_launches.run(
             device_stream.device,
             in_place,
@@ -257,11 +259,11 @@ class DeviceAccumulator(Accumulator):
         mode = "drop" if attributes.mode == "raise" else attributes.mode
         fold, spec = fold._replace(mode=mode, reduction="add"), self._counts_spec
         ones = ArraySpec(values.shape, _INT64, (0,) * len(values.shape))
-        at, counted = self._device_counts.address, _plan(fold, spec, s.indices, ones, spec)
+        at, counted = self._device_counts.address, _plan(fold, spec, call.indices, ones, spec)
         plan_launches.run(device_stream.device, counted, at, indices, self._one.address, at)
         if self._last is not None:
             fold, at = fold._replace(reduction="none"), self._last.address
-            last = _plan(fold, self._spec, s.indices, s.updates, self._spec)
+            last = _plan(fold, self._spec, call.indices, call.updates, self._spec)
             plan_launches.run(device_stream.device, last, at, indices, updates, at)
 
     def counts(self) -> Any:
