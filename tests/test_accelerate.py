@@ -187,7 +187,7 @@ def test_an_unknown_keyword_runs_the_body():
         gatherum.gather(DATA, ROWS, dim=0)
 
 
-def test_what_cannot_be_accelerated_stays_as_it_is():
+def test_objects_that_cannot_be_accelerated_are_unchanged():
     for value in (None, len, int, without_parameters, gatherum.gather(DATA, ROWS), "gather"):
         assert native.accelerate(value) is None
     assert without_parameters() == "body"

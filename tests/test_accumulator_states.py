@@ -51,7 +51,7 @@ from strategies import ORDERED
         ),
     ],
 )
-def test_what_cannot_begin(arguments, kwargs, error, sentence):
+def test_arguments_that_accumulators_refuse(arguments, kwargs, error, sentence):
     with pytest.raises(error) as raised:
         Accumulator(*arguments, **kwargs)
     assert str(raised.value).startswith(sentence)
@@ -110,7 +110,7 @@ def test_a_batch_is_refused_as_the_operator_would_and_leaves_no_trace(
     assert fold.counts().tolist() == [1, 0, 0]
 
 
-def test_what_clip_cannot_bring_back_is_refused():
+def test_clip_into_an_empty_axis_is_refused():
     fold = Accumulator(np.zeros((0, 2)), "add", mode="clip")
     with pytest.raises(IndexError, match=r"^scatter_nd: index 7 cannot be clipped into axis 0"):
         fold.scatter_nd([[7]], 1.0)
@@ -165,7 +165,7 @@ def test_a_subclass_of_ndarray_may_be_out():
         ),
     ],
 )
-def test_what_cannot_be_merged(other, error, sentence):
+def test_accumulators_that_cannot_be_merged(other, error, sentence):
     if isinstance(other, tuple):
         other = Accumulator(*other[:2], include_self=len(other) == 2)
     with pytest.raises(error) as raised:
@@ -530,7 +530,7 @@ def test_rows_over_elements_that_have_been_met_and_others_that_have_not(reductio
 
 
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
-def test_what_the_other_has_not_met_stays_in_a_merge(reduction):
+def test_merge_keeps_elements_without_updates_in_the_other(reduction):
     for value in (-5, 5):
         one, other = (
             Accumulator(np.zeros(3, np.int64), reduction, include_self=False) for _ in range(2)

@@ -135,7 +135,7 @@ def test_it_is_known_elsewhere(tree: Path, package: str) -> None:
 
 
 @needs_build
-def test_what_python_forgets_is_named(tree: Path) -> None:
+def test_a_row_missing_in_python_is_named(tree: Path) -> None:
     table = tree / "src" / "gatherum" / "_model" / "reductions.py"
     whole = table.read_text()
     row = re.search(r'    ReductionRow\(\n        name="absmax".*?\n    \),\n', whole, re.DOTALL)
@@ -186,7 +186,7 @@ def compile_folds(sources: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("part", FORGOTTEN)
-def test_what_the_core_forgets_does_not_compile(sources: Path, part: str) -> None:
+def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -> None:
     name, pattern, instead, said = FORGOTTEN[part]
     path = sources / "src" / "core" / name
     whole = path.read_text()

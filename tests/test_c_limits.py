@@ -82,7 +82,7 @@ def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read,
                 assert operand == (name if needed else None), (name, side, array.strides)
 
 
-def test_what_lies_on_the_other_side_does_not_help(core, read):
+def test_only_memory_on_the_read_side_counts(core, read):
     plan, operands = _call("gather", _line(6), np.array([1, 0, 5]))
     memory = {name: memory_of(array) for name, array in operands.items()}
     memory["data"] = [memory["data"][0], 100, memory["data"][2] - 8]

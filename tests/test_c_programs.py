@@ -218,7 +218,7 @@ def test_errors_equal_the_errors_of_python(core, op, operands, attributes, fault
     assert result[2].startswith(f"{op}: ")
 
 
-def test_what_python_cannot_be_given(core):
+def test_arguments_that_only_c_can_pass(core):
     data, indices = spec((4,), F4), spec((3,), I8)
     dtypes = ", ".join(f"'{name}'" for name in _core.DType.__members__)
     assert make(core, "gather", None, indices) == (OPERAND, "data", "gather: `data` must be given")

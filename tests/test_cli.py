@@ -675,7 +675,7 @@ def test_the_floor_of_a_device_needs_one(run, monkeypatch):
          "empty.npy: not a .npy file (no \\x93NUMPY at its beginning)"),
     ],
 )  # fmt: skip
-def test_what_explain_refuses(run, folder, arguments, status, message):
+def test_errors_of_explain(run, folder, arguments, status, message):
     (folder / "empty.npy").touch()
     if status == 2:
         message += " See gatherum explain --help."

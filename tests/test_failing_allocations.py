@@ -54,12 +54,12 @@ def assert_nothing_fails(library, names, allocator, step=1):
     assert all(10 < n < 900 for n in counts.values())
 
 
-def test_what_the_core_allocates_in_small_calls(library):
+def test_allocations_of_the_core_in_small_calls(library):
     assert_nothing_fails(library, SMALL, "pymalloc")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.release)])
 @pytest.mark.parametrize("names", [SMALL, OPERATORS, FOLDS, FILES], ids=" ".join)
-def test_what_it_has_python_allocate_too(library, names, step):
+def test_allocations_of_the_core_and_of_python(library, names, step):
     assert_nothing_fails(library, names, "malloc", step)

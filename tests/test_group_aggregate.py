@@ -454,7 +454,7 @@ def test_64_rows_of_groups(order):
     np.testing.assert_array_equal(result.squeeze(), [[0, 0, 1], [2, 0, 4]])
 
 
-def test_what_does_not_fold_may_be_longdouble():
+def test_functions_without_a_fold_accept_longdouble():
     values = np.array([1, 2**-60, 3], "g") + np.longdouble(2) ** -60
     first = aggregate([0, 0, 2], values, "first", fill_value=values[1])
     assert first.dtype == np.dtype("g")

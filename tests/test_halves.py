@@ -100,7 +100,7 @@ def test_the_greatest_and_the_least(name, reduction, columns):
 @pytest.mark.parametrize("name", QUIET)
 @pytest.mark.parametrize("reduction", FOLDS)
 @pytest.mark.parametrize("include_self", [True, False])
-def test_what_no_update_addresses_keeps_its_bits(name, reduction, columns, include_self):
+def test_elements_without_updates_keep_their_bits(name, reduction, columns, include_self):
     """So do payloads and signs of NaNs, and a first update without further updates."""
     values = np.arange(ALL, dtype="u2").view(_type(name)[0])
     rows = ALL // columns

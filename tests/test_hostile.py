@@ -319,7 +319,7 @@ class Impostor:
         return np.zeros(2)
 
 
-def test_what_only_says_that_it_is_an_array():
+def test_objects_that_only_claim_to_be_arrays():
     assert isinstance(Impostor(), np.ndarray)
     assert gatherum.gather(Impostor(), [1]).tolist() == [0]  # as any other object with __array__
     with pytest.raises(TypeError, match="`out`") as caught:
@@ -417,7 +417,7 @@ def test_items_of_no_bytes(size):
 
 
 @pytest.mark.parametrize("size", [1, 0])
-def test_what_has_no_bytes_is_not_walked(size):
+def test_items_without_bytes_are_not_visited(size):
     """Nor are empty results: the loops of a call of 2^40 items would take minutes."""
     data, indices = np.zeros((2**40, 2), "V0"), ((size * 2**40,), "i8")
     for plan in (

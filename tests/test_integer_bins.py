@@ -47,7 +47,7 @@ def test_integers_in_bins(dtype, reduction, settings_restored):
 
 
 @pytest.mark.parametrize("dtype", ["?", "f2", "f4", "i4", "u8"])
-def test_what_the_order_matters_for_is_folded_in_order(dtype, settings_restored):
+def test_ordered_folds_keep_the_order(dtype, settings_restored):
     """Floats; and integers if the first update replaces the element, or a count divides."""
     rng = np.random.default_rng(9)
     data, updates = (rng.integers(0, 100, size).astype(dtype) for size in (103, N))

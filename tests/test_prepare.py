@@ -164,7 +164,7 @@ def test_lists_that_there_cannot_be():
             lists.fold(program, table, weights, start, fill, table.copy(), True)
 
 
-def test_what_happens_to_the_indices_later_changes_nothing():
+def test_later_changes_of_the_indices_have_no_effect():
     indices = np.array([2, 0, 2])
     add = gatherum.prepare("scatter_slices", ((3, 8), "f4"), indices, reduction="add")
     indices[:] = 99

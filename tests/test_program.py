@@ -149,7 +149,7 @@ def _forged(change):
         (16, -5, "not a nest"),
     ],
 )
-def test_what_no_plan_could_make_is_refused(place, value, why):
+def test_programs_that_no_plan_makes_are_refused(place, value, why):
     def change(words):
         words[place] = value
 
@@ -241,7 +241,7 @@ def test_strides_longer_than_any_memory_do_no_harm(stride):
         assert _core.describe(program)[0] == "direct"
 
 
-def test_what_runs_is_told_for_the_present_number_of_threads():
+def test_the_algorithm_follows_the_number_of_threads():
     before = gatherum.get_num_threads()
     shapes = {
         "ints": (((1000,), "i8"), ((10**6, 1), "i8"), ((10**6,), "i8")),

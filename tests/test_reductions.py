@@ -55,7 +55,7 @@ def test_the_oracle_and_the_core_define_reductions_for_the_same_dtypes() -> None
             assert is_reducible(dtype, reduction) == (dtype in REDUCTIONS_OF[reduction]), reduction
 
 
-def test_what_the_core_says_of_reductions_agrees() -> None:
+def test_properties_of_reductions_in_the_core_agree() -> None:
     for name in FOLDS:
         reduction = _core.Reduction[name]
         for value in _core.Value:

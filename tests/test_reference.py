@@ -538,7 +538,7 @@ def test_exception_types(
 @pytest.mark.parametrize(
     "dtype", ["g", "G", "M8[s]", "m8[s]", "S4", "U1", "V4", ">f4", ">i2", PADDED]
 )
-def test_what_does_not_reduce(dtype: Any) -> None:
+def test_dtypes_that_do_not_reduce(dtype: Any) -> None:
     data = np.zeros(2, dtype)
     assert reference.scatter_nd(data, [[0]], data[:1]).dtype == data.dtype
     for reduction in FOLDS:

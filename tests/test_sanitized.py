@@ -63,7 +63,7 @@ def test_a_run_that_ends_without_a_summary_has_failed(tmp_path):
     assert run.returncode == 1
 
 
-def test_what_cannot_be_run_is_refused():
+def test_missing_levels_are_refused():
     run = _run("--levels", "v9,portable")
     assert run.returncode == 1
     assert run.stderr.startswith("this build or processor lacks v9; it has ")

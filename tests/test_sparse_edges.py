@@ -74,7 +74,7 @@ def test_modes_are_for_the_sources(operators, mode):
     assert same_bits(result, expected)
 
 
-def test_what_numpy_takes():
+def test_sequences_that_numpy_accepts():
     expected = gatherum.aggregate(ROWS, [0, 1, 2], [0, 0, 1], 2, "add")
     indptr = array.array("q", [0, 2, 3])
     for sources in (range(3), (0, 1, 2), array.array("i", [0, 1, 2])):
@@ -230,7 +230,7 @@ def test_entries_of_the_same_place_are_edges_of_their_own(sparse):
     assert gatherum.aggregate(ROWS, matrix, None, None, "mean").tolist() == [[7, 70]]
 
 
-def test_what_lies_behind_the_end_of_a_pointer_does_not_count(sparse):
+def test_entries_after_the_end_of_a_pointer_do_not_count(sparse):
     matrix = sparse.csr_array(np.eye(3))
     matrix.indptr[2:] = 2
     assert gatherum.aggregate(ROWS, matrix, None, None, "add").tolist() == [

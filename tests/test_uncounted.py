@@ -123,7 +123,7 @@ def test_an_update_that_is_alone_is_copied(old, alone, place, reduction):
     assert result.tobytes() == expected.tobytes()
 
 
-def test_what_becomes_nan_is_canonical():
+def test_computed_nans_are_canonical():
     data, indices, updates = _operands("f8")
     updates[indices == 3] = np.resize([np.inf, -np.inf], (indices == 3).sum())
     updates[indices == 4] = _nan(0xFFF8_0000_0000_0000)

@@ -100,7 +100,7 @@ def test_the_large_calls_take_every_algorithm():
     }  # fmt: skip
 
 
-def test_what_differs_is_named(monkeypatch, tmp_path):
+def test_different_digests_are_named(monkeypatch, tmp_path):
     changed = tmp_path / "digests.json"
     changed.write_text(json.dumps(EXPECTED | {"gather/int8/none": "0" * 32}))
     monkeypatch.setattr(verify, "EXPECTED", changed)

@@ -144,7 +144,7 @@ def test_json_contains_every_field():
         "\ufeff" + json.dumps(GATHER),
     ],
 )
-def test_what_dxdispatch_accepts_is_accepted(text):
+def test_text_that_dxdispatch_accepts(text):
     assert from_json(text.encode()) == GatherOperatorDesc(f32(4), u32(5), f32(5), 0, 1)
 
 
@@ -296,7 +296,7 @@ def test_from_json_accepts_only_text_and_mappings():
         from_json(7)
 
 
-def test_what_cannot_be_written():
+def test_descs_that_json_cannot_represent():
     with pytest.raises(ValueError, match=r"^to_json: `OutputTensor` must be a tensor, got None$"):
         to_json(GatherOperatorDesc(f32(4), u32(5), None, 0, 1))
     with pytest.raises(ValueError) as raised:

@@ -21,7 +21,7 @@ from .page_examples import f32, u32
 EDGES = [0, 1, 2, 3, 7, 1000, 1009, 2**16, 2**30, 2**31, 2**32 - 1]
 
 
-def test_what_reaches_beyond_all_addresses_is_rejected():
+def test_strides_beyond_all_addresses_are_rejected():
     far = BufferTensorDesc("FLOAT64", (2**31,), (2**30,))
     output = BufferTensorDesc("FLOAT64", (5,))
     (violation,) = check(GatherOperatorDesc(far, u32(5), output, 0, 1))
@@ -97,6 +97,6 @@ def descs(draw):
 
 @settings(max_examples=300)
 @given(descs())
-def test_what_check_accepts_is_planned(desc):
+def test_accepted_descs_are_planned(desc):
     if not check(desc):
         Device().compile(desc)

@@ -75,7 +75,7 @@ def test_the_helper_is_exact_exactly_where_nothing_wraps(name, dimensions):
         (("INT8", (3,), (-1,)), "`strides` must be at least 0, got (-1,)"),
     ],
 )
-def test_what_has_no_size(arguments, message):
+def test_arguments_without_a_buffer_size(arguments, message):
     for function in (calc_buffer_tensor_size, helper_buffer_tensor_size):
         with pytest.raises(ValueError) as raised:
             function(*arguments)

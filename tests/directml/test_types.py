@@ -133,6 +133,6 @@ def test_a_desc_takes_a_name_in_any_case_and_a_dtype(data_type):
 @pytest.mark.parametrize(
     "data_type", ["float", np.bool_, np.dtype(">f4"), np.complex64, float, None]
 )
-def test_what_directml_has_no_type_for(data_type):
+def test_dtypes_without_a_type_of_directml(data_type):
     with pytest.raises(ValueError):
         BufferTensorDesc(data_type, (2,))

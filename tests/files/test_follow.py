@@ -128,7 +128,7 @@ def test_quantized_values_wait_for_their_scales(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["array", "zarr3"])
-def test_what_cannot_be_followed(tmp_path: Path, form: str) -> None:
+def test_tables_that_cannot_be_followed(tmp_path: Path, form: str) -> None:
     array = np.zeros((2, 3))
     table: Any = array if form == "array" else put(tmp_path, "t", array, form)
     with pytest.raises(ValueError, match=r"^open: `follow` needs a table in one local file, got "):

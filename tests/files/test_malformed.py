@@ -193,7 +193,7 @@ def test_headers_that_python_2_wrote(tmp_path: Path, header: str, form: str, ver
 @pytest.mark.parametrize(
     "shape", ["(2l, 2)", "(L,)", "(2LL,)", "(x2L,)", "(2.0L,)", "(2 L,)", "('a'L,)"]
 )
-def test_what_python_2_did_not_write(tmp_path: Path, shape: str, version: int) -> None:
+def test_headers_that_python_2_did_not_write(tmp_path: Path, shape: str, version: int) -> None:
     (tmp_path / "t.npy").write_bytes(npy_bytes(described(shape), version=version))
     line = refused(tmp_path, str(tmp_path / "t.npy"))
     assert line == "t.npy: the .npy header is not a Python literal"

@@ -223,7 +223,7 @@ def test_one_path_for_one_file(tmp_path: Path) -> None:
     [[2, 0], (1,), range(3), 2, [], [[0], [1]], np.int8(1), typed("i", [3, 1])],
     ids=repr,
 )
-def test_what_the_functions_take(tmp_path: Path, indices: Any) -> None:
+def test_operands_that_functions_accept(tmp_path: Path, indices: Any) -> None:
     table = np.arange(12.0).reshape(4, 3)
     path, out = put(tmp_path, "t", table), tmp_path / "o.npy"
     expected = gatherum.gather(table, indices)
@@ -261,7 +261,7 @@ def test_series(tmp_path: Path) -> None:
     ],
     ids=repr,
 )
-def test_what_the_functions_refuse(call: Any) -> None:
+def test_operands_that_functions_refuse(call: Any) -> None:
     table = np.arange(12).reshape(4, 3)
     with pytest.raises((TypeError, ValueError)) as expected:
         gatherum.scatter_slices(table, *call)
@@ -282,7 +282,7 @@ def test_objects_are_refused_as_in_memory(dtype: Any) -> None:
     assert str(caught.value) == str(expected.value)
 
 
-def test_what_only_files_can_do(tmp_path: Path) -> None:
+def test_options_that_need_files(tmp_path: Path) -> None:
     table, indices, updates = np.zeros((3, 2)), np.array([[1]]), np.ones((1, 2))
     path, out = put(tmp_path, "t", table), str(tmp_path / "o.npy")
     lines = []

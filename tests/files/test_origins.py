@@ -134,7 +134,7 @@ def test_an_output_above_or_below_the_array_given() -> None:
     assert bits(zarr.open_array("g.zarr/a/y.zarr")[...]) == bits(TABLE[1:2])
 
 
-def test_what_lies_elsewhere() -> None:
+def test_arrays_that_are_not_local_files() -> None:
     """Arrays in memory, in stores in memory, at URLs and in closed files are not local files."""
     assert files_of(TABLE) == []
     assert files_of(memory_map("x.npy").copy()) == []

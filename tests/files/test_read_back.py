@@ -136,7 +136,7 @@ def test_rows_scalars_and_empty_arrays(tmp_path: Path, form: str, name: str) -> 
 @pytest.mark.parametrize("name", [name for name, dtype in DTYPES.items() if dtype.itemsize])
 @pytest.mark.parametrize("form", ["npy", "fortran", "npz", "deflated", "hdf5", "hdf5 chunks",
                                   "zarr2", "zarr3", "shards"])  # fmt: skip
-def test_what_its_own_package_wrote(tmp_path: Path, form: str, name: str) -> None:
+def test_files_written_by_their_own_package(tmp_path: Path, form: str, name: str) -> None:
     table = filled(DTYPES[name], (6, 2), 0)
     try:
         path = put(tmp_path, "t", table, form)

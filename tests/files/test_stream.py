@@ -170,7 +170,7 @@ def test_batches_may_come_in_the_same_memory(monkeypatch: pytest.MonkeyPatch, si
         assert np.array_equal(batch, TABLE[[number] * size])
 
 
-def test_what_comes_before_a_mistake_is_yielded(calls: list[int]) -> None:
+def test_batches_before_a_mistake_are_yielded(calls: list[int]) -> None:
     for wrong, error, message in [
         ([3, 300], IndexError, r"index 300 is out of bounds .* \(indices\[1\]\)"),
         ([0.5], TypeError, "`indices` must have an integer dtype"),
@@ -400,7 +400,7 @@ def test_nothing_stays_open_or_held(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("one_by_one")
-def test_what_batches_share_is_found_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_share_one_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planned: list[tuple[int, ...]] = []
     plan = job.plan
 

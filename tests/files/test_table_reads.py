@@ -67,7 +67,7 @@ def test_a_cache_for_the_whole_table_holds_it_all(tmp_path: Path, cache: str) ->
     assert (stats.hits, stats.misses, stats.cached_bytes) == (303, 303, 303)
 
 
-def test_what_the_core_refuses() -> None:
+def test_arguments_that_the_row_cache_refuses() -> None:
     cache = native.make_row_cache(4, 10, 8)
     rows, numbers = np.zeros(16, np.uint8), np.zeros(2, np.int64)
     for call in (cache.lookup, lambda *operands: cache.insert(*operands, 0)):

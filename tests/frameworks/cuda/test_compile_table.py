@@ -119,7 +119,7 @@ def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
 
 
 @pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted", "fold", "fold_long"])
-def test_what_moves_is_loaded_and_stored_128_bits_at_a_time(compiler, name):
+def test_rows_are_moved_128_bits_at_a_time(compiler, name):
     ptx = ptx_of(compiler, commonest(name))
     assert re.search(r"\bld(\.global)?(\.nc)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)
     assert re.search(r"\bst(\.global)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)

@@ -63,7 +63,7 @@ def test_an_invalid_index_leaves_the_accumulator_as_it_was(on_shim):
     )
 
 
-def test_what_is_not_supported(on_shim):
+def test_methods_that_are_not_supported(on_shim):
     data = HostArray(np.zeros(3, np.float32))
     with pytest.raises(NotImplementedError) as caught:
         gatherum.Accumulator(data, "fsum")

@@ -62,7 +62,7 @@ def test_a_launch_passes_its_arguments(compiler, machine, monkeypatch):
     assert machine.named("cuCtxPushCurrent")[-1][1] == "context 2"
 
 
-def test_what_does_not_compile_says_why(compiler):
+def test_a_kernel_that_does_not_compile_says_why(compiler):
     compiler.log = b"check.cu(3): error: no\n"
     with pytest.raises(RuntimeError) as caught:
         nvidia.kernel_code(KERNEL, "sm_75")

@@ -199,7 +199,7 @@ def test_the_sort_is_stable(as_cuda, widths):
         assert each.memory.numpy().tobytes() == expected.tobytes()
 
 
-def test_what_torch_does_not_sort_cub_does(monkeypatch):
+def test_cub_sorts_more_keys_than_torch_can(monkeypatch):
     asked = []
     monkeypatch.setattr(
         cuda.cub, "radix_sort", lambda *arguments: asked.append(arguments) or "sorted"

@@ -60,7 +60,7 @@ def test_one_update_has_nothing_to_meet(shim, count):
     assert shim.last.names() == ["gather", *["winners"] * (count > 1), "scatter"]
 
 
-def test_what_raises_has_written_nothing_and_says_where(shim):
+def test_a_call_that_raises_writes_nothing_and_names_the_position(shim):
     data, updates = rows(6, 40), RNG.random((5, 40), np.float32)
     place = data.copy()
     indices = np.array([3, 1, 6, 3, -7])

@@ -226,7 +226,7 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
     np.testing.assert_array_equal(exported.call(*sharded), ROWS[[3, 1]])
 
 
-def test_what_devices_may_share():
+def test_dimensions_that_devices_may_divide():
     """Other sizes next to an axis, and repeated updates."""
     elements = Attributes("gather_elements", 1, "raise", True)
     numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))

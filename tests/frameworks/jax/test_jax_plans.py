@@ -59,7 +59,7 @@ def test_values_that_cannot_be_read():
     assert str(caught.value).endswith("Tracer")
 
 
-def test_what_no_plan_can_have():
+def test_operands_without_a_plan():
     (n,) = jax.export.symbolic_shape("n")
     for wrong, words in (
         (jax.ShapeDtypeStruct((3,), "int4"), "whole bytes"),

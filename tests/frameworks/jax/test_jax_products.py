@@ -43,7 +43,7 @@ def test_first_derivatives_at_the_edges(name):
         assert np.allclose(gradient, case.gradient(), 1e-14, 0, equal_nan=True), what
 
 
-def test_what_xla_takes_for_zero():
+def test_subnormal_products_as_in_xla():
     """A product of subnormal numbers, as in JAX's own prod."""
     case = SUBNORMAL["subnormal"]
     gradient = jax.grad(lambda x: products(case)(x).sum())(jnp.array(case.vector))

@@ -308,7 +308,7 @@ def test_threads_share_the_context():
     assert context.report().gatherum == {"_index_put_impl_": 1}
 
 
-def test_what_torch_cannot_do_raises_or_warns():
+def test_nondeterministic_operators_raise_or_warn():
     pool = torch.nn.MaxUnpool1d(2)
     data, at = torch.ones(1, 1, 1), torch.zeros(1, 1, 1, dtype=torch.int64)
     with room.reproducible(), pytest.raises(RuntimeError, match="deterministic implementation"):

@@ -190,7 +190,7 @@ def test_gradients_of_segments(word):
     assert gradcheck(lambda src: room.gather_csr(src, torch.tensor([0, 2, 5, 5])), double(3, 2))
 
 
-def test_what_lies_in_no_segment_is_left_out():
+def test_elements_outside_all_segments_are_left_out():
     src = torch.arange(1, 7)
     assert room.segment_csr(src, [1, 3, 4]).tolist() == [5, 4]
     assert room.gather_csr(torch.tensor([7, 8]), [1, 3, 4]).tolist() == [0, 7, 7, 8]

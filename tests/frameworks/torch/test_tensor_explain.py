@@ -52,7 +52,7 @@ def test_a_bad_index_is_explained():
     ],
     ids=["bfloat16", "conj", "meta"],
 )
-def test_what_numpy_cannot_see_is_known_by_its_layout(data):
+def test_tensors_that_numpy_cannot_view_have_a_layout(data):
     indices = torch.tensor([2, 0])
     explanation = gatherum.explain("gather", data, indices)
     assert explanation.data is None
@@ -61,7 +61,7 @@ def test_what_numpy_cannot_see_is_known_by_its_layout(data):
     assert explanation.svg().startswith("<svg")
 
 
-def test_what_no_call_takes():
+def test_tensors_that_no_call_accepts():
     sentence = r"^gather: `data` must be a dense tensor, got a tensor of layout sparse_coo; write"
     with pytest.raises(TypeError, match=sentence):
         gatherum.explain("gather", torch.zeros(3).to_sparse(), [0])

@@ -259,7 +259,7 @@ EXPORTED = (
 
 
 @pytest.mark.parametrize("part", every(3, range(3)))
-def test_what_the_optimizer_computes_has_the_same_bits(part):
+def test_folded_constants_have_the_same_bits(part):
     """While a model is exported, ONNX's evaluator folds constant operands."""
     data = table()
     indices = torch.tensor([3, 0, -1, 3])
@@ -319,6 +319,6 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
-def test_what_onnx_cannot_say_is_refused(sentence):
+def test_calls_that_onnx_cannot_express_are_refused(sentence):
     with pytest.raises(Exception, match=sentence):
         export(lambda d, i: (REFUSED[sentence](d, i),), (numbers(3, 3), torch.tensor([0, 1, 1])))

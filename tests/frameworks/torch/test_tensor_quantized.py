@@ -185,7 +185,7 @@ def test_invalid_calls_raise():
     )
 
 
-def test_what_has_no_gradient():
+def test_operands_without_a_gradient():
     data, scales, _ = drawn(np.random.default_rng(4), "float8_e4m3fn", "float8_e8m0fnu")
     table, factors = tensor_of(data), tensor_of(scales)
     for operands, name in (

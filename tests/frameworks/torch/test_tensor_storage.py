@@ -170,7 +170,7 @@ def test_segments():
             function(SOME, pointers, out=shrunk(SOME))
 
 
-def test_what_lies_inside():
+def test_tensors_inside_their_storage():
     """The last byte counts, with steps and offsets; a tensor without elements needs none."""
     whole, first = torch.arange(20.0), torch.tensor([0])
     lines = whole.as_strided((3, 4), (4, 1)), whole.as_strided((3, 4), (4, 1), 1)
@@ -225,11 +225,11 @@ def test_without_the_functions_of_the_c_interface(monkeypatch):
     monkeypatch.setattr(dlpack, "_address", lambda name: 0)
     try:
         dlpack.find_storage()
-        test_what_lies_inside()
+        test_tensors_inside_their_storage()
         test_the_message_counts_bytes_of_the_storage()
     finally:
         monkeypatch.undo()
         dlpack.find_storage()
     assert dlpack._address("aoti_torch_get_storage_size") != 0
     assert dlpack._address("aoti_torch_no_such_function") == 0
-    test_what_lies_inside()
+    test_tensors_inside_their_storage()

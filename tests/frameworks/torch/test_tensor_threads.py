@@ -73,7 +73,7 @@ def check(op, dtype, attributes, arrays):
 
 @pytest.mark.parametrize("name", [*SHARED, *OURS])
 @pytest.mark.parametrize("call", CALLS)
-def test_what_only_moves(settings_restored, name, call):
+def test_operators_that_only_move(settings_restored, name, call):
     op, attributes = CALLS[call]
     dtype = dtype_of(name)
     check(op, dtype, attributes, operands(op, dtype, attributes.get("axis", 0)))
