@@ -375,10 +375,10 @@ def test_pointed_rows_over_their_operands(core, read, name):
     assert (error.operand or b"").decode() == (name or "")
 
 
-@pytest.mark.parametrize("name", ["numbers", "places", None])
+@pytest.mark.parametrize("name", ["numbers", "positions", None])
 def test_rows_of_a_file_over_their_numbers(core, tmp_path, name):
     (tmp_path / "rows").write_bytes(bytes(range(64)))
-    arrays = {"numbers": np.array([1, 0]), "places": np.array([0, 1]), "out": np.zeros(2, int)}
+    arrays = {"numbers": np.array([1, 0]), "positions": np.array([0, 1]), "out": np.zeros(2, int)}
     if name:
         arrays["out"] = arrays[name]
     with (tmp_path / "rows").open("rb") as file:

@@ -47,7 +47,7 @@ def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
     numbers = rng.integers(0, table.extent, count)
     where = rng.permutation(count + 1000)[:count] if places else None
     wanted = table.ordered(numbers, where)
-    assert wanted.ordered and wanted.numbers is numbers
+    assert wanted.ordered and wanted.row_numbers is numbers
     into = np.full((count + 1000, columns), -7, np.int32)
     reads = table.fetch(wanted, into, limit=16 << 10, once=False)
     assert 20 <= reads <= 160  # at least half of 4 KiB, at most 16 KiB each

@@ -16,8 +16,10 @@ from typing import Any, Never
 
 import numpy as np
 
+from gatherum import _core
 from gatherum._arguments import plain_values
 from gatherum._arguments.checks import check_before_updates, check_out_spec
+from gatherum._core import Reduction
 from gatherum._functions.accumulator import Accumulator
 from gatherum._functions.accumulator_state import ALL, MOST_UPDATES, NAME, check_data, state_of
 from gatherum._model import errors
@@ -25,6 +27,7 @@ from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.call_types import ReductionName
 from gatherum._model.dtypes import AnyDType, accumulator_dtype, value_of
 from gatherum._model.modes import ModeName
+from gatherum._model.reductions import ROWS
 from gatherum._plans.plans import Plan, build_once
 
 from . import device_calls, kernel_tables, plan_launches
@@ -39,8 +42,6 @@ from .programs import WIDEST, Arguments
 
 _INT64 = np.dtype(np.int64)
 _COPY = Attributes("gather_nd", mode="clip")
-# Each has a neutral item below. Other reductions raise NotImplementedError.
-_REDUCTIONS = frozenset({"none", "add", "mul", "max", "min", "mean"})
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,7 @@ class DeviceAccumulator(Accumulator):
         view = framework.view(NAME, "data", data)
         spec = view.spec
         check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # of NumPy or not
-        if attributes.reduction not in _REDUCTIONS or (
-            attributes.reduction == "mul" and spec.dtype.kind == "c" and not include_self
-        ):
+        if not _is_supported(spec.dtype, attributes.reduction, include_self):
             raise cuda_errors.no_device_accumulator(attributes.reduction, spec.dtype)
         self._attributes, self._lock, self._most = attributes, threading.RLock(), 0
         self._spec = ArraySpec.contiguous(spec.shape, spec.dtype)
@@ -132,7 +131,9 @@ class DeviceAccumulator(Accumulator):
         elif self._attributes.include_self:
             self._device_sums = self._widened(device_stream, self._device_data.address, self._spec)
         else:
-            neutral = self._item(device_stream, neutral_item(sums, reduction))
+            item = neutral_item(sums, reduction)
+            assert item is not None
+            neutral = self._item(device_stream, item)
             self._device_sums = self._filled(device_stream, neutral, self._sum_spec)
             if reduction != "mean" and dtype.kind not in "iub":
                 self._last = device_stream.allocate(self._spec)
@@ -346,15 +347,34 @@ class DeviceAccumulator(Accumulator):
         raise cuda_errors.no_device_pickle()
 
 
-def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any]:
-    """Return the item that a fold with any other item returns, except a NaN with its payload."""
-    kind, folded = dtype.kind, "add" if reduction == "mean" else reduction
-    if folded in ("add", "mul"):
-        neutral = {"add": -0.0 if kind in "fc" else 0, "mul": 1}[folded]
-        if kind == "c":
-            return np.array(complex(-0.0, -0.0), dtype)  # type: ignore[arg-type]  # only sums
-        return np.array(neutral, dtype)  # type: ignore[arg-type]  # sums of narrow floats are float32
-    least = folded == "max"
+def _is_supported(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
+    """Return True if sums have a dtype of NumPy, and a neutral item if they begin with one."""
+    if reduction == "none":
+        return True
+    if _core.is_exact(Reduction[reduction]):
+        return False
+    sums = accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # with arithmetic
+    return include_self or neutral_item(sums, reduction) is not None
+
+
+def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any] | None:
+    """Return the item that a fold with any other item returns, except a NaN with its payload.
+
+    Return None if there is none, or if it is unknown.
+    """
+    kind = dtype.kind
+    number = 0 if _core.divides(Reduction[reduction]) else ROWS[reduction].neutral
+    if number is not None:
+        if kind == "c":  # a product with 1 changes the signs of zeros
+            return None if number else np.array(complex(-0.0, -0.0), dtype)  # type: ignore[arg-type]
+        return np.array(-0.0 if kind == "f" and not number else number, dtype)  # type: ignore[arg-type]
+    least = reduction == "max"
+    return _extreme_item(dtype, least) if least or reduction == "min" else None
+
+
+def _extreme_item(dtype: AnyDType, least: bool) -> np.ndarray[Any, Any]:
+    """Return the least or the greatest item of a dtype."""
+    kind = dtype.kind
     if dtype.name == "bfloat16":
         return np.array(0xFF80 if least else 0x7F80, np.uint16)
     if kind == "f":

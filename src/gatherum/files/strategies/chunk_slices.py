@@ -29,9 +29,8 @@ class ChunkSlices(StoredColumns):
 
     @staticmethod
     def apply(job: Job) -> bool:
-        """Return True for slices of chunks along a later axis, whose numbers fit in memory."""
-        chunked = job.op == "gather" and isinstance(job.table.storage, BoxStorage)
-        later = chunked and job.call.resolved_axis > 0 and job.table.order is None
+        """Return True if an array in chunks is gathered along a later axis, and its numbers fit."""
+        later = job.op == "gather" and job.call.resolved_axis > 0 and job.table.order is None
         return later and 0 < job.entries <= job.budget.entries and math.prod(job.shape) > 0
 
     def gather(self, job: Job, result: NDArray[np.generic]) -> None:

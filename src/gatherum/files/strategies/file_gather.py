@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.durable.sinks import ArraySink, FileSink, Sink
+from gatherum.files.formats.storage import BoxStorage
 from gatherum.files.job import IndexCheck, Job, Strategy
 from gatherum.files.resources.disk import PAGE, byte_view
 from gatherum.files.row_access.partition import Buckets
@@ -48,6 +49,8 @@ def _slices(job: Job) -> StoredColumns | None:
     """Return the strategy that reads whole slices along an axis, if the table has such slices."""
     if job.table.storage.fortran and StoredColumns.apply(job):
         return StoredColumns()
+    if not isinstance(job.table.storage, BoxStorage):
+        return None
     return ChunkSlices() if ChunkSlices.apply(job) else None
 
 
