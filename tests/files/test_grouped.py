@@ -99,6 +99,30 @@ def test_weights(tmp_path: Path) -> None:
     assert all(result[func].tobytes() == expected[func].tobytes() for func in expected)
 
 
+def test_functions_without_weights_refuse_them() -> None:
+    message = r"^reduce_file: `weights` must be None for 'max'; it is an argument of 'sum', "
+    for func in ("max", ["sum", "max"]):
+        with pytest.raises(ValueError, match=message):
+            reduce_file(VALUES, ROWS, func=func, weights=np.ones(60))  # type: ignore[arg-type]
+    flags, weights = VALUES[:, 0] > 0, np.arange(60.0)
+    result = reduce_file(flags, ROWS, func="mean", weights=weights)
+    assert bits(result) == bits(groups.reduce(flags, ROWS, func="mean", weights=weights))
+
+
+def test_a_function_that_is_named_twice_is_computed_once() -> None:
+    result = reduce_file(VALUES, ROWS, func=["sum", "count", "sum"])
+    for name in ("sum", "count"):
+        assert bits(result[name]) == bits(groups.reduce(VALUES, ROWS, func=name))
+
+
+def test_keys_beside_rows(tmp_path: Path) -> None:
+    rows = np.arange(6.0).reshape(3, 2)
+    reduce_file(rows, np.array(["a", "b", "a"]), tmp_path / "o.npy")
+    result = np.load(tmp_path / "o.npy")
+    assert result["group"].tolist() == ["a", "b"]
+    assert result["sum"].tolist() == [[4, 6], [2, 3]]
+
+
 def test_the_number_of_groups_is_read_where_it_is_not_given(tmp_path: Path) -> None:
     many = RANDOM.integers(0, 1000, 50_000)
     expected = np.bincount(many)

@@ -94,9 +94,11 @@ def write_results(
 
 
 def _records(results: Results) -> NDArray[Any]:
-    """Return results as one array of records."""
-    shape = next(iter(results.values())).shape
-    records = np.empty(shape, [(name, result.dtype) for name, result in results.items()])
+    """Return results as one array of records, a record per group if their shapes differ."""
+    shapes = {result.shape for result in results.values()}
+    rank = len(shapes.pop()) if len(shapes) == 1 else 1
+    fields = [(name, result.dtype, result.shape[rank:]) for name, result in results.items()]
+    records = np.empty(next(iter(results.values())).shape[:rank], fields)
     for name, result in results.items():
         records[name] = result
     return records

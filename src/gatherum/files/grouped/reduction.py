@@ -136,7 +136,8 @@ def reduce_file(
     """
     if unknown:
         raise unknown_argument("reduce_file", unknown)
-    names = options.names_of(REDUCE_FILE, func, options.ALIASES, IN_FILES)
+    names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES, IN_FILES)))
+    options.check_taken(REDUCE_FILE, names, "weights", weights)
     if values is None and (others := [name for name in names if name != "count"]):
         raise errors.no_values_of(REDUCE_FILE, others[0])
     attributes = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
