@@ -48,8 +48,10 @@ class TableStats:
     def __str__(self) -> str:
         looked_up = self.hits + self.misses
         cached = f", {self.hits / looked_up:.1%} of the rows cached" if looked_up else ""
+        requests = f"{self.requests:,} request{'s' * (self.requests != 1)}"
+        rows = f"{self.rows:,} row{'s' * (self.rows != 1)}"
         return (
-            f"{self.requests:,} requests for {self.rows:,} rows, {size_text(self.bytes)}, "
+            f"{requests} for {rows}, {size_text(self.bytes)}, "
             f"read {size_text(self.bytes_read)}{cached}; p50 {self.p50 * 1e6:,.0f} us, "
             f"p90 {self.p90 * 1e6:,.0f} us, p99 {self.p99 * 1e6:,.0f} us"
         )
