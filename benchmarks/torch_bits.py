@@ -3,7 +3,7 @@
     python benchmarks/torch_bits.py [--threads 1,4]
 
 Each part runs eagerly and in a graph of inductor, which needs a C++ compiler, in a few minutes. The
-table says whether results differ from the results on the first number of threads, whether inductor
+table shows whether results differ from the results on the first number of threads, whether inductor
 changes them, and whether a repeated call of the graph changes them.
 """
 
@@ -131,7 +131,7 @@ def graphs() -> Iterator[Graph]:
 
 
 def compare(graph: Graph, threads: list[int]) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name of each part, and what changes its bits."""
+    """Yield the name of each part, and the causes that change its bits."""
     eager: dict[int, Bits] = {}
     compiled: dict[int, tuple[Bits, Bits]] = {}
     for number in threads:

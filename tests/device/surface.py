@@ -1,4 +1,4 @@
-"""Call the rest of the package on a device: the bits must be those of the same call on the host.
+"""Call the rest of the package on a device, and compare the bits with a call on the host.
 
 Each line names a call, followed by ok, or by the difference or the error. The last line has the
 number of failed calls. Packages that are not installed are named.
@@ -139,7 +139,7 @@ def difference(host: Any, device: Any) -> str:
 
 
 def outcome(function: Callable[..., Any], operands: tuple[Tensor, ...]) -> str:
-    """Call a function on the host and on the device. Return ok, or what is wrong."""
+    """Call a function on the host and on the device. Return ok, or the difference."""
     expected = result_of(function, operands)
     result = result_of(function, tuple(each.to(GPU) for each in operands))
     if isinstance(result, str) or isinstance(expected, str):

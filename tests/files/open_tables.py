@@ -15,7 +15,7 @@ CACHES = ["0", "4KiB", "1MiB"]
 def forked(call: Any) -> int:
     """Run a call in a child, and return its exit status."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # JAX and Python >= 3.12 warn of a fork beside threads
+        warnings.simplefilter("ignore")  # JAX and Python >= 3.12 warn if threads run
         child = os.fork()
     if child == 0:
         status = 1

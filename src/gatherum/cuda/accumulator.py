@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, Never, cast
 
 import numpy as np
 
@@ -95,10 +95,11 @@ class DeviceAccumulator(Accumulator):
         framework = self._framework_of(data)
         view = framework.view(NAME, "data", data)
         spec = view.spec
-        check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # of NumPy or not
-        if not _is_supported(spec.dtype, attributes.reduction, include_self):
+        check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # it also checks dtypes without arithmetic
+        if not _is_supported(spec.dtype, attributes.reduction, attributes.include_self):
             raise cuda_errors.no_device_accumulator(attributes.reduction, spec.dtype)
         self._attributes, self._lock, self._most = attributes, threading.RLock(), 0
+        self._kept: tuple[object, ...] = ()  # host items, until the driver has read them
         self._spec = ArraySpec.contiguous(spec.shape, spec.dtype)
         self._start(framework, view, data)
 
@@ -138,7 +139,7 @@ class DeviceAccumulator(Accumulator):
             if reduction != "mean" and dtype.kind not in "iub":
                 self._last = device_stream.allocate(self._spec)
                 device_stream.copy(self._device_data.address, self._spec, self._last.address)
-        framework.keep([view.holder, zero, self._kept], device_number, self._stream)
+        framework.keep([view.holder, *self._kept], device_number, self._stream)
 
     def _item(self, device_stream: _DeviceStream, item: np.ndarray[Any, Any]) -> Buffer:
         """Return device memory with one item."""
@@ -148,7 +149,7 @@ class DeviceAccumulator(Accumulator):
         driver = open_driver()
         with driver.on(device_stream.device_number):
             driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, device_stream.stream)
-        self._kept = (*getattr(self, "_kept", ()), item)  # until the driver has read it
+        self._kept = (*self._kept, item)
         return buffer
 
     @staticmethod
@@ -362,12 +363,12 @@ def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any] | None
 
     Return None if there is none, or if it is unknown.
     """
-    kind = dtype.kind
+    kind, numpy_dtype = dtype.kind, cast("np.dtype[Any]", dtype)  # sums of bfloat16 are float32
     number = 0 if _core.divides(Reduction[reduction]) else ROWS[reduction].neutral
     if number is not None:
         if kind == "c":  # a product with 1 changes the signs of zeros
-            return None if number else np.array(complex(-0.0, -0.0), dtype)  # type: ignore[arg-type]
-        return np.array(-0.0 if kind == "f" and not number else number, dtype)  # type: ignore[arg-type]
+            return None if number else np.array(complex(-0.0, -0.0), numpy_dtype)
+        return np.array(-0.0 if kind == "f" and not number else number, numpy_dtype)
     least = reduction == "max"
     return _extreme_item(dtype, least) if least or reduction == "min" else None
 
@@ -377,9 +378,10 @@ def _extreme_item(dtype: AnyDType, least: bool) -> np.ndarray[Any, Any]:
     kind = dtype.kind
     if dtype.name == "bfloat16":
         return np.array(0xFF80 if least else 0x7F80, np.uint16)
+    numpy_dtype = cast("np.dtype[Any]", dtype)
     if kind == "f":
-        return np.array(-np.inf if least else np.inf, dtype)  # type: ignore[arg-type]  # of NumPy
+        return np.array(-np.inf if least else np.inf, numpy_dtype)
     if kind == "b":
-        return np.array(not least, dtype)  # type: ignore[arg-type]  # of NumPy
-    limits = np.iinfo(dtype)
-    return np.array(limits.min if least else limits.max, dtype)  # type: ignore[arg-type]  # of NumPy
+        return np.array(not least, numpy_dtype)
+    limits = np.iinfo(numpy_dtype)
+    return np.array(limits.min if least else limits.max, numpy_dtype)

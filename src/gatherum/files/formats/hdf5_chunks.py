@@ -42,7 +42,7 @@ def other_filter(name: str, filter_id: int) -> ValueError:
 
 
 class ChunkedDataset(SlicedArray):
-    """A dataset in chunks. A chunk is decompressed only up to its own size."""
+    """A dataset in chunks. The size of a chunk limits its decompression."""
 
     def __init__(self, name: str, dataset: Any, settings: Any, meter: Meter) -> None:
         import h5py

@@ -38,7 +38,7 @@ REFUSALS = (TypeError, ValueError, IndexError)
 class WriteLock:
     """Lets one thread write rows, and repeats the reads that overlap the write.
 
-    A read takes the lock only if rows are written at the same time.
+    A read waits for the lock only if rows are written at the same time.
     """
 
     def __init__(self) -> None:
