@@ -46,8 +46,10 @@ def accumulated(data, reduction):
 
 def added_in_rounds():
     gatherum.set_num_threads(8)
-    with chosen_from({"many_updates": MANY}):
-        return gatherum.scatter_slices(items[:5_000], places % 5_000, items, reduction="add")
+    operands = items[:5_000], places % 5_000, items
+    with chosen_from({"many_updates": MANY // 16}):
+        assert gatherum.plan("scatter_slices", *operands, reduction="add").algorithm == "in_rounds"
+        return gatherum.scatter_slices(*operands, reduction="add")
 
 
 def out_of_bounds():

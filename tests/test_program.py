@@ -253,7 +253,7 @@ def test_the_algorithm_follows_the_number_of_threads():
         1: ["serial_accumulators", "serial_accumulators", "direct", "direct"],
         2: ["private_accumulators", "serial_accumulators", "by_column", "direct"],
         3: ["private_accumulators", "divided_accumulators", "by_range", "direct"],
-        8: ["private_accumulators", "in_rounds", "by_range", "direct"],
+        4: ["private_accumulators", "divided_accumulators", "by_range", "direct"],
     }
     try:
         for threads, names in expected.items():
