@@ -1,10 +1,13 @@
 #include "python/file_calls.hpp"
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "disk/cached_reads.hpp"
 #include "disk/row_reads.hpp"
@@ -92,7 +95,14 @@ constexpr int64_t kShortBytes = int64_t{256} << 10;              // read in less
 constexpr auto kTurn = std::chrono::milliseconds(1);
 
 std::atomic<int> unlocked{0};  // threads that read without the interpreter's lock, or wait for it afterwards
-thread_local std::chrono::steady_clock::time_point last_unlocked;
+
+// Returns when the calling thread last released the lock for a read. Threads may share an entry: a time is
+// only a hint. A thread_local of a loaded library is allocated at its first use, and glibc ends the process
+// if that fails.
+std::atomic<std::chrono::steady_clock::time_point>& last_unlocked() {
+  static std::array<std::atomic<std::chrono::steady_clock::time_point>, 64> times;
+  return times[std::hash<std::thread::id>()(std::this_thread::get_id()) % times.size()];
+}
 
 // Returns true if cached rows are read without releasing the interpreter's lock. A thread that releases the
 // lock usually has to sleep until another thread releases it. This takes longer than reading a few rows. For
@@ -106,7 +116,7 @@ bool keeps_lock(const gatherum_rows& reads) {
   if (bytes > kShortBytes) return false;
   static const int processors = usable_processors();
   return unlocked.load(std::memory_order_relaxed) >= processors &&
-         std::chrono::steady_clock::now() - last_unlocked < kTurn;
+         std::chrono::steady_clock::now() - last_unlocked().load(std::memory_order_relaxed) < kTurn;
 }
 
 }  // namespace
@@ -120,7 +130,7 @@ nb::tuple run_reads(const gatherum_rows& reads) {
   unlocked.fetch_add(1, std::memory_order_relaxed);
   run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
   unlocked.fetch_sub(1, std::memory_order_relaxed);
-  last_unlocked = std::chrono::steady_clock::now();
+  last_unlocked().store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
                         result.runs);
