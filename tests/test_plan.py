@@ -28,7 +28,7 @@ def test_a_plan_prints_the_call():
         "  indices   uint16 (3,)\n"
         "  with      axis=0, mode='clip', negative=True\n"
         f"  kernel    gather_rows, algorithm {plan.algorithm}\n"
-        "  line      3 x (data +0, index +2, other +32) bytes\n"
+        "  line      3 x (data +0, index +2, moved +32) bytes\n"
         "  block     32 bytes\n"
         "  moves     198 bytes, scratch 0 bytes"
     )

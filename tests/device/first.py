@@ -172,7 +172,7 @@ def line(outcome: Outcome) -> str:
 
 
 def report(outcomes: list[Outcome]) -> str:
-    """Return the table in the format of docs/cuda.md. The first step names the card."""
+    """Return the table in the format of docs/cuda-devices.md. The first step names the card."""
     card, today = outcomes[0].last, datetime.datetime.now(datetime.UTC).date()
     rows = [
         f"| {card} | {step.name} | {today} | {seconds:.0f} s | {problem or 'ok'} "

@@ -17,7 +17,7 @@ namespace gatherum {
 // One run of a program. `source` is the data of a scatter that is not in place, if the algorithm reads the
 // data directly; else null. `fresh` is true if the output is discarded after an error.
 struct Execution {
-  const Operands& at;
+  const Operands& operands;
   const char* source;
   bool fresh;
   int threads;
@@ -128,7 +128,7 @@ bool writes_in_order(const Nest& nest);
 // Returns true if a nest that writes to memory from `at` on uses streaming stores. If `at` is null, the best
 // alignment is assumed. Streaming stores require a result too large for the cache, and rows that are whole
 // cache lines, or contiguous rows of 4, 8 or a multiple of 16 bytes.
-bool streams_past_cache(const Nest& nest, const char* at);
+bool streams_past_cache(const Nest& nest, const char* address);
 
 // Returns the number of bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);

@@ -27,87 +27,91 @@ const char* fill_block(const Nest& nest, const char* item, std::array<char, kWid
   return block.data();
 }
 
-Operands operands_of(const Program& p, const gatherum_operands& at) {
+Operands operands_of(const Program& p, const gatherum_operands& operands) {
   Operands to;
-  to.index = static_cast<const char*>(at.indices.start);
-  to.data = static_cast<char*>(p.scatter ? at.out.start : at.data.start);
-  to.other = static_cast<char*>(p.scatter ? at.updates.start : at.out.start);
+  to.index = static_cast<const char*>(operands.indices.start);
+  to.data = static_cast<char*>(p.scatter ? operands.out.start : operands.data.start);
+  to.moved = static_cast<char*>(p.scatter ? operands.updates.start : operands.out.start);
   return to;
 }
 
-Gradients gradients_of(const gatherum_gradients& at) {
+Gradients gradients_of(const gatherum_gradients& gradients) {
   const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
   const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
-  return {in(at.data), in(at.updates), in(at.result), in(at.gradient), out(at.of_data), out(at.of_updates)};
+  return {in(gradients.data),     in(gradients.updates),  in(gradients.result),
+          in(gradients.gradient), out(gradients.of_data), out(gradients.of_updates)};
 }
 
 // The first operand that is too small for its program, or null.
-const char* find_too_small(const Program& p, const gatherum_operands& at) {
-  const gatherum_buffer source = p.scatter && !is_in_place(p, at) ? at.data : gatherum_buffer{};
-  return p.scatter ? find_too_small(p, at.out, at.indices, at.updates, source)
-                   : find_too_small(p, at.data, at.indices, at.out, {});
+const char* find_too_small(const Program& p, const gatherum_operands& operands) {
+  const gatherum_buffer source = p.scatter && !is_in_place(p, operands) ? operands.data : gatherum_buffer{};
+  return p.scatter ? find_too_small(p, operands.out, operands.indices, operands.updates, source)
+                   : find_too_small(p, operands.data, operands.indices, operands.out, {});
 }
 
 // The first operand that shares memory with a gradient, or null. The gradients must not share memory either.
-const char* find_overlap(const Program& p, const gatherum_gradients& at) {
+const char* find_overlap(const Program& p, const gatherum_gradients& gradients) {
   const int64_t bytes = times(p.item, p.result.items());
-  const int64_t of_updates = at.of_updates.start == nullptr ? 0 : at.of_updates.bytes_after;
-  const int64_t updates = p.reaches.updates.high, compared = at.result.start == nullptr ? 0 : bytes;
-  const std::vector<NamedFootprint> read = {{"data", {at.data.start, p.combine.include_self ? bytes : 0}},
-                                            {"updates", {at.updates.start, updates}},
-                                            {"result", {at.result.start, compared}},
-                                            {"gradient", {at.gradient.start, bytes}}};
-  const Footprint written[] = {{at.of_data.start, at.of_data.start == nullptr ? 0 : bytes},
-                               {at.of_updates.start, of_updates}};
+  const int64_t of_updates = gradients.of_updates.start == nullptr ? 0 : gradients.of_updates.bytes_after;
+  const int64_t updates = p.reaches.updates.high, compared = gradients.result.start == nullptr ? 0 : bytes;
+  const std::vector<NamedFootprint> read = {
+      {"data", {gradients.data.start, p.combine.include_self ? bytes : 0}},
+      {"updates", {gradients.updates.start, updates}},
+      {"result", {gradients.result.start, compared}},
+      {"gradient", {gradients.gradient.start, bytes}}};
+  const Footprint written[] = {{gradients.of_data.start, gradients.of_data.start == nullptr ? 0 : bytes},
+                               {gradients.of_updates.start, of_updates}};
   for (const Footprint& one : written) {
-    if (shares_indices(one, p, at.indices.start)) return "indices";
+    if (shares_indices(one, p, gradients.indices.start)) return "indices";
     if (const char* name = find_shared(one, read); name != nullptr) return name;
   }
   return shares_memory(written[0], written[1]) ? "of_updates" : nullptr;
 }
 
 // The first operand that is smaller than the gradients require, or null.
-const char* find_too_small(const Program& p, const gatherum_gradients& at) {
+const char* find_too_small(const Program& p, const gatherum_gradients& gradients) {
   const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
   const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
-    return find_too_small(p, like_out, at.indices, like_updates, {});
+    return find_too_small(p, like_out, gradients.indices, like_updates, {});
   };
   const auto small = [&](const char* name, const gatherum_buffer& b) {
     const bool is_null = b.start == nullptr && bytes > 0;
-    return is_null || b.bytes_after < bytes || holds(b, at.updates) != nullptr ? name : nullptr;
+    return is_null || b.bytes_after < bytes || holds(b, gradients.updates) != nullptr ? name : nullptr;
   };
-  const gatherum_operands read = {at.gradient, at.indices, at.updates, at.gradient, nullptr, 0};
+  const gatherum_operands read = {gradients.gradient, gradients.indices, gradients.updates,
+                                  gradients.gradient, nullptr,           0};
   if (const char* name = find_null(p, read); name != nullptr)
     return std::strcmp(name, "data") == 0 ? "gradient" : name;
-  if (const char* name = holds(at.gradient, at.updates); name != nullptr)
+  if (const char* name = holds(gradients.gradient, gradients.updates); name != nullptr)
     return std::strcmp(name, "out") == 0 ? "gradient" : name;
-  if (at.gradient.bytes_after < bytes) return "gradient";
-  if (is_wanted(at.of_updates) && holds(at.gradient, at.of_updates) != nullptr) return "of_updates";
-  if (is_wanted(at.of_data) && small("of_data", at.of_data) != nullptr) return "of_data";
-  if (p.combine.include_self && small("data", at.data) != nullptr) return "data";
+  if (gradients.gradient.bytes_after < bytes) return "gradient";
+  if (is_wanted(gradients.of_updates) && holds(gradients.gradient, gradients.of_updates) != nullptr)
+    return "of_updates";
+  if (is_wanted(gradients.of_data) && small("of_data", gradients.of_data) != nullptr) return "of_data";
+  if (p.combine.include_self && small("data", gradients.data) != nullptr) return "data";
   const bool compares = row_of(p.combine.reduction).gradient == Gradient::extreme;
-  return compares ? small("result", at.result) : nullptr;
+  return compares ? small("result", gradients.result) : nullptr;
 }
 
 // The first operand that shares memory with the result of argmax or argmin, or null. `out` is contiguous.
-const char* find_overlap(const Program& p, const gatherum_operands& at, const Footprint& positions) {
-  if (shares_indices(positions, p, at.indices.start)) return "indices";
-  return find_shared(positions, {{"data", data_footprint(p.copy, at.data.start)},
-                                 {"updates", other_footprint(p.nest, at.updates.start)},
-                                 {"out", {at.out.start, times(p.result.items(), p.item)}}});
+const char* find_overlap(const Program& p, const gatherum_operands& operands, const Footprint& positions) {
+  if (shares_indices(positions, p, operands.indices.start)) return "indices";
+  return find_shared(positions, {{"data", data_footprint(p.copy, operands.data.start)},
+                                 {"updates", moved_footprint(p.nest, operands.updates.start)},
+                                 {"out", {operands.out.start, times(p.result.items(), p.item)}}});
 }
 
 // If `writes`, `out` is written, so it must have an address.
-gatherum_status check_operands(const Program& p, const gatherum_operands& at, bool writes,
+gatherum_status check_operands(const Program& p, const gatherum_operands& operands, bool writes,
                                gatherum_error* error) {
-  const char* null = find_null(p, at);
+  const char* null = find_null(p, operands);
   if (null != nullptr && (writes || std::strcmp(null, "out") != 0))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
-  if (const char* small = find_too_small(p, at); small != nullptr)
+  if (const char* small = find_too_small(p, operands); small != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
   return with_memory(error, [&] {
-    const char* shared = writes ? find_overlap(p, at) : nullptr;
+    const char* shared = writes ? find_overlap(p, operands) : nullptr;
     return shared == nullptr ? GATHERUM_OK : report_out_overlap(error, shared);
   });
 }
@@ -157,31 +161,31 @@ int32_t gatherum_program_is_long(const gatherum_program* p) noexcept {
   return p != nullptr && is_long(p->value) ? 1 : 0;
 }
 
-gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* operands,
                                gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
-  return check_operands(program->value, *at, true, error);
+  if (is_any_null({{"program", program}, {"operands", operands}}, error)) return GATHERUM_INVALID_CALL;
+  return check_operands(program->value, *operands, true, error);
 }
 
-gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
                              const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  if (is_any_null({{"program", program}, {"operands", operands}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  const bool apart = is_apart(p, *at);
-  if (const char* null = apart ? nullptr : find_null(p, *at); null != nullptr)
+  const bool apart = is_apart(p, *operands);
+  if (const char* null = apart ? nullptr : find_null(p, *operands); null != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
-  Operands to = operands_of(p, *at);
-  const bool functional = p.scatter && at->data.start != at->out.start;
-  const auto* source = functional ? static_cast<const char*>(at->data.start) : nullptr;
-  const auto run = [&] { return report(execute(p, to, source, at->fresh != 0, poll_of(poll)), error); };
+  Operands to = operands_of(p, *operands);
+  const bool functional = p.scatter && operands->data.start != operands->out.start;
+  const auto* source = functional ? static_cast<const char*>(operands->data.start) : nullptr;
+  const auto run = [&] { return report(execute(p, to, source, operands->fresh != 0, poll_of(poll)), error); };
   return with_memory(error, [&] {
-    if (const char* shared = apart ? nullptr : find_overlap(p, *at); shared != nullptr)
+    if (const char* shared = apart ? nullptr : find_overlap(p, *operands); shared != nullptr)
       return report_out_overlap(error, shared);
     if (p.scatter || p.mode != Mode::drop || !p.has_points) return run();
     std::array<char, kWidestBlock> filled{};
     std::vector<char> zeros;
-    if (at->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
-    const auto* item = at->fill != nullptr ? static_cast<const char*>(at->fill) : zeros.data();
+    if (operands->fill == nullptr) zeros.resize(static_cast<size_t>(p.item));
+    const auto* item = operands->fill != nullptr ? static_cast<const char*>(operands->fill) : zeros.data();
     to.fill = fill_block(p.nest, item, filled);
     return run();
   });
@@ -209,59 +213,62 @@ gatherum_status gatherum_first_invalid(const gatherum_program* program, const vo
   });
 }
 
-gatherum_status gatherum_differentiate(const gatherum_program* program, const gatherum_gradients* at,
+gatherum_status gatherum_differentiate(const gatherum_program* program, const gatherum_gradients* gradients,
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  if (is_any_null({{"program", program}, {"gradients", gradients}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!p.scatter || !has_gradients(p.combine))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
-  if (const char* small = find_too_small(p, *at); small != nullptr)
+  if (const char* small = find_too_small(p, *gradients); small != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
-  const auto* index = static_cast<const char*>(at->indices.start);
+  const auto* index = static_cast<const char*>(gradients->indices.start);
   return with_memory(error, [&] {
-    if (const char* shared = find_overlap(p, *at); shared != nullptr) return report_overlap(error, shared);
-    return report(differentiate(p, index, gradients_of(*at), at->of_updates.bytes_after, poll_of(poll)),
-                  error);
+    if (const char* shared = find_overlap(p, *gradients); shared != nullptr)
+      return report_overlap(error, shared);
+    return report(
+        differentiate(p, index, gradients_of(*gradients), gradients->of_updates.bytes_after, poll_of(poll)),
+        error);
   });
 }
 
-gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* operands,
                                   const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
                                   gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}, {"positions", positions}}, error))
+  if (is_any_null({{"program", program}, {"operands", operands}, {"positions", positions}}, error))
     return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  const bool wants_result = at->out.start != nullptr;
+  const bool wants_result = operands->out.start != nullptr;
   const int64_t items = p.result.items();
   // An array without items may have any address.
   const bool wrong =
-      items > 0 && (at->data.start == at->out.start || (!wants_result && p.combine.include_self));
+      items > 0 && (operands->data.start == operands->out.start || (!wants_result && p.combine.include_self));
   if (!has_positions(p) || wrong)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous, so each has `items` elements from its start address on.
-  gatherum_operands contiguous = *at;
+  gatherum_operands contiguous = *operands;
   const int64_t bytes = times(items, p.item);
   contiguous.out =
-      gatherum_memory(at->out.start, wants_result ? std::min(at->out.bytes_after, bytes) : bytes);
+      gatherum_memory(operands->out.start, wants_result ? std::min(operands->out.bytes_after, bytes) : bytes);
   const gatherum_status status = check_operands(p, contiguous, wants_result, error);
   if (status != GATHERUM_OK) return status;
   const int64_t numbers = times(items, sizeof(int64_t));
   if (numbers > 0 && (positions->start == nullptr || positions->bytes_after < numbers))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
-  const Operands to = operands_of(p, *at);
-  const Extremes extremes{to.other, to.data, static_cast<int64_t*>(positions->start), none};
-  const auto* source = static_cast<const char*>(at->data.start);
+  const Operands to = operands_of(p, *operands);
+  const Extremes extremes{to.moved, to.data, static_cast<int64_t*>(positions->start), none};
+  const auto* source = static_cast<const char*>(operands->data.start);
   return with_memory(error, [&] {
-    const char* shared = find_overlap(p, *at, {positions->start, numbers});
+    const char* shared = find_overlap(p, *operands, {positions->start, numbers});
     if (shared != nullptr) return report_overlap(error, shared);
     return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
   });
 }
 
-gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* operands,
                                  const gatherum_buffer* squares, const gatherum_buffer* counts,
                                  const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}, {"squares", squares}, {"counts", counts}}, error))
+  if (is_any_null({{"program", program}, {"operands", operands}, {"squares", squares}, {"counts", counts}},
+                  error))
     return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!finds_spreads(p))
@@ -271,20 +278,20 @@ gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum
   for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
     if (b->start == nullptr || b->bytes_after < bytes)
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
-  gatherum_operands read = *at;
+  gatherum_operands read = *operands;
   read.data = read.out = *squares;  // large enough; they are not accessed
   const gatherum_status status = check_operands(p, read, false, error);
   if (status != GATHERUM_OK) return status;
-  const Footprint updates = other_footprint(p.nest, at->updates.start), number{counts->start, bytes};
+  const Footprint updates = moved_footprint(p.nest, operands->updates.start), number{counts->start, bytes};
   return with_memory(error, [&] {
     for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
-      if (shares_indices(written, p, at->indices.start)) return report_overlap(error, "indices");
+      if (shares_indices(written, p, operands->indices.start)) return report_overlap(error, "indices");
       if (shares_memory(written, updates)) return report_overlap(error, "updates");
     }
     if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
     const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
-    return report(find_spreads(p, static_cast<const char*>(at->indices.start),
-                               static_cast<const char*>(at->updates.start), to, poll_of(poll)),
+    return report(find_spreads(p, static_cast<const char*>(operands->indices.start),
+                               static_cast<const char*>(operands->updates.start), to, poll_of(poll)),
                   error);
   });
 }

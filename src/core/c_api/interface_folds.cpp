@@ -91,24 +91,26 @@ gatherum_status gatherum_fold_begin(const gatherum_fold* fold, const void* data,
   });
 }
 
-gatherum_status gatherum_fold_take(const gatherum_program* program, const gatherum_operands* at, void* sums,
-                                   int64_t* counts, const gatherum_poll* poll,
+gatherum_status gatherum_fold_take(const gatherum_program* program, const gatherum_operands* operands,
+                                   void* sums, int64_t* counts, const gatherum_poll* poll,
                                    gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  if (is_any_null({{"program", program}, {"operands", operands}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!p.scatter)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "this is not the program of a scatter");
   const int64_t n = p.result.items();
   if (p.has_points && is_any_null({{"sums", sums}, {"counts", counts}}, error)) return GATHERUM_INVALID_CALL;
-  if (p.has_points && is_any_null({{"updates", at->updates.start}}, error)) return GATHERUM_INVALID_CALL;
-  if (p.tuples > 0 && is_any_null({{"indices", at->indices.start}}, error)) return GATHERUM_INVALID_CALL;
-  const auto* index = static_cast<const char*>(at->indices.start);
-  const auto* updates = static_cast<const char*>(at->updates.start);
+  if (p.has_points && is_any_null({{"updates", operands->updates.start}}, error))
+    return GATHERUM_INVALID_CALL;
+  if (p.tuples > 0 && is_any_null({{"indices", operands->indices.start}}, error))
+    return GATHERUM_INVALID_CALL;
+  const auto* index = static_cast<const char*>(operands->indices.start);
+  const auto* updates = static_cast<const char*>(operands->updates.start);
   const FoldType type{p.combine, p.item};
   return with_memory(error, [&] {
     for (const Footprint& written : {sums_footprint(type, sums, n), counts_footprint(counts, n)}) {
       if (shares_indices(written, p, index)) return report_overlap(error, "indices");
-      if (shares_memory(written, other_footprint(p.nest, updates))) return report_overlap(error, "updates");
+      if (shares_memory(written, moved_footprint(p.nest, updates))) return report_overlap(error, "updates");
     }
     return report(accumulate(p, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
   });

@@ -24,17 +24,17 @@ bool folds_rows(const Program& p) {
   return p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
 }
 
-ListFold fold_of(const Program& p, const gatherum_row_operands& at) {
+ListFold fold_of(const Program& p, const gatherum_row_operands& operands) {
   ListFold call{};
   call.combine = p.combine;
   call.rows = &p.copy;
-  call.table = static_cast<const char*>(at.table);
-  call.table_step = at.table_step;
-  call.start = static_cast<const char*>(at.start);
-  if (at.fill != nullptr) std::memcpy(call.fill, at.fill, static_cast<size_t>(p.item));
-  call.out = static_cast<char*>(at.out);
-  call.out_step = at.out_step;
-  call.weights = static_cast<const char*>(at.weights);
+  call.table = static_cast<const char*>(operands.table);
+  call.table_step = operands.table_step;
+  call.start = static_cast<const char*>(operands.start);
+  if (operands.fill != nullptr) std::memcpy(call.fill, operands.fill, static_cast<size_t>(p.item));
+  call.out = static_cast<char*>(operands.out);
+  call.out_step = operands.out_step;
+  call.weights = static_cast<const char*>(operands.weights);
   call.weight_loops = &p.checks;
   return call;
 }
@@ -50,26 +50,28 @@ Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
 }
 
 // The first operand that shares memory with `out`, or null. `table` is the number of rows of the table.
-const char* find_overlap(const Program& p, const gatherum_row_operands& at, int64_t destinations,
+const char* find_overlap(const Program& p, const gatherum_row_operands& operands, int64_t destinations,
                          int64_t table) {
-  const Footprint out = rows_footprint(other_footprint(p.copy, at.out), destinations, at.out_step);
+  const Footprint out =
+      rows_footprint(moved_footprint(p.copy, operands.out), destinations, operands.out_step);
   Footprint start = out;
-  start.start = reinterpret_cast<intptr_t>(at.start);
-  if (at.start == nullptr || at.start == at.out) start.block = 0;
-  Footprint weights(at.weights, at.weights == nullptr ? 0 : p.item);
-  for (int i = 0; i < p.checks.rank; ++i) weights.add(p.checks.loops[i].extent, p.checks.loops[i].other);
-  return find_shared(out, {{"table", rows_footprint(data_footprint(p.copy, at.table), table, at.table_step)},
-                           {"weights", weights},
-                           {"start", start}});
+  start.start = reinterpret_cast<intptr_t>(operands.start);
+  if (operands.start == nullptr || operands.start == operands.out) start.block = 0;
+  Footprint weights(operands.weights, operands.weights == nullptr ? 0 : p.item);
+  for (int i = 0; i < p.checks.rank; ++i) weights.add(p.checks.loops[i].extent, p.checks.loops[i].moved);
+  return find_shared(
+      out, {{"table", rows_footprint(data_footprint(p.copy, operands.table), table, operands.table_step)},
+            {"weights", weights},
+            {"start", start}});
 }
 
 // Reports an operand that has rows but a null address, and an `out` that shares memory with another operand.
-gatherum_status check_rows(const Program& p, const gatherum_row_operands& at, int64_t destinations,
+gatherum_status check_rows(const Program& p, const gatherum_row_operands& operands, int64_t destinations,
                            int64_t table, int64_t edges, gatherum_error* error) {
-  if (destinations > 0 && is_any_null({{"out", at.out}}, error)) return GATHERUM_INVALID_CALL;
-  if (edges > 0 && is_any_null({{"table", at.table}}, error)) return GATHERUM_INVALID_CALL;
+  if (destinations > 0 && is_any_null({{"out", operands.out}}, error)) return GATHERUM_INVALID_CALL;
+  if (edges > 0 && is_any_null({{"table", operands.table}}, error)) return GATHERUM_INVALID_CALL;
   return with_memory(error, [&] {
-    const char* shared = find_overlap(p, at, destinations, table);
+    const char* shared = find_overlap(p, operands, destinations, table);
     return shared == nullptr ? GATHERUM_OK : report_overlap(error, shared);
   });
 }
@@ -116,37 +118,39 @@ int64_t gatherum_lists_bytes(const gatherum_lists* lists) noexcept {
 }
 
 gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_program* rows,
-                                    const gatherum_row_operands* at, const gatherum_poll* poll,
+                                    const gatherum_row_operands* operands, const gatherum_poll* poll,
                                     gatherum_error* error) noexcept {
-  if (is_any_null({{"lists", lists}, {"rows", rows}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  if (is_any_null({{"lists", lists}, {"rows", rows}, {"operands", operands}}, error))
+    return GATHERUM_INVALID_CALL;
   const Program& p = rows->value;
-  if (!folds_rows(p) || !(at->weights == nullptr || lists->value.numbered()))
+  if (!folds_rows(p) || !(operands->weights == nullptr || lists->value.numbered()))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
   const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
-  if (lists->value.block() > 1 && !(items && at->start != nullptr && at->weights == nullptr))
+  if (lists->value.block() > 1 && !(items && operands->start != nullptr && operands->weights == nullptr))
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "lists of several destinations fold items into what there is");
   const RowLists& all = lists->value;
-  const gatherum_status status = check_rows(p, *at, all.destinations(), all.table(), all.kept(), error);
+  const gatherum_status status = check_rows(p, *operands, all.destinations(), all.table(), all.kept(), error);
   if (status != GATHERUM_OK) return status;
-  const ListFold call = fold_of(p, *at);
+  const ListFold call = fold_of(p, *operands);
   return with_memory(error, [&] {
-    const bool finished = lists->value.fold(call, at->fresh != 0 ? poll_of(poll) : Poll{});
+    const bool finished = lists->value.fold(call, operands->fresh != 0 ? poll_of(poll) : Poll{});
     return report({finished ? Status::done : Status::interrupted, {}}, error);
   });
 }
 
 gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const gatherum_edge_ends* sources,
-                                      const gatherum_program* rows, const gatherum_row_operands* at,
+                                      const gatherum_program* rows, const gatherum_row_operands* operands,
                                       const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"pointer", pointer}, {"sources", sources}, {"rows", rows}, {"operands", at}}, error) ||
+  if (is_any_null({{"pointer", pointer}, {"sources", sources}, {"rows", rows}, {"operands", operands}},
+                  error) ||
       is_any_null({{"pointer", pointer->program}, {"sources", sources->program}}, error))
     return GATHERUM_INVALID_CALL;
   const Program& p = rows->value;
   if (!fits_pointer(pointer->program->value, sources->program->value))
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "these are no pointer and the sources of its edges");
-  const bool weighs = at->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
+  const bool weighs = operands->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);
   if (!folds_rows(p) || !weighs) return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
   if (is_any_null({{"pointer", pointer->indices}}, error)) return GATHERUM_INVALID_CALL;
   const Program& to = pointer->program->value;
@@ -154,15 +158,16 @@ gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const g
   if (lacks_indices(*sources) && is_any_null({{"sources", nullptr}}, error)) return GATHERUM_INVALID_CALL;
   const int64_t destinations = to.tuples - 1, edges = from.tuples;
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
-  gatherum_status status = check_rows(p, *at, destinations, table, edges, error);
+  gatherum_status status = check_rows(p, *operands, destinations, table, edges, error);
   if (status != GATHERUM_OK) return status;
   int which = 0;
   status = with_memory(error, [&] {
-    const Footprint out = rows_footprint(other_footprint(p.copy, at->out), destinations, at->out_step);
+    const Footprint out =
+        rows_footprint(moved_footprint(p.copy, operands->out), destinations, operands->out_step);
     if (shares_indices(out, to, pointer->indices)) return report_overlap(error, "pointer");
     if (shares_indices(out, from, sources->indices)) return report_overlap(error, "sources");
-    return report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *at), at->fresh != 0,
-                               poll_of(poll), which),
+    return report(fold_pointed(ends_of(pointer), ends_of(sources), fold_of(p, *operands),
+                               operands->fresh != 0, poll_of(poll), which),
                   error);
   });
   if (status == GATHERUM_INVALID_INDEX && error != nullptr)

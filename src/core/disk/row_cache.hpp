@@ -122,10 +122,10 @@ class RowCache {
     const int64_t set = set_of(number);
     const auto [begin, end] = slots_of(number, set);
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
-    for (int64_t at = begin; at < end; ++at) {
-      if (numbers_[static_cast<size_t>(at)] != number) continue;
-      std::memcpy(to, rows_.get() + at * item_, static_cast<size_t>(item_));
-      uint8_t& uses = uses_[static_cast<size_t>(at)];
+    for (int64_t slot = begin; slot < end; ++slot) {
+      if (numbers_[static_cast<size_t>(slot)] != number) continue;
+      std::memcpy(to, rows_.get() + slot * item_, static_cast<size_t>(item_));
+      uint8_t& uses = uses_[static_cast<size_t>(slot)];
       if (uses < kMostUses) ++uses;
       return true;
     }
@@ -136,8 +136,7 @@ class RowCache {
     const int64_t set = set_of(number);
     const auto [begin, end] = slots_of(number, set);
     const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
-    for (int64_t at = begin; at < end; ++at) {
-      const auto slot = static_cast<size_t>(at);
+    for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
       if (numbers_[slot] != number) continue;
       numbers_[slot] = -1;
       uses_[slot] = 0;
@@ -152,10 +151,10 @@ class RowCache {
     if (version_.load() != version) return;
     uint8_t& hand = hands_[static_cast<size_t>(set)];
     int64_t to = whole_ ? begin : begin + hand;
-    for (int64_t at = begin; at < end; ++at) {
-      const int64_t there = numbers_[static_cast<size_t>(at)];
+    for (int64_t candidate = begin; candidate < end; ++candidate) {
+      const int64_t there = numbers_[static_cast<size_t>(candidate)];
       if (there == number) return;  // another request has inserted it
-      if (there < 0) to = at;
+      if (there < 0) to = candidate;
     }
     const auto slot = static_cast<size_t>(to);
     if (numbers_[slot] < 0) {

@@ -56,17 +56,17 @@ Outcome accumulate(const Program& p, const Accumulators& to, const char* index, 
                    const Poll& poll) {
   const Outcome checked = p.invalid_is_error ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done || !p.has_points) return checked;
-  Operands at;
-  at.index = index;
-  at.other = const_cast<char*>(updates);  // a scatter only reads it
+  Operands operands;
+  operands.index = index;
+  operands.moved = const_cast<char*>(updates);  // a scatter only reads it
   const int threads = threads_for(work_bytes(p));
   if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
     run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {
-      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, owned);
+      chosen_kernels().accumulate(p.nest, p.units, operands, range, p.combine, to, owned);
     });
   else
     run_units(p, threads, {}, [&](const Range& range) {
-      chosen_kernels().accumulate(p.nest, p.units, at, range, p.combine, to, {});
+      chosen_kernels().accumulate(p.nest, p.units, operands, range, p.combine, to, {});
     });
   return {};
 }

@@ -114,13 +114,13 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
     return copy_pieces(to, bytes, Repeated::kBytes, poll, [&](int64_t) { return item.bytes; });
   }
   const int threads = threads_for(times(2, bytes));
-  Operands at;
-  at.data = const_cast<char*>(source);  // a gather only reads it
-  at.other = to;
+  Operands operands;
+  operands.data = const_cast<char*>(source);  // a gather only reads it
+  operands.moved = to;
   const bool streams = streams_past_cache(nest, to);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    chosen_kernels().gather(nest, nest.line, at, {s.chunk, begin, end}, streams);
+    chosen_kernels().gather(nest, nest.line, operands, {s.chunk, begin, end}, streams);
   });
 }
 
@@ -135,14 +135,16 @@ Outcome outcome_of(const Run& run, const Program& p, const char* index, const Po
 
 namespace {
 
-Outcome gather(const Program& p, const Operands& at, const Poll& poll) {
+Outcome gather(const Program& p, const Operands& operands, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  return outcome_of(choose(p, threads).run(p, {at, nullptr, true, threads, poll}), p, at.index, poll);
+  return outcome_of(choose(p, threads).run(p, {operands, nullptr, true, threads, poll}), p, operands.index,
+                    poll);
 }
 
 // Copies the data, unless the algorithm reads the data itself. Also checks the indices if the algorithm would
 // find an invalid index only after it has written.
-Outcome scatter(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
+Outcome scatter(const Program& p, const Operands& operands, const char* source, bool fresh,
+                const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
   const Algorithm* algorithm = p.has_points ? &choose(p, threads) : nullptr;
   const bool reads_source = source != nullptr && p.covers_data && p.has_points && algorithm->reads_source;
@@ -153,29 +155,30 @@ Outcome scatter(const Program& p, const Operands& at, const char* source, bool f
       (fresh ? algorithm->invalid_index_check != InvalidIndexCheck::never
              : algorithm->invalid_index_check == InvalidIndexCheck::before_writing && !copies);
   if (p.tuples > 0 && p.invalid_is_error && !finds_invalid) {
-    const Outcome outcome = check_indices(p, at.index, poll);
+    const Outcome outcome = check_indices(p, operands.index, poll);
     if (outcome.status != Status::done) return outcome;
   }
-  if (copies && !run_copy(p.copy, source, at.data, poll)) return {Status::interrupted, {}};
+  if (copies && !run_copy(p.copy, source, operands.data, poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   const Poll quiet = fresh ? poll : Poll{};  // writes in place are never interrupted
-  Run run = algorithm->run(p, {at, reads_source ? source : nullptr, fresh, threads, quiet});
+  Run run = algorithm->run(p, {operands, reads_source ? source : nullptr, fresh, threads, quiet});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
-  return outcome_of(run, p, at.index, quiet);
+  return outcome_of(run, p, operands.index, quiet);
 }
 
 }  // namespace
 
 bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 
-Outcome execute(const Program& p, const Operands& at, const char* source, bool fresh, const Poll& poll) {
+Outcome execute(const Program& p, const Operands& operands, const char* source, bool fresh,
+                const Poll& poll) {
   if (p.unaddressable >= 0) {
-    const Outcome addressable = check_addressable(p, at.index);
+    const Outcome addressable = check_addressable(p, operands.index);
     if (addressable.status != Status::done) return addressable;
   }
-  if (p.scatter) return scatter(p, at, source, fresh, poll);
-  if (p.has_points) return gather(p, at, poll);
-  return p.tuples > 0 && p.invalid_is_error ? check_indices(p, at.index, poll) : Outcome{};
+  if (p.scatter) return scatter(p, operands, source, fresh, poll);
+  if (p.has_points) return gather(p, operands, poll);
+  return p.tuples > 0 && p.invalid_is_error ? check_indices(p, operands.index, poll) : Outcome{};
 }
 
 namespace {

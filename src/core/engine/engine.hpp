@@ -17,10 +17,11 @@ struct Outcome {
 
 using Poll = gatherum_poll;
 
-// Runs the program. `source` is the data of a scatter that is not in place; it is copied to at.data first.
-// For gathers and scatters in place, `source` is null. `fresh` is true if the output is discarded after an
-// error. poll is only called while nothing has been written in place.
-Outcome execute(const Program& program, const Operands& at, const char* source, bool fresh, const Poll& poll);
+// Runs the program. `source` is the data of a scatter that is not in place; it is copied to operands.data
+// first. For gathers and scatters in place, `source` is null. `fresh` is true if the output is discarded
+// after an error. poll is only called while nothing has been written in place.
+Outcome execute(const Program& program, const Operands& operands, const char* source, bool fresh,
+                const Poll& poll);
 
 // Finds the first invalid index in row-major order, in any mode. In the modes clip and wrap, only indices
 // into a dimension of size 0 are invalid.
@@ -35,7 +36,7 @@ int64_t number_tuples(const Program& program, const char* index, int64_t* number
 // contiguous. `bytes` is the size of the updates. If an index is invalid, or poll interrupts the work, the
 // gradients are undefined. The gradients have the same bits on any number of threads, because one thread
 // handles a destination and all its updates.
-Outcome differentiate(const Program& program, const char* index, const Gradients& at, int64_t bytes,
+Outcome differentiate(const Program& program, const char* index, const Gradients& gradients, int64_t bytes,
                       const Poll& poll);
 
 // Returns true if a program is a scatter of maxima or minima, for which argmax or argmin can be computed.
@@ -43,7 +44,7 @@ bool has_positions(const Program& program);
 // Writes the argmax or argmin of each item: the number of the first update that equals the maximum or
 // minimum. Also writes the result itself, contiguous, if it is requested. `source` is the data. Errors and
 // threads are as in `differentiate`.
-Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& at,
+Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll);
 
 // Returns true if a program finds spreads: it is a scatter of exact means of single floats into all items of

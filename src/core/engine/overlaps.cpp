@@ -96,9 +96,9 @@ Footprint data_footprint(const Nest& nest, const void* start) {
   return f;
 }
 
-Footprint other_footprint(const Nest& nest, const void* start) {
+Footprint moved_footprint(const Nest& nest, const void* start) {
   Footprint f(start, nest.block);
-  for (int i = 0; i < nest.rank; ++i) f.add(nest.loops[i].extent, nest.loops[i].other);
+  for (int i = 0; i < nest.rank; ++i) f.add(nest.loops[i].extent, nest.loops[i].moved);
   return f;
 }
 
@@ -136,45 +136,47 @@ const char* find_shared(const Footprint& written, const std::vector<NamedFootpri
   return nullptr;
 }
 
-bool is_in_place(const Program& p, const gatherum_operands& at) {
-  if (!p.scatter || at.data.start != at.out.start) return false;
+bool is_in_place(const Program& p, const gatherum_operands& operands) {
+  if (!p.scatter || operands.data.start != operands.out.start) return false;
   for (int i = 0; i < p.copy.rank; ++i)
-    if (p.copy.loops[i].extent > 1 && p.copy.loops[i].data != p.copy.loops[i].other) return false;
+    if (p.copy.loops[i].extent > 1 && p.copy.loops[i].data != p.copy.loops[i].moved) return false;
   return true;
 }
 
-const char* find_null(const Program& p, const gatherum_operands& at) {
+const char* find_null(const Program& p, const gatherum_operands& operands) {
   const auto is_null = [](const gatherum_buffer& b, const Reach& r) {
     return b.start == nullptr && !r.is_empty();
   };
-  if (is_null(at.data, p.reaches.data)) return "data";
-  if (is_null(at.indices, p.reaches.indices)) return "indices";
-  if (is_null(at.updates, p.reaches.updates)) return "updates";
-  return is_null(at.out, p.reaches.out) ? "out" : nullptr;
+  if (is_null(operands.data, p.reaches.data)) return "data";
+  if (is_null(operands.indices, p.reaches.indices)) return "indices";
+  if (is_null(operands.updates, p.reaches.updates)) return "updates";
+  return is_null(operands.out, p.reaches.out) ? "out" : nullptr;
 }
 
-const char* find_overlap(const Program& p, const gatherum_operands& at) {
-  const Interval out = interval_of(at.out.start, p.reaches.out);
+const char* find_overlap(const Program& p, const gatherum_operands& operands) {
+  const Interval out = interval_of(operands.out.start, p.reaches.out);
   const auto meets = [&](const void* start, const Reach& reach) {
     return out.meets(interval_of(start, reach));
   };
   const auto written = [&] {
-    return p.scatter && !p.has_copy ? data_footprint(p.nest, at.out.start)
-                                    : other_footprint(p.scatter ? p.copy : p.nest, at.out.start);
+    return p.scatter && !p.has_copy ? data_footprint(p.nest, operands.out.start)
+                                    : moved_footprint(p.scatter ? p.copy : p.nest, operands.out.start);
   };
-  if (meets(at.data.start, p.reaches.data) && !is_in_place(p, at) &&
-      shares_memory(written(), data_footprint(p.scatter ? p.copy : p.nest, at.data.start)))
+  if (meets(operands.data.start, p.reaches.data) && !is_in_place(p, operands) &&
+      shares_memory(written(), data_footprint(p.scatter ? p.copy : p.nest, operands.data.start)))
     return "data";
-  if (meets(at.indices.start, p.reaches.indices) && shares_indices(written(), p, at.indices.start))
+  if (meets(operands.indices.start, p.reaches.indices) &&
+      shares_indices(written(), p, operands.indices.start))
     return "indices";
   if (p.scatter) {
-    const bool shared = meets(at.updates.start, p.reaches.updates) &&
-                        shares_memory(written(), other_footprint(p.nest, at.updates.start));
+    const bool shared = meets(operands.updates.start, p.reaches.updates) &&
+                        shares_memory(written(), moved_footprint(p.nest, operands.updates.start));
     return shared ? "updates" : nullptr;
   }
-  const bool fills = p.mode == Mode::drop && at.fill != nullptr;
-  return fills && meets(at.fill, {0, p.item}) && shares_memory(written(), {at.fill, p.item}) ? "fill"
-                                                                                             : nullptr;
+  const bool fills = p.mode == Mode::drop && operands.fill != nullptr;
+  return fills && meets(operands.fill, {0, p.item}) && shares_memory(written(), {operands.fill, p.item})
+             ? "fill"
+             : nullptr;
 }
 
 }  // namespace gatherum

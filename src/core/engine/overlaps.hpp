@@ -24,7 +24,7 @@ struct Footprint {
 };
 // The blocks that a nest addresses in the data, and in the other operand.
 Footprint data_footprint(const Nest& nest, const void* start);
-Footprint other_footprint(const Nest& nest, const void* start);
+Footprint moved_footprint(const Nest& nest, const void* start);
 
 bool shares_memory(const Footprint& one, const Footprint& other);
 // Returns true if a footprint shares memory with the indices of a program.
@@ -39,26 +39,26 @@ struct NamedFootprint {
 const char* find_shared(const Footprint& written, const std::vector<NamedFootprint>& operands);
 
 // Returns true if a scatter works in place: `out` is the data, with the same layout.
-bool is_in_place(const Program& program, const gatherum_operands& at);
+bool is_in_place(const Program& program, const gatherum_operands& operands);
 // The name of the first operand that has bytes but a null address, or null.
-const char* find_null(const Program& program, const gatherum_operands& at);
+const char* find_null(const Program& program, const gatherum_operands& operands);
 // The name of the first operand that shares memory with `out` but must not, or null.
-const char* find_overlap(const Program& program, const gatherum_operands& at);
+const char* find_overlap(const Program& program, const gatherum_operands& operands);
 
 // Returns true if every operand has an address, and no operand's bounds intersect the bounds of `out`. Nearly
 // all calls meet this condition.
-inline bool is_apart(const Program& p, const gatherum_operands& at) {
+inline bool is_apart(const Program& p, const gatherum_operands& operands) {
   const auto address = [](const void* start) {
     return static_cast<int64_t>(reinterpret_cast<intptr_t>(start));
   };
-  const int64_t low = address(at.out.start) + p.reaches.out.low;
-  const int64_t high = address(at.out.start) + p.reaches.out.high;
+  const int64_t low = address(operands.out.start) + p.reaches.out.low;
+  const int64_t high = address(operands.out.start) + p.reaches.out.high;
   const auto lies_outside = [&](const gatherum_buffer& b, const Reach& r) {
     return b.start != nullptr && (address(b.start) + r.high <= low || high <= address(b.start) + r.low);
   };
-  return at.out.start != nullptr && at.fill == nullptr && lies_outside(at.data, p.reaches.data) &&
-         lies_outside(at.indices, p.reaches.indices) &&
-         (!p.scatter || lies_outside(at.updates, p.reaches.updates));
+  return operands.out.start != nullptr && operands.fill == nullptr &&
+         lies_outside(operands.data, p.reaches.data) && lies_outside(operands.indices, p.reaches.indices) &&
+         (!p.scatter || lies_outside(operands.updates, p.reaches.updates));
 }
 
 }  // namespace gatherum

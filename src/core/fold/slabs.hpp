@@ -282,9 +282,9 @@ class Slab<F, true> {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const { add(slot, update); }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
-      Slot& at = slots_[slot];
-      at.sum = fold_unsettled<F>(at.sum, F::template widen<Branched>(update));
-      ++at.count;
+      Slot& entry = slots_[slot];
+      entry.sum = fold_unsettled<F>(entry.sum, F::template widen<Branched>(update));
+      ++entry.count;
     }
     GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Slot>(slots_, slot); }
 

@@ -13,20 +13,21 @@ bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
 }
 
 // Sorts the updates by destination, then processes one destination at a time.
-Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& at) {
+Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& extremes) {
   if (p.invalid_is_error) {
-    const Outcome checked = check_indices(p, call.at.index, call.poll);
+    const Outcome checked = check_indices(p, call.operands.index, call.poll);
     if (checked.status != Status::done) return checked;
   }
-  if (at.result != nullptr && p.has_copy && !run_copy(p.copy, source, at.result, call.poll))
+  if (extremes.result != nullptr && p.has_copy && !run_copy(p.copy, source, extremes.result, call.poll))
     return {Status::interrupted, {}};
   const int64_t items = p.result.items();
-  if (items > 0 && !fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
+  if (items > 0 && !fill(extremes.positions, items, extremes.none, call.poll))
+    return {Status::interrupted, {}};
   if (!p.has_points) return {};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
-    chosen_kernels().group_extremes(groups, at, share);
+    chosen_kernels().group_extremes(groups, extremes, share);
   });
-  return outcome_of(run, p, call.at.index, call.poll);
+  return outcome_of(run, p, call.operands.index, call.poll);
 }
 
 }  // namespace
@@ -36,19 +37,19 @@ bool has_positions(const Program& p) {
   return p.scatter && extreme;
 }
 
-Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& at,
+Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll) {
   const Outcome addressable = check_addressable(p, index);
   if (addressable.status != Status::done) return addressable;
   Operands operands;
   operands.index = index;
-  operands.data = at.result;
-  operands.other = const_cast<char*>(at.updates);
+  operands.data = extremes.result;
+  operands.moved = const_cast<char*>(extremes.updates);
   const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
-  if (!p.has_points || !locates_items(p, call.threads)) return by_groups(p, call, source, at);
-  const Run run = locate_items(p, call, at.positions, at.none);
+  if (!p.has_points || !locates_items(p, call.threads)) return by_groups(p, call, source, extremes);
+  const Run run = locate_items(p, call, extremes.positions, extremes.none);
   const Outcome outcome = outcome_of(run, p, index, poll);
-  if (outcome.status != Status::done || at.result == nullptr) return outcome;
+  if (outcome.status != Status::done || extremes.result == nullptr) return outcome;
   return execute(p, operands, source, true, poll);
 }
 

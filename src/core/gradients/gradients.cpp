@@ -10,31 +10,32 @@ namespace {
 // Initializes the gradients for destinations without updates and for skipped updates: the old value receives
 // the gradient unchanged, and skipped updates receive zeros. All other elements are written later, when the
 // gradients of each group are computed. Returns false if poll interrupted it.
-bool begin(const Program& p, const Gradients& at, int64_t bytes, const Poll& poll) {
+bool begin(const Program& p, const Gradients& gradients, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
   whole.block = times(p.item, p.result.items());
-  if (at.of_data != nullptr && !run_copy(whole, at.gradient, at.of_data, poll)) return false;
-  if (at.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;
+  if (gradients.of_data != nullptr && !run_copy(whole, gradients.gradient, gradients.of_data, poll))
+    return false;
+  if (gradients.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;
   constexpr int64_t kPiece = int64_t{1} << 20;
   return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(bytes), poll, [&](int64_t i, int) {
     const int64_t first = i * kPiece;
-    std::memset(at.of_updates + first, 0, static_cast<size_t>(std::min(kPiece, bytes - first)));
+    std::memset(gradients.of_updates + first, 0, static_cast<size_t>(std::min(kPiece, bytes - first)));
   });
 }
 
 }  // namespace
 
-Outcome differentiate(const Program& p, const char* index, const Gradients& at, int64_t bytes,
+Outcome differentiate(const Program& p, const char* index, const Gradients& gradients, int64_t bytes,
                       const Poll& poll) {
   const Outcome checked = p.invalid_is_error ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done) return checked;
-  if (!begin(p, at, bytes, poll)) return {Status::interrupted, {}};
+  if (!begin(p, gradients, bytes, poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   Operands operands;
   operands.index = index;
   const Run run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
                                        [&](const GroupedScatter& groups, const GroupShare& share) {
-                                         chosen_kernels().group_gradients(groups, at, share);
+                                         chosen_kernels().group_gradients(groups, gradients, share);
                                        });
   return outcome_of(run, p, index, poll);
 }

@@ -18,10 +18,10 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   const Outcome addressable = check_addressable(p, index);
   if (addressable.status != Status::done) return addressable;
   const auto& kernels = chosen_kernels();
-  Operands at;
-  at.index = index;
-  at.other = const_cast<char*>(updates);
-  at.data = reinterpret_cast<char*>(to.squares);  // addresses are computed from it
+  Operands operands;
+  operands.index = index;
+  operands.moved = const_cast<char*>(updates);
+  operands.data = reinterpret_cast<char*>(to.squares);  // addresses are computed from it
   const int threads = threads_for(work_bytes(p));
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);
@@ -44,7 +44,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   All valid;
   Run run;
   run.finished = run_tasks(slabs.ranges, threads, poll, [&](int64_t task, int) {
-    valid &= kernels.spread_take(slabs, at, to, task, scratch.of(static_cast<int>(task)));
+    valid &= kernels.spread_take(slabs, operands, to, task, scratch.of(static_cast<int>(task)));
   });
   run.valid = static_cast<bool>(valid);
   return outcome_of(run, p, index, poll);

@@ -317,7 +317,7 @@ typedef struct gatherum_gradients {
  * floats. Returns GATHERUM_INVALID_PROGRAM for any other program, and GATHERUM_TOO_SMALL if an operand is
  * smaller than the program requires. After an error the outputs are undefined. */
 GATHERUM_API gatherum_status gatherum_differentiate(const gatherum_program* program,
-                                                    const gatherum_gradients* operands,
+                                                    const gatherum_gradients* gradients,
                                                     const gatherum_poll* poll,
                                                     gatherum_error* error) GATHERUM_NOEXCEPT;
 

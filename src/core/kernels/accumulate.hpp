@@ -160,7 +160,7 @@ class AccumulateMoved {
 template <class Apply>
 struct AccumulateTiles {
   const Nest& nest;
-  const Operands& at;
+  const Operands& operands;
   const Apply& apply;
 
   // Only valid tuples have a destination to prefetch.
@@ -172,21 +172,21 @@ struct AccumulateTiles {
 
   void move(const Tile& b, const Tile&) const {
     const Apply fold = apply;  // a local copy that no store can change
-    const char* updates = at.other;
+    const char* updates = operands.moved;
     const ByteOffsets base = b.base;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
     if (nest.row_rank() == 0 && nest.block == nest.item)
       each_chosen(
-          b, [=](int64_t j) { fold.item(base.data + j * sd + offsets[j], updates + base.other + j * su); });
+          b, [=](int64_t j) { fold.item(base.data + j * sd + offsets[j], updates + base.moved + j * su); });
     else
-      each_chosen(b, [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.other + j * su}); });
+      each_chosen(b, [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.moved + j * su}); });
   }
 
  private:
   GATHERUM_NOINLINE void move_row(const ByteOffsets& first) const {
     each_row_point(nest.rows(), nest.row_rank(), first,
-                   [this](const ByteOffsets& p) { apply(p.data, at.other + p.other); });
+                   [this](const ByteOffsets& p) { apply(p.data, operands.moved + p.moved); });
   }
 };
 

@@ -14,7 +14,7 @@ namespace gatherum {
 struct Operands {
   char* data = nullptr;         // D: read by gathers, written by scatters
   const char* index = nullptr;  // X
-  char* other = nullptr;        // U: written by gathers, read by scatters
+  char* moved = nullptr;        // U: written by gathers, read by scatters
   const char* fill = nullptr;   // for gathers in drop mode: a whole block if one value holds it, else an item
 };
 
@@ -221,7 +221,7 @@ struct ListStage {
 inline constexpr int64_t kStretch = int64_t{1} << 16;
 
 // Lists of rows. The rows of each list are folded into one destination. `rows` has the loops of one row, with
-// its strides in the table (as `data`), and in the result and `start` (as `other`).
+// its strides in the table (as `data`), and in the result and `start` (as `moved`).
 struct ListFold {
   Combine combine;
   const Nest* rows;
@@ -243,7 +243,7 @@ struct ListFold {
   char* out;
   int64_t out_step;
   const char* weights;       // null: none
-  const Nest* weight_loops;  // the edges' loops, with the strides of the weights (other)
+  const Nest* weight_loops;  // the edges' loops, with the strides of the weights (moved)
 };
 
 // A reduction of rows of a table by a pointer array (fold_pointed.hpp): destination d has the edges starts[d]

@@ -97,21 +97,21 @@ GATHERUM_INLINE typename To::Item dequantized(uint8_t code, float zero, float sc
 #if GATHERUM_LANES == 4 && defined(__F16C__)
 inline constexpr int64_t kWide = 8;
 
-GATHERUM_INLINE __m128i load_codes(const uint8_t* at) {
-  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(at));
+GATHERUM_INLINE __m128i load_codes(const uint8_t* address) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(address));
 }
-GATHERUM_INLINE __m256 widen(FromUint8, const uint8_t* at) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_codes(at)));
+GATHERUM_INLINE __m256 widen(FromUint8, const uint8_t* address) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(load_codes(address)));
 }
-GATHERUM_INLINE __m256 widen(FromInt8, const uint8_t* at) {
-  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_codes(at)));
+GATHERUM_INLINE __m256 widen(FromInt8, const uint8_t* address) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(load_codes(address)));
 }
-GATHERUM_INLINE __m256 widen(FromE5m2, const uint8_t* at) {
-  return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(load_codes(at)), 8));
+GATHERUM_INLINE __m256 widen(FromE5m2, const uint8_t* address) {
+  return _mm256_cvtph_ps(_mm_slli_epi16(_mm_cvtepu8_epi16(load_codes(address)), 8));
 }
 // Converts through float16, whose exponent is then 8 too small.
-GATHERUM_INLINE __m256 widen(FromE4m3, const uint8_t* at) {
-  const __m128i codes = _mm_cvtepu8_epi16(load_codes(at)), ones = _mm_set1_epi16(0x7F);
+GATHERUM_INLINE __m256 widen(FromE4m3, const uint8_t* address) {
+  const __m128i codes = _mm_cvtepu8_epi16(load_codes(address)), ones = _mm_set1_epi16(0x7F);
   const __m128i magnitude = _mm_and_si128(codes, ones);
   const __m128i sign = _mm_slli_epi16(_mm_andnot_si128(ones, codes), 8);
   const __m128i nan = _mm_and_si128(_mm_cmpeq_epi16(magnitude, ones), _mm_set1_epi16(0x7FFF));
@@ -220,8 +220,8 @@ inline const uint8_t* codes_at(const Codes& of, const char* data, int64_t first,
 }
 
 template <class Stored, class Widen>
-GATHERUM_INLINE void widen_scales(const char* at, int64_t n, float* scales, const Widen& widen) {
-  const auto* from = reinterpret_cast<const Stored*>(at);
+GATHERUM_INLINE void widen_scales(const char* address, int64_t n, float* scales, const Widen& widen) {
+  const auto* from = reinterpret_cast<const Stored*>(address);
   for (int64_t i = 0; i < n; ++i) {
     Stored stored;
     std::memcpy(&stored, from + i, sizeof stored);
@@ -236,17 +236,17 @@ GATHERUM_INLINE float power_of_e8m0(uint8_t code) {
 }
 
 inline void load_scales(const QuantizedGather& call, int64_t first, int64_t n, float* scales) {
-  const char* at = call.scales;
+  const char* address = call.scales;
   switch (call.scale) {
     case ScaleType::float32:
-      std::memcpy(scales, at + first * 4, static_cast<size_t>(n) * 4);
+      std::memcpy(scales, address + first * 4, static_cast<size_t>(n) * 4);
       return;
     case ScaleType::float16:
-      return widen_scales<uint16_t>(at + first * 2, n, scales, half_to_float<false>);
+      return widen_scales<uint16_t>(address + first * 2, n, scales, half_to_float<false>);
     case ScaleType::bfloat16:
-      return widen_scales<uint16_t>(at + first * 2, n, scales, bfloat16_to_float);
+      return widen_scales<uint16_t>(address + first * 2, n, scales, bfloat16_to_float);
     case ScaleType::float8_e8m0fnu:
-      return widen_scales<uint8_t>(at + first, n, scales, power_of_e8m0);
+      return widen_scales<uint8_t>(address + first, n, scales, power_of_e8m0);
   }
 }
 

@@ -18,8 +18,8 @@ template <class F, bool Counted, class Slot>
 void fold_items(const ListFold& call, int64_t list, char* scratch) {
   using Stored = typename F::Stored;
   const int64_t first = list * call.block, count = std::min(call.block, call.destinations - first);
-  const int64_t at = first * call.out_step, step = call.table_step;
-  Slab<F, Counted> slab(scratch, {call.start + at, call.out + at, call.out_step, 0, count, 1},
+  const int64_t offset = first * call.out_step, step = call.table_step;
+  Slab<F, Counted> slab(scratch, {call.start + offset, call.out + offset, call.out_step, 0, count, 1},
                         call.combine.include_self, true);
   slab.read();
   const auto take = slab.taker();

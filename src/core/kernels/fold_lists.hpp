@@ -68,13 +68,13 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       call.courses[piece] = {static_cast<int64_t>(edge_destination[first]), static_cast<int64_t>(last),
                              !falls};
   };
-  Walk to(*call.numbering, call.numbering->line, range, targets);
+  TileIterator to(*call.numbering, call.numbering->line, range, targets);
   if (call.sources == nullptr) {
     for (; !to.done(); to.next()) count(to.now(), nullptr);
     note_course();
     return to.valid();
   }
-  Walk from(*call.sources, call.sources->line, range, sources);
+  TileIterator from(*call.sources, call.sources->line, range, sources);
   for (; !to.done(); to.next(), from.next()) count(to.now(), &from.now());
   note_course();
   return to.valid() && from.valid();
@@ -115,10 +115,10 @@ void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     int64_t edge = number_at(i), offset = 0;
     for (int l = loops.rank - 1; l > 0; --l) {
-      offset += edge % loops.loops[l].extent * loops.loops[l].other;
+      offset += edge % loops.loops[l].extent * loops.loops[l].moved;
       edge /= loops.loops[l].extent;
     }
-    store_item(to + i * W, load_item<W>(call.weights + offset + edge * loops.loops[0].other));
+    store_item(to + i * W, load_item<W>(call.weights + offset + edge * loops.loops[0].moved));
   }
 }
 
@@ -347,8 +347,8 @@ class FoldLists {
 
   void fold_block(int64_t begin, int64_t end, int64_t row, const ByteOffsets& p) const {
     for (int64_t r = 0, done = 0; r < nest_.block; r += done) {
-      char* to = call_.out + row + p.other + r;
-      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.other + r;
+      char* to = call_.out + row + p.moved + r;
+      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.moved + r;
       done = nest_.block - r;
       if (begin == end)
         leave(to, from, done);

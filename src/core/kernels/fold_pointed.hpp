@@ -15,11 +15,12 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // Reads entries [begin, end) of a pointer array. Returns the greatest difference between adjacent entries, or
 // -1 if an entry is invalid or less than the previous one.
-inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int64_t end, int64_t* starts) {
+inline int64_t read_pointer(const Nest& nest, const char* address, int64_t begin, int64_t end,
+                            int64_t* starts) {
   const int64_t stride = nest.line_loop().index;
   for (int64_t i = begin; i < end; i += kTile) {
     const auto n = static_cast<int>(std::min<int64_t>(kTile, end - i));
-    if (stage(nest, at + i * stride, stride, n, starts + i)) return -1;
+    if (stage(nest, address + i * stride, stride, n, starts + i)) return -1;
   }
   int64_t greatest = 0, least = 0;
   for (int64_t i = begin + 1; i < end; ++i) {
@@ -32,10 +33,10 @@ inline int64_t read_pointer(const Nest& nest, const char* at, int64_t begin, int
 
 // Stages n <= kTile tuples of one component as numbers of 32 bits. Returns false if an index is negative or
 // invalid, or the indices are not contiguous in native byte order; the numbers are then undefined.
-inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int n, uint32_t* numbers) {
+inline bool stage_numbers(const Nest& nest, const char* address, int64_t stride, int n, uint32_t* numbers) {
   const int64_t width = nest.index.width, size = nest.component[0].size;
   if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;
-  prefetch_on(nest, at, stride, n);
+  prefetch_on(nest, address, stride, n);
   // Copied before the check, because another thread may change the indices.
   const auto check = [n, size](const auto* values, const auto& each) {
     auto outside = values[0];
@@ -44,12 +45,12 @@ inline bool stage_numbers(const Nest& nest, const char* at, int64_t stride, int 
     return outside >> (8 * sizeof outside - 1) == 0;
   };
   if (width == 4) {
-    std::memcpy(numbers, at, static_cast<size_t>(n) * 4);
+    std::memcpy(numbers, address, static_cast<size_t>(n) * 4);
     compiler_barrier(numbers);
     return check(numbers, [](int) {});
   }
   alignas(64) uint64_t copied[kTile];
-  std::memcpy(copied, at, static_cast<size_t>(n) * 8);
+  std::memcpy(copied, address, static_cast<size_t>(n) * 8);
   compiler_barrier(copied);
   return check(copied, [&](int i) { numbers[i] = static_cast<uint32_t>(copied[i]); });
 }
@@ -63,7 +64,7 @@ class PointedGroup {
         starts_(reinterpret_cast<Number*>(scratch)),
         numbers_(starts_ + kPointedGroup + 1),
         weights_(reinterpret_cast<char*>(numbers_ + call.capacity)) {
-    if (call.fold.weights != nullptr) weight_step_ = call.fold.weight_loops->line_loop().other;
+    if (call.fold.weights != nullptr) weight_step_ = call.fold.weight_loops->line_loop().moved;
   }
 
   // Creates the lists of destinations from `first` on, and returns the end of their range.
@@ -100,10 +101,10 @@ class PointedGroup {
     bool valid = true;
     for (int64_t i = 0; i < edges; i += kTile) {
       const auto n = static_cast<int>(std::min<int64_t>(kTile, edges - i));
-      const char* at = call_.indices + (begin + i) * stride;
+      const char* address = call_.indices + (begin + i) * stride;
       if constexpr (sizeof(Number) == 4)
-        if (stage_numbers(nest, at, stride, n, numbers_ + i)) continue;
-      valid &= !gatherum::GATHERUM_LEVEL::stage(nest, at, stride, n, offsets);
+        if (stage_numbers(nest, address, stride, n, numbers_ + i)) continue;
+      valid &= !gatherum::GATHERUM_LEVEL::stage(nest, address, stride, n, offsets);
       // The lower half of kInvalid could also be a valid number.
       if (valid)
         for (int j = 0; j < n; ++j) numbers_[i + j] = static_cast<Number>(offsets[j]);

@@ -27,13 +27,13 @@ GATHERUM_INLINE void store_item(char* p, const Item<W>& v) {
 // Moves the items of n tuples of a line that begin at `base`, or the fill value for invalid tuples. The
 // offsets already include the line's steps.
 template <int W>
-void move_items(const Nest& nest, const Operands& at, const ByteOffsets& base, const int64_t* offsets, int n,
-                bool any_invalid) {
-  const char* src = at.data + base.data;
-  char* dst = at.other + base.other;
-  const int64_t su = nest.line_loop().other;
+void move_items(const Nest& nest, const Operands& operands, const ByteOffsets& base, const int64_t* offsets,
+                int n, bool any_invalid) {
+  const char* src = operands.data + base.data;
+  char* dst = operands.moved + base.moved;
+  const int64_t su = nest.line_loop().moved;
   if (any_invalid) {
-    const Item<W> fill = load_item<W>(at.fill);
+    const Item<W> fill = load_item<W>(operands.fill);
     for (int j = 0; j < n; ++j)
       store_item(dst + j * su, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
   } else if (su != W) {
@@ -50,8 +50,8 @@ struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
 
-  Addressed(const Operands& at, const Tile& b)
-      : base(reinterpret_cast<uintptr_t>(at.data + b.base.data)), offsets(b.offsets) {}
+  Addressed(const Operands& operands, const Tile& b)
+      : base(reinterpret_cast<uintptr_t>(operands.data + b.base.data)), offsets(b.offsets) {}
 
   GATHERUM_INLINE void fetch(int j) const {
     prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(offsets[j])));
@@ -73,18 +73,18 @@ inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
   return all && tuples <= kTile ? static_cast<int>(tuples) : 0;
 }
 
-// Stages all indices in one call, without a walk or prefetches.
+// Stages all indices in one call, without an iterator or prefetches.
 template <int W>
-GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int tuples) {
+GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& operands, int tuples) {
   const Loop& line = nest.line_loop();
   const int n = static_cast<int>(line.extent);
   alignas(64) int64_t offsets[kTile];
-  const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
+  const bool any_invalid = stage(nest, operands.index, line.index, tuples, offsets);
   if (any_invalid && nest.mode == Mode::raise) return false;
   Odometer lines(nest.loops, nest.line, 0);
   for (int i = 0; i < tuples; i += n, lines.next()) {
     if (line.data != 0) add_steps(line.data, 0, n, offsets + i);
-    move_items<W>(nest, at, lines.offsets(), offsets + i, n, any_invalid);
+    move_items<W>(nest, operands, lines.offsets(), offsets + i, n, any_invalid);
   }
   return true;
 }
@@ -93,21 +93,21 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& at, int 
 // tile are moved, the cache lines of the next tile are prefetched one by one. If all were prefetched
 // together, their number would exceed the misses that a core can have in flight, and a Zen 3 would stall.
 template <int W, bool streams = false>
-bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& range, bool by_column) {
+bool gather_lines(const Nest& nest, int units, const Operands& operands, const Range& range, bool by_column) {
   if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)
-    return gather_at_once<W>(nest, at, tuples);
+    return gather_at_once<W>(nest, operands, tuples);
   const Loop& line = nest.line_loop();
-  Walk walk(nest, units, range, at.index, {.step = line.data, .by_column = by_column});
-  for (int j = 0; nest.far && j < walk.now().n; ++j) Addressed(at, walk.now()).fetch(j);
-  for (; !walk.done(); walk.turn()) {
-    const Tile& now = walk.now();
+  TileIterator tiles(nest, units, range, operands.index, {.step = line.data, .by_column = by_column});
+  for (int j = 0; nest.far && j < tiles.now().n; ++j) Addressed(operands, tiles.now()).fetch(j);
+  for (; !tiles.done(); tiles.turn()) {
+    const Tile& now = tiles.now();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    const int m = now.n, n = walk.then().n;
-    const Addressed next(at, walk.then());
-    const char* src = at.data + now.base.data;
-    char* dst = at.other + now.base.other;
+    const int m = now.n, n = tiles.then().n;
+    const Addressed next(operands, tiles.then());
+    const char* src = operands.data + now.base.data;
+    char* dst = operands.moved + now.base.moved;
     const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-    const bool plain = !now.any_invalid && line.other == W, fetches = nest.far && plain && n >= m;
+    const bool plain = !now.any_invalid && line.moved == W, fetches = nest.far && plain && n >= m;
     const auto move = [=](int j) {
       if (fetches) next.fetch(j);
       if constexpr (streams)
@@ -115,14 +115,14 @@ bool gather_lines(const Nest& nest, int units, const Operands& at, const Range& 
       else
         store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
-    if (plain && walk.in_lines()) {
-      walk.stage_while(by_column && !streams ? dst + walk.on().other : nullptr, W, move, [](int, int) {});
+    if (plain && tiles.in_lines()) {
+      tiles.stage_while(by_column && !streams ? dst + tiles.on().moved : nullptr, W, move, [](int, int) {});
     } else {
-      if (by_column && !streams) prefetch_rows_on(nest, walk.on(), at, now);
-      walk.stage();
+      if (by_column && !streams) prefetch_rows_on(nest, tiles.on(), operands, now);
+      tiles.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);
-      if (!fetches) move_items<W>(nest, at, now.base, offsets, m, now.any_invalid);
+      if (!fetches) move_items<W>(nest, operands, now.base, offsets, m, now.any_invalid);
     }
     for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
   }

@@ -14,7 +14,8 @@
 namespace gatherum::GATHERUM_LEVEL {
 
 template <int W, bool streams>
-bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+bool gather_packed(const PackedGather& call, const Operands& operands, int64_t begin, int64_t end,
+                   char* scratch) {
   const Loop& line = call.nest->line_loop();
   const int64_t chunks = (line.extent + call.chunk - 1) / call.chunk;
   Nest packed = *call.nest;
@@ -25,13 +26,13 @@ bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, 
     const int64_t first = unit % chunks * call.chunk;
     const int64_t columns = std::min(call.chunk, line.extent - first);
     const Odometer lead(call.nest->loops, call.units, unit / chunks);
-    const char* from = at.data + lead.offsets().data + first * W;
+    const char* from = operands.data + lead.offsets().data + first * W;
     for (int64_t i = 0; i < call.destinations; ++i) {
       prefetch_run(from, (i + kRowsOn) * call.step, columns * W);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
     }
     packed.component[0].stride = columns * W;
-    Operands inside = at;
+    Operands inside = operands;
     // The line numbers columns from the start of the row; the scratch numbers them from the start of the
     // chunk.
     inside.data =

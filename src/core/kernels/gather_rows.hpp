@@ -72,7 +72,7 @@ GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetc
 template <int W, bool streams>
 struct GatherRow {
   const Nest& nest;
-  const Operands& at;
+  const Operands& operands;
 
   // Not inlined, because rows took 3-5 % longer when it was inlined next to the state of the loop over
   // tiles.
@@ -93,9 +93,9 @@ struct GatherRow {
     const bool far = nest.far;
     const Fetching fetching(*this, b, then);
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-    const char* from = at.data + b.base.data;
-    char* to = at.other + b.base.other;
-    for (int j = 0; j < n; ++j, from += line.data, to += line.other) {
+    const char* from = operands.data + b.base.data;
+    char* to = operands.moved + b.base.moved;
+    for (int j = 0; j < n; ++j, from += line.data, to += line.moved) {
       if (far) fetching(j);
       if (offsets[j] == kInvalid)
         fill_run(to, bytes);
@@ -111,14 +111,15 @@ struct GatherRow {
     for (int j = 0; j < b.n; ++j, base = advance(base, line, 1)) {
       if (nest.far) fetching(j);
       const bool valid = b.offsets[j] != kInvalid;
-      const char* from = valid ? at.data + b.offsets[j] : nullptr;
-      each_row_point(nest.rows(), nest.row_rank(), base,
-                     [valid, from, to = at.other, bytes = nest.block, row = *this](const ByteOffsets& p) {
-                       if (valid)
-                         row.copy_block(to + p.other, from + p.data, bytes);
-                       else
-                         row.fill_run(to + p.other, bytes);
-                     });
+      const char* from = valid ? operands.data + b.offsets[j] : nullptr;
+      each_row_point(
+          nest.rows(), nest.row_rank(), base,
+          [valid, from, to = operands.moved, bytes = nest.block, row = *this](const ByteOffsets& p) {
+            if (valid)
+              row.copy_block(to + p.moved, from + p.data, bytes);
+            else
+              row.fill_run(to + p.moved, bytes);
+          });
     }
   }
 
@@ -132,8 +133,8 @@ struct GatherRow {
           n_then(then.n),
           offsets(b.offsets),
           offsets_then(then.offsets),
-          data(row.at.data + b.base.data),
-          data_then(row.at.data + then.base.data) {}
+          data(row.operands.data + b.base.data),
+          data_then(row.operands.data + then.base.data) {}
 
     // (Bursts make no difference for rows of 1536 bytes; with bursts, rows of 64 bytes, 2M of 2M, take 1/2.5
     // of the time.)
@@ -172,20 +173,20 @@ struct GatherRow {
 
   GATHERUM_NOINLINE void fill_run(char* dst, int64_t bytes) const {
     for (int64_t r = 0; r < bytes; r += nest.item)
-      std::memcpy(dst + r, at.fill, static_cast<size_t>(nest.item));
+      std::memcpy(dst + r, operands.fill, static_cast<size_t>(nest.item));
   }
 };
 
 // Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next tile is
 // staged before the rows of the current tile are moved.
 template <int W, bool streams>
-bool gather_rows(const Nest& nest, int units, const Operands& at, const Range& range) {
-  const GatherRow<W, streams> kernel{nest, at};
-  Walk walk(nest, units, range, at.index);
-  for (; !walk.done(); walk.turn()) {
-    const Tile &now = walk.now(), &then = walk.then();
+bool gather_rows(const Nest& nest, int units, const Operands& operands, const Range& range) {
+  const GatherRow<W, streams> kernel{nest, operands};
+  TileIterator tiles(nest, units, range, operands.index);
+  for (; !tiles.done(); tiles.turn()) {
+    const Tile &now = tiles.now(), &then = tiles.then();
     if (now.any_invalid && nest.mode == Mode::raise) return false;
-    walk.stage();
+    tiles.stage();
     kernel.move(now, then);
   }
   return true;

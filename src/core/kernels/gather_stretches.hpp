@@ -36,16 +36,17 @@ struct Ahead {
 };
 
 template <int W>
-void stream_items(const Operands& at, const ByteOffsets& base, const int64_t* GATHERUM_RESTRICT offsets,
+void stream_items(const Operands& operands, const ByteOffsets& base, const int64_t* GATHERUM_RESTRICT offsets,
                   int n) {
-  const char* from = at.data + base.data;
-  char* to = at.other + base.other;
+  const char* from = operands.data + base.data;
+  char* to = operands.moved + base.moved;
   for (int j = 0; j < n; ++j) stream_item<W>(to + j * W, from + offsets[j]);
 }
 
 // `streams`: items use streaming stores.
 template <int W, bool streams>
-bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* staged) {
+bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin, int64_t end,
+                      int64_t* staged) {
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
   // The items gathered per prefetch, and their share of the stretch.
@@ -60,15 +61,15 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
   Odometer ahead(nest.loops, nest.line, begin);
   for (int64_t unit = begin; unit < end; ++unit, lead.next()) {
     ahead.next();
-    Ahead data(at.data, ahead.offsets().data, unit + 1 < end ? stretch : 0);
-    Ahead indices(at.index, lead.offsets().index + kIndexBytesAhead, line.extent * index_bytes);
+    Ahead data(operands.data, ahead.offsets().data, unit + 1 < end ? stretch : 0);
+    Ahead indices(operands.index, lead.offsets().index + kIndexBytesAhead, line.extent * index_bytes);
     for (int64_t p = 0; p < line.extent; p += kTile) {
       const int n = static_cast<int>(std::min<int64_t>(kTile, line.extent - p));
       const ByteOffsets base = advance(lead.offsets(), line, p);
       int64_t* offsets = repeated ? staged + p : staged;
       if (!repeated) any_invalid = false;
       if (!repeated || unit == begin)
-        any_invalid |= stage(nest, at.index + base.index, line.index, n, offsets);
+        any_invalid |= stage(nest, operands.index + base.index, line.index, n, offsets);
       if (any_invalid && nest.mode == Mode::raise) return false;
       for (int q = 0; q < n; q += step) {
         data.fetch(share);
@@ -76,11 +77,11 @@ bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64
         const int items = std::min(step, n - q);
         if constexpr (streams) {
           if (!any_invalid) {
-            stream_items<W>(at, advance(base, line, q), offsets + q, items);
+            stream_items<W>(operands, advance(base, line, q), offsets + q, items);
             continue;
           }
         }
-        move_items<W>(nest, at, advance(base, line, q), offsets + q, items, any_invalid);
+        move_items<W>(nest, operands, advance(base, line, q), offsets + q, items, any_invalid);
       }
     }
   }

@@ -36,7 +36,7 @@ GATHERUM_INLINE T byte_swap(T v) {
 
 // Copies n entries of unsigned type T into values, sign- or zero-extended according to `Signed`.
 template <class T, class Signed, bool Swapped>
-GATHERUM_INLINE void load_as(const char* at, int64_t stride, int n, int64_t* values) {
+GATHERUM_INLINE void load_as(const char* address, int64_t stride, int n, int64_t* values) {
   auto load = [&](const char* p) {
     T v;
     std::memcpy(&v, p, sizeof(T));
@@ -44,24 +44,24 @@ GATHERUM_INLINE void load_as(const char* at, int64_t stride, int n, int64_t* val
     return static_cast<int64_t>(static_cast<Signed>(v));
   };
   if (stride == static_cast<int64_t>(sizeof(T)))
-    for (int i = 0; i < n; ++i) values[i] = load(at + i * static_cast<int64_t>(sizeof(T)));
+    for (int i = 0; i < n; ++i) values[i] = load(address + i * static_cast<int64_t>(sizeof(T)));
   else
-    for (int i = 0; i < n; ++i) values[i] = load(at + i * stride);
+    for (int i = 0; i < n; ++i) values[i] = load(address + i * stride);
 }
 
 template <class U, class S>
-GATHERUM_INLINE void load_width(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
-  if (t.swapped && t.is_signed) return load_as<U, S, true>(at, stride, n, values);
-  if (t.swapped) return load_as<U, U, true>(at, stride, n, values);
-  if (t.is_signed) return load_as<U, S, false>(at, stride, n, values);
-  load_as<U, U, false>(at, stride, n, values);
+GATHERUM_INLINE void load_width(IndexType t, const char* address, int64_t stride, int n, int64_t* values) {
+  if (t.swapped && t.is_signed) return load_as<U, S, true>(address, stride, n, values);
+  if (t.swapped) return load_as<U, U, true>(address, stride, n, values);
+  if (t.is_signed) return load_as<U, S, false>(address, stride, n, values);
+  load_as<U, U, false>(address, stride, n, values);
 }
 
-GATHERUM_NOINLINE inline void load(IndexType t, const char* at, int64_t stride, int n, int64_t* values) {
-  if (t.width == 8) return load_width<uint64_t, int64_t>(t, at, stride, n, values);
-  if (t.width == 4) return load_width<uint32_t, int32_t>(t, at, stride, n, values);
-  if (t.width == 2) return load_width<uint16_t, int16_t>(t, at, stride, n, values);
-  load_width<uint8_t, int8_t>(t, at, stride, n, values);
+GATHERUM_NOINLINE inline void load(IndexType t, const char* address, int64_t stride, int n, int64_t* values) {
+  if (t.width == 8) return load_width<uint64_t, int64_t>(t, address, stride, n, values);
+  if (t.width == 4) return load_width<uint32_t, int32_t>(t, address, stride, n, values);
+  if (t.width == 2) return load_width<uint16_t, int16_t>(t, address, stride, n, values);
+  load_width<uint8_t, int8_t>(t, address, stride, n, values);
 }
 
 // clip and wrap: makes values valid in place. A uint64 of 2^63 or more appears as a negative bit pattern,
@@ -132,14 +132,15 @@ inline constexpr int64_t kIndexBytesAhead = 4096;
 
 // A page holds only two tiles of 8-byte indices. A shorter tile is the end of a line; nothing is prefetched
 // after it.
-GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* at, int64_t width, int n) {
+GATHERUM_INLINE void prefetch_on(const Nest& nest, const char* address, int64_t width, int n) {
   if (n != kTile || !nest.fetches_indices) return;
-  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(at + kIndexBytesAhead + r);
+  for (int64_t r = 0; r < n * width; r += kCacheLine) prefetch(address + kIndexBytesAhead + r);
 }
 
-inline void load_resolved(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* values) {
-  if (stride == nest.index.width) prefetch_on(nest, at, stride, n);
-  load(nest.index, at + nest.component[c].offset, stride, n, values);
+inline void load_resolved(const Nest& nest, int c, const char* address, int64_t stride, int n,
+                          int64_t* values) {
+  if (stride == nest.index.width) prefetch_on(nest, address, stride, n);
+  load(nest.index, address + nest.component[c].offset, stride, n, values);
   compiler_barrier(values);
   if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
     force_valid(nest, nest.component[c].size, n, values);
@@ -150,19 +151,19 @@ template <class T>
 using Lanes = typename Vector<T, kLanes>::Type;
 
 template <class V>
-GATHERUM_INLINE V load_lanes(const char* at) {
+GATHERUM_INLINE V load_lanes(const char* address) {
   V v;
-  std::memcpy(&v, at, sizeof v);
+  std::memcpy(&v, address, sizeof v);
   return v;
 }
 
 // Loads values that are `stride` bytes apart. A stride that is a compile-time constant means contiguous
 // values.
 template <class T, class Stride>
-GATHERUM_INLINE Lanes<T> load_lanes(const char* at, Stride stride) {
-  if constexpr (!std::is_same_v<Stride, int64_t>) return load_lanes<Lanes<T>>(at);
+GATHERUM_INLINE Lanes<T> load_lanes(const char* address, Stride stride) {
+  if constexpr (!std::is_same_v<Stride, int64_t>) return load_lanes<Lanes<T>>(address);
   return [=]<int... L>(std::integer_sequence<int, L...>) {
-    return Lanes<T>{load_lanes<T>(at + L * stride)...};
+    return Lanes<T>{load_lanes<T>(address + L * stride)...};
   }(std::make_integer_sequence<int, kLanes>{});
 }
 
@@ -224,11 +225,11 @@ inline bool reads_in_place(const IndexType& type, int64_t stride) {
 }
 
 template <bool Negative, bool First>
-bool stage_component(const Nest& nest, int c, const char* at, int64_t stride, int n, int64_t* offsets) {
+bool stage_component(const Nest& nest, int c, const char* address, int64_t stride, int n, int64_t* offsets) {
   constexpr std::integral_constant<int64_t, 8> eight;
   constexpr std::integral_constant<int64_t, 4> four;
   const Component& component = nest.component[c];
-  const char* values = at + component.offset;
+  const char* values = address + component.offset;
   if (reads_in_place(nest.index, stride)) {
     if (stride == nest.index.width) prefetch_on(nest, values, stride, n);
     if (nest.index.width == four)
@@ -237,39 +238,39 @@ bool stage_component(const Nest& nest, int c, const char* at, int64_t stride, in
     return add_valid<int64_t, Negative, First>(component, values, stride, n, offsets);
   }
   alignas(64) int64_t copied[kTile];
-  load_resolved(nest, c, at, stride, n, copied);
+  load_resolved(nest, c, address, stride, n, copied);
   return add_valid<int64_t, Negative, First>(component, reinterpret_cast<const char*>(copied), eight, n,
                                              offsets);
 }
 
 template <bool Negative>
-bool stage_components(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
-  bool valid = stage_component<Negative, true>(nest, 0, at, stride, n, offsets);
+bool stage_components(const Nest& nest, const char* address, int64_t stride, int n, int64_t* offsets) {
+  bool valid = stage_component<Negative, true>(nest, 0, address, stride, n, offsets);
   for (int c = 1; c < nest.components; ++c)
-    valid &= stage_component<Negative, false>(nest, c, at, stride, n, offsets);
+    valid &= stage_component<Negative, false>(nest, c, address, stride, n, offsets);
   compiler_barrier(offsets);
   return valid;
 }
 
 // Writes the offsets of n tuples if all indices are valid, the common case. Otherwise returns false, and the
 // offsets are undefined.
-inline bool stage_valid(const Nest& nest, const char* at, int64_t stride, int n, int64_t* offsets) {
+inline bool stage_valid(const Nest& nest, const char* address, int64_t stride, int n, int64_t* offsets) {
   if (nest.components == 0) return false;
-  if (stage_components<false>(nest, at, stride, n, offsets)) return true;
-  return from_end(nest, 0) != 0 && stage_components<true>(nest, at, stride, n, offsets);
+  if (stage_components<false>(nest, address, stride, n, offsets)) return true;
+  return from_end(nest, 0) != 0 && stage_components<true>(nest, address, stride, n, offsets);
 }
 
 // Stages n <= kTile tuples from `at` on, `stride` bytes apart. Sets offsets[i] to a byte offset inside the
 // data, or to kInvalid. Returns true if any tuple is invalid.
-GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* at, int64_t stride, int n,
+GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* address, int64_t stride, int n,
                                     int64_t* offsets) {
-  if (stage_valid(nest, at, stride, n, offsets)) return false;
+  if (stage_valid(nest, address, stride, n, offsets)) return false;
   alignas(64) int64_t values[kTile], bad[kTile];
   std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
   std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));
   int64_t any = 0;
   for (int c = 0; c < nest.components; ++c) {
-    load_resolved(nest, c, at, stride, n, values);
+    load_resolved(nest, c, address, stride, n, values);
     any |= add_component(nest, c, n, values, offsets, bad);
   }
   if (any != 0)
@@ -308,11 +309,11 @@ struct Fetch {
 // kTogether tuples, calls staged(i, kTogether) for their offsets, and work(i) for each tuple. Returns false
 // if an index is negative or invalid; the offsets are then undefined.
 template <class T, class Work, class Staged>
-GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* at, int n, int64_t step, int64_t* offsets,
+GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {
   constexpr auto width = static_cast<int64_t>(sizeof(T));
   const Component& only = nest.component[0];
-  const char* values = at + only.offset;
+  const char* values = address + only.offset;
   const auto shift = static_cast<uint64_t>(std::countr_zero(static_cast<uint64_t>(only.stride)));
   const Words size = Words{} + static_cast<uint64_t>(only.size), last = size - uint64_t{1};
   const Words along = Words{} + static_cast<uint64_t>(step * kLanes);

@@ -80,12 +80,12 @@ class RowSums {
   }
 
   static GATHERUM_INLINE Values values(const char* row, int k) {
-    const char* at = row + int64_t{k} * kEach * static_cast<int64_t>(sizeof(Stored));
+    const char* address = row + int64_t{k} * kEach * static_cast<int64_t>(sizeof(Stored));
     if constexpr (std::is_same_v<Stored, Sum>) {
-      return load_lanes<Values>(at);
+      return load_lanes<Values>(address);
     } else {
       using Words = Some<uint32_t>;
-      const auto halves = load_lanes<Some<Stored>>(at);
+      const auto halves = load_lanes<Some<Stored>>(address);
       return widen_halves<typename F::Value, Values>(convert_lanes<Words>(halves));
     }
   }

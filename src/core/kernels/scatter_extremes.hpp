@@ -22,8 +22,8 @@ class GroupExtremes : GroupRows {
   using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the fold of the call.
-  GroupExtremes(const GroupedScatter& call, const Extremes& at, int64_t unit, Part part)
-      : GroupRows(call, unit), at_(at), part_(part) {}
+  GroupExtremes(const GroupedScatter& call, const Extremes& extremes, int64_t unit, Part part)
+      : GroupRows(call, unit), extremes_(extremes), part_(part) {}
 
   void operator()(int64_t destination, const Group& group) const {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
@@ -38,11 +38,11 @@ class GroupExtremes : GroupRows {
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     constexpr auto none = std::numeric_limits<Number>::max();
     const int64_t n = kMost == 1 ? 1 : row.elements, bytes = n * step;
-    char* const result = at_.result == nullptr ? nullptr : at_.result + row.data;
+    char* const result = extremes_.result == nullptr ? nullptr : extremes_.result + row.data;
     Key best[kMost];
     Number winners[kMost];
     int64_t i = include_self_ ? 0 : 1;
-    const char* const updates = at_.updates + row.other;
+    const char* const updates = extremes_.updates + row.moved;
     const char* const first = include_self_ ? result : update(group, 0, updates, bytes);
     const auto begin = include_self_ ? none : static_cast<Number>(group[0]);
     for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
@@ -59,8 +59,8 @@ class GroupExtremes : GroupRows {
     } else if (result != nullptr) {
       copy_run(result, first, bytes);  // a single update is copied unchanged
     }
-    int64_t* GATHERUM_RESTRICT const to = at_.positions + row.data / step;
-    const int64_t nowhere = at_.none;
+    int64_t* GATHERUM_RESTRICT const to = extremes_.positions + row.data / step;
+    const int64_t nowhere = extremes_.none;
     for (int64_t e = 0; e < n; ++e) {
       const int64_t number = static_cast<int64_t>(winners[e]);
       to[e] = winners[e] == none ? nowhere : number;
@@ -80,7 +80,7 @@ class GroupExtremes : GroupRows {
     }
   }
 
-  const Extremes& at_;
+  const Extremes& extremes_;
   const Part part_;
 };
 

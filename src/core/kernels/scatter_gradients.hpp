@@ -41,8 +41,8 @@ class GroupGradients : GroupRows {
   using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the reduction and value type of the call.
-  GroupGradients(const GroupedScatter& call, const Gradients& at, int64_t unit, Part part)
-      : GroupRows(call, unit), at_(at), part_(part) {}
+  GroupGradients(const GroupedScatter& call, const Gradients& gradients, int64_t unit, Part part)
+      : GroupRows(call, unit), gradients_(gradients), part_(part) {}
 
   void operator()(int64_t destination, const Group& group) const {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
@@ -57,30 +57,30 @@ class GroupGradients : GroupRows {
     const int64_t n = kMost == 1 ? 1 : row.elements;
     T folded[kMost];
     std::fill_n(folded, n, kOne<T>);
-    if (at_.of_updates != nullptr) {
-      if (include_self_) load_row(at_.data + row.data, n, folded);
+    if (gradients_.of_updates != nullptr) {
+      if (include_self_) load_row(gradients_.data + row.data, n, folded);
       for (int64_t t = 0; t < group.n; ++t) {
         fetch<T>(group, t, row);
-        const int64_t offset = row.other + offset_of_update(group[t]);
-        store_row(at_.of_updates + offset, n, [&](int64_t e) { return folded[e]; });
+        const int64_t offset = row.moved + offset_of_update(group[t]);
+        store_row(gradients_.of_updates + offset, n, [&](int64_t e) { return folded[e]; });
         for (int64_t e = 0; e < n; ++e)
-          folded[e] = F::template fold<Selected>(folded[e], value<T>(at_.updates + offset, e));
+          folded[e] = F::template fold<Selected>(folded[e], value<T>(gradients_.updates + offset, e));
       }
       std::fill_n(folded, n, kOne<T>);
     }
     T gradient[kMost];
-    load_row(at_.gradient + row.data, n, gradient);
+    load_row(gradients_.gradient + row.data, n, gradient);
     const auto times_gradient = [&](T factor, int64_t e) {
       return F::template fold<Selected>(gradient[e], conjugate(factor));
     };
     for (int64_t t = group.n - 1; t >= 0; --t) {
-      const int64_t offset = row.other + offset_of_update(group[t]);
-      if (char* const to = at_.of_updates; to != nullptr)
+      const int64_t offset = row.moved + offset_of_update(group[t]);
+      if (char* const to = gradients_.of_updates; to != nullptr)
         store_row(to + offset, n, [&](int64_t e) {
           return times_gradient(F::template fold<Selected>(value<T>(to + offset, e), folded[e]), e);
         });
       for (int64_t e = 0; e < n; ++e)
-        folded[e] = F::template fold<Selected>(value<T>(at_.updates + offset, e), folded[e]);
+        folded[e] = F::template fold<Selected>(value<T>(gradients_.updates + offset, e), folded[e]);
     }
     store_of_data<T>(row.data, n, [&](int64_t e) { return times_gradient(folded[e], e); });
   }
@@ -100,21 +100,22 @@ class GroupGradients : GroupRows {
       const Sum v = widened(from, e), r = result[e];
       return (v == r) | ((v != v) & (r != r));
     };
-    for (int64_t e = 0; e < n; ++e) result[e] = widened(at_.result + row.data, e);
-    for (int64_t e = 0; e < n; ++e) count[e] = include_self_ && is_result(at_.data + row.data, e) ? 1 : 0;
+    for (int64_t e = 0; e < n; ++e) result[e] = widened(gradients_.result + row.data, e);
+    for (int64_t e = 0; e < n; ++e)
+      count[e] = include_self_ && is_result(gradients_.data + row.data, e) ? 1 : 0;
     for (int64_t begin = 0; begin < group.n; begin += kMostCounted)
       add_counts<T, kMost>(group, begin, row, is_result, count);
     T share[kMost];
     for (int64_t e = 0; e < n; ++e)
       share[e] = F::template narrow<Selected>(
-          divide(widened(at_.gradient + row.data, e), std::max<int64_t>(count[e], 1)));
-    for (int64_t t = 0; t < group.n && at_.of_updates != nullptr; ++t) {
-      const int64_t offset = row.other + offset_of_update(group[t]);
-      store_row(at_.of_updates + offset, n,
-                [&](int64_t e) { return is_result(at_.updates + offset, e) ? share[e] : T{}; });
+          divide(widened(gradients_.gradient + row.data, e), std::max<int64_t>(count[e], 1)));
+    for (int64_t t = 0; t < group.n && gradients_.of_updates != nullptr; ++t) {
+      const int64_t offset = row.moved + offset_of_update(group[t]);
+      store_row(gradients_.of_updates + offset, n,
+                [&](int64_t e) { return is_result(gradients_.updates + offset, e) ? share[e] : T{}; });
     }
     store_of_data<T>(row.data, n,
-                     [&](int64_t e) { return is_result(at_.data + row.data, e) ? share[e] : T{}; });
+                     [&](int64_t e) { return is_result(gradients_.data + row.data, e) ? share[e] : T{}; });
   }
 
  private:
@@ -153,8 +154,8 @@ class GroupGradients : GroupRows {
   // Stores the gradient of the old values, if requested.
   template <class T, class Make>
   GATHERUM_INLINE void store_of_data(int64_t offset, int64_t n, const Make& make) const {
-    if (at_.of_data == nullptr) return;
-    store_row(at_.of_data + offset, n, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
+    if (gradients_.of_data == nullptr) return;
+    store_row(gradients_.of_data + offset, n, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
   }
 
   template <class T, int64_t kMost, class IsResult>
@@ -166,7 +167,7 @@ class GroupGradients : GroupRows {
     std::fill_n(counted, n, Count{0});
     for (int64_t t = begin; t < std::min(group.n, begin + kMostCounted); ++t) {
       fetch<T>(group, t, row);
-      const char* updates = at_.updates + row.other + offset_of_update(group[t]);
+      const char* updates = gradients_.updates + row.moved + offset_of_update(group[t]);
       for (int64_t e = 0; e < n; ++e) counted[e] += is_result(updates, e) ? 1 : 0;
     }
     for (int64_t e = 0; e < n; ++e) count[e] += counted[e];
@@ -178,12 +179,12 @@ class GroupGradients : GroupRows {
   GATHERUM_INLINE void fetch(const Group& group, int64_t t, const RowPart& row) const {
     const int64_t bytes = row.elements * static_cast<int64_t>(sizeof(T)), ahead = rows_ahead(bytes);
     if (!prefetches_ || group.n + group.next - t <= ahead) return;
-    const int64_t offset = row.other + offset_of_update(group[t + ahead]);
-    prefetch_run(at_.updates, offset, bytes);
-    if (at_.of_updates != nullptr) prefetch_run<FetchTo::write>(at_.of_updates, offset, bytes);
+    const int64_t offset = row.moved + offset_of_update(group[t + ahead]);
+    prefetch_run(gradients_.updates, offset, bytes);
+    if (gradients_.of_updates != nullptr) prefetch_run<FetchTo::write>(gradients_.of_updates, offset, bytes);
   }
 
-  const Gradients& at_;
+  const Gradients& gradients_;
   const Part part_;
 };
 

@@ -42,7 +42,7 @@ GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
 GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, int64_t t) {
   int64_t offset = 0;
   for (int i = nest.line; i >= units; --i) {
-    offset += t % nest.loops[i].extent * nest.loops[i].other;
+    offset += t % nest.loops[i].extent * nest.loops[i].moved;
     t /= nest.loops[i].extent;
   }
   return offset;
@@ -50,7 +50,7 @@ GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, in
 
 // Returns the byte offset of the t-th update of a unit. Most units are one line; they need no division.
 GATHERUM_INLINE int64_t update_offset(const Nest& nest, int units, int64_t t) {
-  return units == nest.line ? t * nest.line_loop().other : offset_in_loops(nest, units, t);
+  return units == nest.line ? t * nest.line_loop().moved : offset_in_loops(nest, units, t);
 }
 
 // The updates of one destination, in order: their numbers, 32 bits each or in an Entry each.
@@ -61,8 +61,8 @@ struct Group {
   int64_t before, next;  // the numbers of updates in the groups before and after this one
 
   int64_t operator[](int64_t i) const {
-    const char* at = first + i * step;
-    return step == int64_t{sizeof(Entry)} ? load_value<int64_t>(at) : load_value<uint32_t>(at);
+    const char* address = first + i * step;
+    return step == int64_t{sizeof(Entry)} ? load_value<int64_t>(address) : load_value<uint32_t>(address);
   }
 };
 
@@ -70,9 +70,9 @@ struct Group {
 class GroupRows {
  public:
   static constexpr int64_t kPart = 256;
-  // The start of a part: `data` for arrays with the output's layout, `other` for the updates' layout.
+  // The start of a part: `data` for arrays with the output's layout, `moved` for the updates' layout.
   struct RowPart {
-    int64_t data, other, elements;
+    int64_t data, moved, elements;
   };
 
  protected:
@@ -89,7 +89,7 @@ class GroupRows {
     const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
     each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block; r += step)
-        part({data + p.data + r, lead_.other + p.other + r, std::min(kPart, (nest_.block - r) / item)});
+        part({data + p.data + r, lead_.moved + p.moved + r, std::min(kPart, (nest_.block - r) / item)});
     });
   }
 
@@ -117,14 +117,17 @@ class FoldGroups : GroupRows {
   using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t remaining) const;
 
   // `part` is the function that processes one part of a row, for the reduction and value type of the call.
-  FoldGroups(const GroupedScatter& call, const Operands& at, int64_t unit, Part part)
-      : GroupRows(call, unit), part_(part), data_(at.data + lead_.data), updates_(at.other + lead_.other) {}
+  FoldGroups(const GroupedScatter& call, const Operands& operands, int64_t unit, Part part)
+      : GroupRows(call, unit),
+        part_(part),
+        data_(operands.data + lead_.data),
+        updates_(operands.moved + lead_.moved) {}
 
   void operator()(int64_t destination, const Group& group) const {
     char* dst = data_ + offset_of(nest_, destination);
     each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block;)
-        r += (this->*part_)(group, dst + p.data + r, updates_ + p.other + r, nest_.block - r);
+        r += (this->*part_)(group, dst + p.data + r, updates_ + p.moved + r, nest_.block - r);
     });
   }
 
@@ -253,9 +256,9 @@ class SortedGroups {
 
   int64_t sort(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
-    for (Walk walk(*call_.numbering, call_.units, unit_range(call_, unit), index); !walk.done();
-         walk.next()) {
-      const Tile& b = walk.now();
+    for (TileIterator tiles(*call_.numbering, call_.units, unit_range(call_, unit), index); !tiles.done();
+         tiles.next()) {
+      const Tile& b = tiles.now();
       for (int j = 0; j < b.n; ++j, ++t)
         if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
     }

@@ -68,7 +68,7 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
 
 // If Locates, also stores the numbers of the updates. The first NaN is then the result, and no piece aborts.
 template <class F, bool Locates>
-FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   using Keys = OrderKeys<F>;
   using Key = typename Keys::Key;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
@@ -77,7 +77,7 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& at, int64_t
   uint32_t* const numbers = Locates ? numbers_of<F>(call, piece) : nullptr;
   std::fill_n(slots, call.destinations, Keys::kNone);
   if constexpr (Locates) std::fill_n(numbers, call.destinations, kNoUpdate);
-  const int64_t begin = piece * call.piece_units, step = numbering.line_loop().other;
+  const int64_t begin = piece * call.piece_units, step = numbering.line_loop().moved;
   const int64_t extent = numbering.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
@@ -89,10 +89,10 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& at, int64_t
   bool met = false;
   const Owned all;
   std::array<Key, kTile> staged;
-  Walk walk(numbering, numbering.line, range, at.index, {.owned = &all});
-  for (; !walk.done(); walk.turn()) {
-    const Tile& now = walk.now();
-    const char* updates = at.other + now.base.other;
+  TileIterator tiles(numbering, numbering.line, range, operands.index, {.owned = &all});
+  for (; !tiles.done(); tiles.turn()) {
+    const Tile& now = tiles.now();
+    const char* updates = operands.moved + now.base.moved;
     const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
                                     : stage_keys<F, Locates>(updates, step, now.n, staged.data());
     if constexpr (!Locates) {
@@ -123,21 +123,21 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& at, int64_t
     };
     if (now.any_invalid) {
       each_chosen(now, fold);
-      walk.stage();
+      tiles.stage();
     } else {
-      const int64_t* GATHERUM_RESTRICT const next = walk.then().offsets;
+      const int64_t* GATHERUM_RESTRICT const next = tiles.then().offsets;
       const auto fetch = [=, far = numbering.far](int j, int count) {
         if (far)
           for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
       };
       if (!Locates && often && !(met && keeps))
-        walk.stage_while(nullptr, packed, grow, fetch);
+        tiles.stage_while(nullptr, packed, grow, fetch);
       else
-        walk.stage_while(nullptr, packed, fold, fetch);
+        tiles.stage_while(nullptr, packed, fold, fetch);
     }
     number += static_cast<uint32_t>(now.n);
   }
-  return walk.valid() ? FoldedUpdates::all : FoldedUpdates::valid;
+  return tiles.valid() ? FoldedUpdates::all : FoldedUpdates::valid;
 }
 
 // Merges the keys of a destination from two pieces.
@@ -152,7 +152,8 @@ typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys
 
 // Writes destinations [begin, end).
 template <class F, class Step>
-void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end, Step step) {
+void keyed_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end,
+                 Step step) {
   using Keys = OrderKeys<F>;
   using Key = typename Keys::Key;
   using T = typename F::Stored;
@@ -165,22 +166,22 @@ void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, 
     else
       for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
   }
-  const char* const from = call.source != nullptr ? call.source : at.data;
+  const char* const from = call.source != nullptr ? call.source : operands.data;
   const bool include_self = call.combine.include_self;
   for (int64_t i = begin; i < end; ++i) {
     const T old = load_value<T>(from + i * step), folded = Keys::value(best[i]);
     T v = alone && Keys::is_alone(best[i]) ? Keys::alone_value(best[i]) : folded;
     if (include_self) v = F::template fold<Selected>(old, folded);
     v = best[i] == Keys::kNone ? old : v;
-    std::memcpy(at.data + i * step, &v, sizeof v);
+    std::memcpy(operands.data + i * step, &v, sizeof v);
   }
 }
 
 template <class F>
-void keyed_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+void keyed_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
-  call.step == packed ? keyed_write<F>(call, at, begin, end, packed)
-                      : keyed_write<F>(call, at, begin, end, call.step);
+  call.step == packed ? keyed_write<F>(call, operands, begin, end, packed)
+                      : keyed_write<F>(call, operands, begin, end, call.step);
 }
 
 // Writes argmax or argmin of destinations [begin, end). Among equal values, the update of the earliest piece

@@ -67,12 +67,12 @@ struct FoldInto {
 template <class Apply>
 struct ScatterLine {
   const Nest& nest;
-  const Operands& at;
+  const Operands& operands;
   const Apply& apply;
 
   void prefetch_tile(const Tile& b) const {
     if (!nest.far) return;
-    const auto base = reinterpret_cast<uintptr_t>(at.data + b.base.data);
+    const auto base = reinterpret_cast<uintptr_t>(operands.data + b.base.data);
     const int64_t sd = nest.line_loop().data;
     for (int i = 0; i < b.chosen; ++i) {
       const int j = b.at(i);
@@ -83,9 +83,9 @@ struct ScatterLine {
   }
 
   void move(const Tile& b, const Tile&) const {
-    char* dst = at.data + b.base.data;
-    const char* src = at.other + b.base.other;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().other;
+    char* dst = operands.data + b.base.data;
+    const char* src = operands.moved + b.base.moved;
+    const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
     const int n = b.n;  // a local copy that no store can change
     if (b.chosen < n) {
       for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
@@ -101,16 +101,16 @@ struct ScatterLine {
 
 // Stages all indices in one call, like gather_at_once. Returns false if it skipped an invalid tuple.
 template <class Apply>
-bool scatter_at_once(const Nest& nest, const Operands& at, int tuples, const Apply& apply) {
+bool scatter_at_once(const Nest& nest, const Operands& operands, int tuples, const Apply& apply) {
   const Loop& line = nest.line_loop();
   const int n = static_cast<int>(line.extent);
   alignas(64) int64_t offsets[kTile];
-  const bool any_invalid = stage(nest, at.index, line.index, tuples, offsets);
+  const bool any_invalid = stage(nest, operands.index, line.index, tuples, offsets);
   Odometer lines(nest.loops, nest.line, 0);
   for (int i = 0; i < tuples; i += n, lines.next()) {
-    char* dst = at.data + lines.offsets().data;
-    const char* src = at.other + lines.offsets().other;
-    for (int j = 0; j < n; ++j, dst += line.data, src += line.other)
+    char* dst = operands.data + lines.offsets().data;
+    const char* src = operands.moved + lines.offsets().moved;
+    for (int j = 0; j < n; ++j, dst += line.data, src += line.moved)
       if (!any_invalid || offsets[i + j] != kInvalid) apply(dst + offsets[i + j], src);
   }
   return !any_invalid;

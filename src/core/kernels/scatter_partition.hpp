@@ -35,19 +35,19 @@ GATHERUM_NOINLINE inline void extend_list(const PartitionScatter& p, int64_t lis
 }
 
 template <class Stored>
-bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+bool partition_spread(const PartitionScatter& p, const Operands& operands, int64_t piece) {
   constexpr int64_t kAhead = 12;
   const int64_t lists = piece * p.blocks;
   auto* GATHERUM_RESTRICT cursors = p.cursors + lists;
   std::fill_n(cursors, p.blocks, PartitionScatter::Cursor{});
   const int64_t mask = (int64_t{1} << p.shift) - 1;
-  const int64_t shift = p.shift, su = p.numbering->line_loop().other;
-  Walk walk(*p.numbering, p.numbering->line, piece_range(p, piece), at.index);
-  for (; !walk.done(); walk.turn()) {
-    const Tile& now = walk.now();
+  const int64_t shift = p.shift, su = p.numbering->line_loop().moved;
+  TileIterator tiles(*p.numbering, p.numbering->line, piece_range(p, piece), operands.index);
+  for (; !tiles.done(); tiles.turn()) {
+    const Tile& now = tiles.now();
     const bool any_invalid = now.any_invalid;
     const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-    const char* updates = at.other + now.base.other;
+    const char* updates = operands.moved + now.base.moved;
     const auto spread = [=, &p](int j) {
       if (any_invalid && offsets[j] == kInvalid) return;
       const int64_t block = offsets[j] >> shift;
@@ -61,18 +61,18 @@ bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t pie
       std::memcpy(entry + sizeof local, &value, sizeof value);
       prefetch_write(entry + kAhead * kEntryBytes<Stored>);
     };
-    walk.stage_while(nullptr, 0, spread, [](int, int) {});
+    tiles.stage_while(nullptr, 0, spread, [](int, int) {});
   }
-  return walk.valid();
+  return tiles.valid();
 }
 
 template <class F, bool Counted>
-void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+void partition_apply(const PartitionScatter& p, const Operands& operands, int64_t block, char* scratch) {
   using Stored = typename F::Stored;
   const int64_t first = block << p.shift;
   const int64_t count = std::min(int64_t{1} << p.shift, p.destinations - first);
-  const char* from = p.source != nullptr ? p.source : at.data;
-  Slab<F, Counted> slab(scratch, {from + first * p.step, at.data + first * p.step, p.step, 0, count, 1},
+  const char* from = p.source != nullptr ? p.source : operands.data;
+  Slab<F, Counted> slab(scratch, {from + first * p.step, operands.data + first * p.step, p.step, 0, count, 1},
                         p.combine.include_self, true);
   slab.read();
   const auto take = slab.taker();

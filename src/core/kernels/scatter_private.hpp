@@ -20,10 +20,10 @@
 namespace gatherum::GATHERUM_LEVEL {
 
 template <class F>
-Slab<F, false> private_slab(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  const char* from = call.source != nullptr ? call.source : at.data;
+Slab<F, false> private_slab(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+  const char* from = call.source != nullptr ? call.source : operands.data;
   return {call.slabs + piece * call.slab_bytes,
-          {from, at.data, call.step, 0, call.destinations, 1},
+          {from, operands.data, call.step, 0, call.destinations, 1},
           call.combine.include_self,
           false};
 }
@@ -40,7 +40,7 @@ ExactTables<F> private_tables(const PrivateScatter& call, int64_t piece) {
 
 // The same for exact sums in tables, which are settled at intervals.
 template <class F>
-bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t piece) {
+bool private_take_tabled(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   ExactTables<F> tables = private_tables<F>(call, piece);
   tables.clear(call.destinations);
   const Range all = units_of(call, piece);
@@ -49,7 +49,8 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t
   for (int64_t unit = all.begin; unit < all.end; unit += step) {
     const Range range{call.chunk, unit, std::min(unit + step, all.end)};
     const Share share{{}, 0, false, 0};
-    valid &= take_units<typename F::Stored>(tables, *call.numbering, call.numbering->line, range, at, share);
+    valid &=
+        take_units<typename F::Stored>(tables, *call.numbering, call.numbering->line, range, operands, share);
     tables.settle(call.destinations);
   }
   return valid;
@@ -57,41 +58,42 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& at, int64_t
 
 // Returns false if it found an invalid index.
 template <class F>
-bool private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+bool private_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   if constexpr (kHasTable<F>)
-    if (call.tables) return private_take_tabled<F>(call, at, piece);
+    if (call.tables) return private_take_tabled<F>(call, operands, piece);
   const Nest& numbering = *call.numbering;
-  Slab<F, false> slab = private_slab<F>(call, at, piece);
+  Slab<F, false> slab = private_slab<F>(call, operands, piece);
   if constexpr (kIsExact<F>)
     slab.read();
   else
     piece == 0 ? slab.read() : slab.fill(F::identity());
   const Share share{{}, 0, false, 0};
-  return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), at, share);
+  return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), operands,
+                                        share);
 }
 
 // The same for tables. Their states contain all terms.
 template <class F>
-void private_write_tabled(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  const char* from = call.source != nullptr ? call.source : at.data;
+void private_write_tabled(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  const char* from = call.source != nullptr ? call.source : operands.data;
   for (int64_t i = begin; i < end; ++i) {
     char* const state = private_tables<F>(call, 0).state(i);
     for (int64_t piece = 1; piece < call.pieces; ++piece)
       F::State::merge(state, private_tables<F>(call, piece).state(i));
     const auto old = load_value<typename F::Stored>(from + i * call.step);
     const auto v = finish_exact<F>(state, 0, old, call.combine.include_self);
-    std::memcpy(at.data + i * call.step, &v, sizeof v);
+    std::memcpy(operands.data + i * call.step, &v, sizeof v);
   }
 }
 
 // Merges and writes destinations [begin, end).
 template <class F>
-void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+void private_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   if constexpr (kHasTable<F>)
-    if (call.tables) return private_write_tabled<F>(call, at, begin, end);
-  Slab<F, false> sum = private_slab<F>(call, at, 0);
+    if (call.tables) return private_write_tabled<F>(call, operands, begin, end);
+  Slab<F, false> sum = private_slab<F>(call, operands, 0);
   for (int64_t piece = 1; piece < call.pieces; ++piece)
-    sum.fold_in(private_slab<F>(call, at, piece), begin, end);
+    sum.fold_in(private_slab<F>(call, operands, piece), begin, end);
   sum.write(begin, end, call.streams);
 }
 

@@ -28,25 +28,25 @@ struct RoundEntry {
   using Bits = BitsOf<W>;
   static constexpr int64_t kBytes = RoundScatter::entry_bytes(W);
 
-  static GATHERUM_INLINE void store(char* at, uint32_t slot, Bits bits) {
+  static GATHERUM_INLINE void store(char* address, uint32_t slot, Bits bits) {
     if constexpr (W <= 4) {
       const uint64_t word = uint64_t{slot} | uint64_t{bits} << 32;
-      std::memcpy(at, &word, sizeof word);
+      std::memcpy(address, &word, sizeof word);
     } else {
       const uint64_t words[] = {slot, bits};
-      std::memcpy(at, words, sizeof words);
+      std::memcpy(address, words, sizeof words);
     }
   }
-  static GATHERUM_INLINE uint32_t slot(const char* at) {
-    return static_cast<uint32_t>(load_value<uint64_t>(at));
+  static GATHERUM_INLINE uint32_t slot(const char* address) {
+    return static_cast<uint32_t>(load_value<uint64_t>(address));
   }
   template <class Stored>
-  static GATHERUM_INLINE Stored value(const char* at) {
+  static GATHERUM_INLINE Stored value(const char* address) {
     Bits bits;
     if constexpr (W <= 4)
-      bits = static_cast<Bits>(load_value<uint64_t>(at) >> 32);
+      bits = static_cast<Bits>(load_value<uint64_t>(address) >> 32);
     else
-      bits = load_value<uint64_t>(at + 8);
+      bits = load_value<uint64_t>(address + 8);
     Stored v;
     std::memcpy(&v, &bits, sizeof v);
     return v;
@@ -82,14 +82,14 @@ class Spreading {
   Spreading(const RoundScatter& call, int64_t area)
       : lists_(call.lists), shift_(call.shift), mask_(static_cast<uint32_t>(call.lists - 1)) {
     char* const runs = call.runs + area * call.area_bytes;
-    for (int64_t list = 0; list < lists_; ++list) at_[list] = runs + list * kRun + kEntry;
+    for (int64_t list = 0; list < lists_; ++list) entries_[list] = runs + list * kRun + kEntry;
     std::fill_n(full_, lists_, 0);
     unused_ = runs + lists_ * kRun;
   }
 
   GATHERUM_INLINE void put(uint32_t slot, const char* update) {
     const uint32_t list = slot >> shift_ & mask_;
-    char* entry = at_[list];
+    char* entry = entries_[list];
     if (reinterpret_cast<uintptr_t>(entry) % kRun == 0) [[unlikely]] {
       std::memcpy(entry - kRun, &unused_, sizeof unused_);
       entry = unused_ + kEntry;
@@ -98,13 +98,13 @@ class Spreading {
     }
     RoundEntry<W>::store(entry, slot, load_value<BitsOf<W>>(update));
     prefetch_write(entry + 2 * kCacheLine);
-    at_[list] = entry + kEntry;
+    entries_[list] = entry + kEntry;
   }
 
   void finish(RoundScatter::List* ends) const {
     for (int64_t list = 0; list < lists_; ++list) {
-      const auto in_run = static_cast<int64_t>((reinterpret_cast<uintptr_t>(at_[list]) - 1) % kRun) + 1;
-      ends[list] = {at_[list], full_[list] * (kRun / kEntry - 1) + in_run / kEntry - 1};
+      const auto in_run = static_cast<int64_t>((reinterpret_cast<uintptr_t>(entries_[list]) - 1) % kRun) + 1;
+      ends[list] = {entries_[list], full_[list] * (kRun / kEntry - 1) + in_run / kEntry - 1};
     }
   }
 
@@ -113,14 +113,14 @@ class Spreading {
   const int shift_;
   const uint32_t mask_;
   char* unused_;
-  char* at_[RoundScatter::kMostLists];
+  char* entries_[RoundScatter::kMostLists];
   int64_t full_[RoundScatter::kMostLists];
 };
 
 template <int W>
-bool rounds_spread(const RoundScatter& call, const Operands& at, int64_t piece, int64_t area) {
+bool rounds_spread(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
   const Nest& numbering = *call.numbering;
-  const int64_t width = numbering.index.width, step = numbering.line_loop().other;
+  const int64_t width = numbering.index.width, step = numbering.line_loop().moved;
   const int64_t size = numbering.component[0].size, begin = std::min(piece * call.piece_units, call.units);
   Spreading<W> lists(call, area);
   Chosen chosen;
@@ -130,9 +130,9 @@ bool rounds_spread(const RoundScatter& call, const Operands& at, int64_t piece, 
   int n = 0;
   const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
   for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n);) {
-    const char* index = at.index + base.index;
+    const char* index = operands.index + base.index;
     const char* values = index + numbering.component[0].offset;
-    const char* updates = at.other + base.other;
+    const char* updates = operands.moved + base.moved;
     if (plain && n % 8 == 0)
       plain = width == 8 ? load_all_slots<int64_t>(values, size, n, chosen.slots)
                          : load_all_slots<int32_t>(values, size, n, chosen.slots);
@@ -173,27 +173,30 @@ GATHERUM_INLINE void fold_list(const char* run, const char* end, const char* the
 }
 
 template <class F, bool Counted>
-Slab<F, Counted> slab_of(const RoundScatter& call, const Operands& at) {
-  const char* from = call.source != nullptr ? call.source : at.data;
-  return {
-      call.slab, {from, at.data, call.step, 0, call.destinations, 1}, call.combine.include_self, call.direct};
+Slab<F, Counted> slab_of(const RoundScatter& call, const Operands& operands) {
+  const char* from = call.source != nullptr ? call.source : operands.data;
+  return {call.slab,
+          {from, operands.data, call.step, 0, call.destinations, 1},
+          call.combine.include_self,
+          call.direct};
 }
 
 template <class F, bool Counted>
 inline constexpr bool kRoundsSettle = kSettlesLater<F> && !Counted;
 
 template <class F, bool Counted>
-bool rounds_read(const RoundScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  Slab<F, Counted> slab = slab_of<F, Counted>(call, at);
+bool rounds_read(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  Slab<F, Counted> slab = slab_of<F, Counted>(call, operands);
   slab.read(begin, end);
   if constexpr (kRoundsSettle<F, Counted>) return !slab.has_nan(begin, end);
   return true;
 }
 
 template <class F, bool Counted>
-void rounds_fold(const RoundScatter& call, const Operands& at, int64_t set, int64_t begin, int64_t end) {
+void rounds_fold(const RoundScatter& call, const Operands& operands, int64_t set, int64_t begin,
+                 int64_t end) {
   using Stored = typename F::Stored;
-  const auto taker = slab_of<F, Counted>(call, at).taker();
+  const auto taker = slab_of<F, Counted>(call, operands).taker();
   const auto list_at = [&](int64_t area, int64_t list) {
     return call.runs + area * call.area_bytes + list * RoundScatter::kRunBytes;
   };
@@ -210,8 +213,8 @@ void rounds_fold(const RoundScatter& call, const Operands& at, int64_t set, int6
 }
 
 template <class F, bool Counted>
-void rounds_write(const RoundScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  const Slab<F, Counted> slab = slab_of<F, Counted>(call, at);
+void rounds_write(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  const Slab<F, Counted> slab = slab_of<F, Counted>(call, operands);
   if constexpr (kRoundsSettle<F, Counted>)
     if (call.settles) slab.settle(begin, end);
   slab.write(begin, end, call.streams);

@@ -12,7 +12,7 @@ namespace gatherum::GATHERUM_LEVEL {
 template <class Apply>
 struct ScatterRow {
   const Nest& nest;
-  const Operands& at;
+  const Operands& operands;
   const Apply& apply;
 
   void prefetch_tile(const Tile&) const {}
@@ -22,16 +22,17 @@ struct ScatterRow {
     for (int i = 0; i < b.chosen; ++i) {
       if (nest.far) prefetch_row(b, then, i + rows_ahead(nest.block));
       const int j = b.at(i);
-      move_row(at.data + b.offsets[j], advance(b.base, nest.line_loop(), j));
+      move_row(operands.data + b.offsets[j], advance(b.base, nest.line_loop(), j));
     }
   }
 
  private:
   // The lambda captures copies, for the same reason as in move_tile.
   void move_row(char* to, const ByteOffsets& base) const {
-    each_row_point(
-        nest.rows(), nest.row_rank(), base,
-        [to, from = at.other, apply = apply](const ByteOffsets& p) { apply(to + p.data, from + p.other); });
+    each_row_point(nest.rows(), nest.row_rank(), base,
+                   [to, from = operands.moved, apply = apply](const ByteOffsets& p) {
+                     apply(to + p.data, from + p.moved);
+                   });
   }
 
   // For rows of contiguous bytes. Members are first copied to local variables, because the compiler must
@@ -39,14 +40,14 @@ struct ScatterRow {
   void move_tile(const Tile& b, const Tile& then) const {
     const int chosen = b.chosen;
     const bool all = chosen == b.n, far = nest.far;
-    const int64_t data_step = nest.line_loop().data, other_step = nest.line_loop().other;
-    char* const to = at.data + b.base.data;
-    const char* const from = at.other + b.base.other;
+    const int64_t data_step = nest.line_loop().data, moved_step = nest.line_loop().moved;
+    char* const to = operands.data + b.base.data;
+    const char* const from = operands.moved + b.base.moved;
     const Apply op = apply;
     for (int i = 0; i < chosen; ++i) {
       if (far) prefetch_row(b, then, i + kAhead);
       const int j = all ? i : b.which[i];
-      op(to + j * data_step + b.offsets[j], from + j * other_step);
+      op(to + j * data_step + b.offsets[j], from + j * moved_step);
     }
   }
 
@@ -58,12 +59,12 @@ struct ScatterRow {
     const int j = b.at(i);
     const ByteOffsets row = advance(b.base, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
-    prefetch_run<FetchTo::write>(at.data, row.data + b.offsets[j], bytes);
+    prefetch_run<FetchTo::write>(operands.data, row.data + b.offsets[j], bytes);
     // The hardware prefetches adjacent rows, and software prefetches would slow it down (1M rows of 64
     // float32 into 100k: 45 ms -> 38 on one thread). For rows with gaps, a prefetch of the cache line after a
     // row makes the hardware fetch the gap, too (the same, half of the columns per thread: 33 ms -> 24).
-    if (b.chosen != b.n || nest.line_loop().other != nest.block)
-      prefetch_run(at.other, row.other, bytes + kCacheLine);
+    if (b.chosen != b.n || nest.line_loop().moved != nest.block)
+      prefetch_run(operands.moved, row.moved, bytes + kCacheLine);
   }
 
   static constexpr int kAhead = 12;
@@ -71,15 +72,15 @@ struct ScatterRow {
 
 // Runs a scatter over a range of units. Returns false if it skipped an invalid tuple.
 template <class Kernel>
-bool scatter_tiles(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
-                   const Kernel& kernel) {
-  Walk walk(nest, units, range, at.index, {.owned = &owned});
-  for (kernel.prefetch_tile(walk.now()); !walk.done(); walk.turn()) {
-    walk.stage();
-    kernel.prefetch_tile(walk.then());
-    kernel.move(walk.now(), walk.then());
+bool scatter_tiles(const Nest& nest, int units, const Operands& operands, const Range& range,
+                   const Owned& owned, const Kernel& kernel) {
+  TileIterator tiles(nest, units, range, operands.index, {.owned = &owned});
+  for (kernel.prefetch_tile(tiles.now()); !tiles.done(); tiles.turn()) {
+    tiles.stage();
+    kernel.prefetch_tile(tiles.then());
+    kernel.move(tiles.now(), tiles.then());
   }
-  return walk.valid();
+  return tiles.valid();
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -32,36 +32,36 @@ struct Share {
 
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
-bool take_units(const Slab& slab, const Nest& numbering, int units, const Range& range, const Operands& at,
-                const Share& share) {
+bool take_units(const Slab& slab, const Nest& numbering, int units, const Range& range,
+                const Operands& operands, const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = numbering.line_loop();
   if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
-    return take_share<Stored>(numbering, units, range, at, share.owned, slab.taker());
-  Walk walk(numbering, units, range, at.index,
-            {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
-  for (; !walk.done(); walk.turn()) {
-    const Tile& now = walk.now();
+    return take_share<Stored>(numbering, units, range, operands, share.owned, slab.taker());
+  TileIterator tiles(numbering, units, range, operands.index,
+                     {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
+  for (; !tiles.done(); tiles.turn()) {
+    const Tile& now = tiles.now();
     const auto take = slab.taker(share.by_column ? (now.base.data - share.origin) / line.data : 0);
-    const char* updates = at.other + now.base.other;
-    if (share.owned.all() && !now.any_invalid && line.other == packed) {
-      const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = walk.then().offsets;
+    const char* updates = operands.moved + now.base.moved;
+    if (share.owned.all() && !now.any_invalid && line.moved == packed) {
+      const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = tiles.then().offsets;
       const bool far = numbering.far;
-      const char* beside = share.by_column ? updates + walk.on().other : nullptr;
+      const char* beside = share.by_column ? updates + tiles.on().moved : nullptr;
       const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
-      walk.stage_while(beside, packed, fold, [=](int j, int count) {
+      tiles.stage_while(beside, packed, fold, [=](int j, int count) {
         if (far)
           for (int l = 0; l < count; ++l) take.fetch(next[j + l]);
       });
     } else {
-      if (share.by_column) prefetch_rows_on(numbering, walk.on(), at, now);
+      if (share.by_column) prefetch_rows_on(numbering, tiles.on(), operands, now);
       const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-      const int64_t first = share.first, step = line.other;
+      const int64_t first = share.first, step = line.moved;
       each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
-      walk.stage();
+      tiles.stage();
     }
   }
-  return walk.valid();
+  return tiles.valid();
 }
 
 // Folds the updates of a tile one by one, checking each index first. Returns the number of folded updates:
@@ -86,7 +86,7 @@ template <class F>
 bool folds_checked(const Nest& numbering) {
   const Loop& line = numbering.line_loop();
   return line.data == 0 &&
-         (line.other == static_cast<int64_t>(sizeof(typename F::Stored)) || line.other == 0) &&
+         (line.moved == static_cast<int64_t>(sizeof(typename F::Stored)) || line.moved == 0) &&
          numbering.components == 1 && line.index == numbering.index.width && line.index >= 4 &&
          reads_in_place(numbering.index, line.index);
 }
@@ -94,20 +94,20 @@ bool folds_checked(const Nest& numbering) {
 // Folds with fold_checked. After a negative or invalid index, the rest of a tile is staged as usual.
 template <class Slab>
 bool take_checked(const Slab& slab, const Nest& numbering, int units, const Range& range,
-                  const Operands& at) {
+                  const Operands& operands) {
   using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
   const auto size = static_cast<uint64_t>(numbering.component[0].size);
-  const int64_t width = numbering.index.width, step = numbering.line_loop().other;
+  const int64_t width = numbering.index.width, step = numbering.line_loop().moved;
   const auto take = slab.taker();
   bool valid = true;
   Chosen remaining;
   ByteOffsets base;
   int n = 0;
   for (Tiles tiles(numbering, units, range); tiles.next(base, n);) {
-    const char* index = at.index + base.index;
-    const char* updates = at.other + base.other;
+    const char* index = operands.index + base.index;
+    const char* updates = operands.moved + base.moved;
     const char* values = index + numbering.component[0].offset;
     const auto fold = [&](auto apart) {
       return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, n, take)
@@ -129,7 +129,7 @@ struct Task {
   Layout layout;
 };
 
-GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& at, int64_t task) {
+GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& operands, int64_t task) {
   const Nest& numbering = *call.numbering;
   const Loop& line = numbering.line_loop();
   const bool by_column = line.data != 0;
@@ -140,10 +140,10 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   t.chunk_begin = t.unit % chunks * call.chunk;
   t.lead = Odometer(numbering.loops, call.units, t.unit / chunks).offsets().data;
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
-  const char* from = call.source != nullptr ? call.source : at.data;
+  const char* from = call.source != nullptr ? call.source : operands.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
   t.layout = {from + start,
-              at.data + start,
+              operands.data + start,
               call.step,
               line.data,
               std::min(call.range_size, call.destinations - t.first),
@@ -186,8 +186,8 @@ bool is_plain(const SlabScatter& call) {
 }
 
 template <class F, bool Counted>
-bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Task t = slab_task(call, at, task);
+bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
+  const Task t = slab_task(call, operands, task);
   Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
   const Taking taking(call, t);
@@ -197,17 +197,18 @@ bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* 
     bool plain = is_plain<F>(call);
     if constexpr (settles) plain = plain && !slab.has_nan(0, slots);
     if (plain) {
-      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, at);
+      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, operands);
       if constexpr (settles) slab.settle(0, slots);
       return valid;
     }
   }
-  return take_units<typename F::Stored>(slab, taking.numbering(), call.units, taking.range, at, taking.share);
+  return take_units<typename F::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
+                                        taking.share);
 }
 
 template <class F, bool Counted>
-void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
-  const Layout layout = slab_task(call, at, task).layout;
+void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
+  const Layout layout = slab_task(call, operands, task).layout;
   const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
   slab.write(0, layout.count, call.streams);
 }

@@ -37,9 +37,9 @@ class SquareSlab {
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const { add(slot, update); }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
       using Widened = Arithmetic<V, std::conditional_t<kIsHalf<V>, float, double>>;
-      Slot& at = slots_[slot];
-      const double distance = double{Widened::template widen<Branched>(update)} - at.mean;
-      at.sum += distance * distance;
+      Slot& entry = slots_[slot];
+      const double distance = double{Widened::template widen<Branched>(update)} - entry.mean;
+      entry.sum += distance * distance;
     }
     GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Slot>(slots_, slot); }
 
@@ -71,30 +71,30 @@ int64_t spread_bytes(int64_t slots) {
 
 // Folds the updates of a task once. Returns false if it skipped an invalid tuple.
 template <class Slab>
-bool take_once(const SlabScatter& call, const Taking& taking, const Operands& at, const Slab& slab) {
+bool take_once(const SlabScatter& call, const Taking& taking, const Operands& operands, const Slab& slab) {
   if (call.ranges == 1 && !call.numbering->far && folds_checked<Slab>(*call.numbering))
-    return take_checked(slab, taking.numbering(), call.units, taking.range, at);
-  return take_units<typename Slab::Stored>(slab, taking.numbering(), call.units, taking.range, at,
+    return take_checked(slab, taking.numbering(), call.units, taking.range, operands);
+  return take_units<typename Slab::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
                                            taking.share);
 }
 
 // Writes the sums and the counts of a task's destinations. Returns false if it skipped an invalid tuple.
 template <class V>
-bool spread_take(const SlabScatter& call, const Operands& at, const Spreads& to, int64_t task,
+bool spread_take(const SlabScatter& call, const Operands& operands, const Spreads& to, int64_t task,
                  char* scratch) {
-  const Task t = slab_task(call, at, task);
+  const Task t = slab_task(call, operands, task);
   const int64_t slots = t.layout.count;
   const Taking taking(call, t);
   MeanSlab<V> sums(scratch, t.layout, false, false);
   sums.read();
-  bool valid = take_once(call, taking, at, sums);
+  bool valid = take_once(call, taking, operands, sums);
   const SquareSlab<V> squares(scratch + MeanSlab<V>::bytes(slots), slots);
   std::fill_n(to.counts + t.first, slots, 0);
   sums.each_mean([&](int64_t slot, double mean, int64_t count) {
     squares.set_mean(slot, mean);
     to.counts[t.first + slot] = count;
   });
-  valid &= take_once(call, taking, at, squares);
+  valid &= take_once(call, taking, operands, squares);
   squares.write(to.squares + t.first);
   return valid;
 }

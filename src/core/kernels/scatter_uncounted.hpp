@@ -100,22 +100,25 @@ GATHERUM_INLINE Complex<T> settled(Complex<T> v) {
 
 // The accumulators of a task.
 template <class F>
-Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& at, int64_t task) {
+Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& operands, int64_t task) {
   const int64_t first = task * call.range_size;
   const int64_t most = call.range_size == 0 ? call.destinations : call.range_size;
   char* const sums =
       call.slabs + (call.range_size == 0 ? task * call.slab_bytes : Slab<F, false>::bytes(first));
-  return {sums, {at.data, at.data, call.step, 0, std::min(most, call.destinations - first), 1}, false, false};
+  return {sums,
+          {operands.data, operands.data, call.step, 0, std::min(most, call.destinations - first), 1},
+          false,
+          false};
 }
 
 // Calls f(i, sum, old) for the destinations [begin, end). The step is a compile-time constant if they are
 // contiguous.
 template <class F, class Visit>
-void each_old(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end,
+void each_old(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end,
               const Visit& visit) {
   using Stored = typename F::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
-  const char* const from = call.source != nullptr ? call.source : at.data;
+  const char* const from = call.source != nullptr ? call.source : operands.data;
   const char* const sums = call.slabs;
   const auto run = [=](auto step) {
     for (int64_t i = begin; i < end; ++i)
@@ -158,16 +161,16 @@ bool is_run_plain(const char* from, int n, Step step, bool neutral) {
 
 // The same for the updates of a range of units.
 template <class F>
-bool are_plain(const PrivateScatter& call, const Operands& at, const Range& range, bool neutral) {
+bool are_plain(const PrivateScatter& call, const Operands& operands, const Range& range, bool neutral) {
   using Stored = typename F::Stored;
   const Nest& numbering = *call.numbering;
-  const int64_t step = numbering.line_loop().other;
+  const int64_t step = numbering.line_loop().moved;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   bool plain = true;
   ByteOffsets base;
   int n = 0;
   for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n) && plain;) {
-    const char* const from = at.other + base.other;
+    const char* const from = operands.moved + base.moved;
     plain =
         step == packed ? is_run_plain<F>(from, n, packed, neutral) : is_run_plain<F>(from, n, step, neutral);
   }
@@ -175,45 +178,45 @@ bool are_plain(const PrivateScatter& call, const Operands& at, const Range& rang
 }
 
 template <class F>
-bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
-  return are_plain<F>(call, at, units_of(call, piece), true);
+bool uncounted_plain(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+  return are_plain<F>(call, operands, units_of(call, piece), true);
 }
 
 // Returns false if the first updates contain rare NaN. Later updates then probably contain them, too, and all
 // updates would be folded twice.
 template <class F>
-bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  bool suits = begin > 0 || are_plain<F>(call, at, {call.chunk, 0, 1}, false);
+bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  bool suits = begin > 0 || are_plain<F>(call, operands, {call.chunk, 0, 1}, false);
   if constexpr (kComesBack<F>) {
-    const char* const from = call.source != nullptr ? call.source : at.data;
+    const char* const from = call.source != nullptr ? call.source : operands.data;
     for (int64_t i = begin; i < end; ++i) suits &= load_value<typename F::Stored>(from + i * call.step) == 0;
   }
   return suits;
 }
 
 template <class F>
-bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
+bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_t task) {
   const Nest& numbering = *call.numbering;
-  Slab<F, false> slab = uncounted_slab<F>(call, at, task);
+  Slab<F, false> slab = uncounted_slab<F>(call, operands, task);
   slab.fill(Neutral<F>::value());
   const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
   if (all && !numbering.far && folds_checked<F>(numbering))
-    return take_checked(slab, numbering, numbering.line, range, at);
+    return take_checked(slab, numbering, numbering.line, range, operands);
   const int64_t first = task * call.range_size;
   const Owned owned{first, std::min(first + call.range_size, call.destinations)};
   const Share share{all ? Owned{} : owned, first, false, 0};
-  return take_units<typename F::Stored>(slab, numbering, numbering.line, range, at, share);
+  return take_units<typename F::Stored>(slab, numbering, numbering.line, range, operands, share);
 }
 
 template <class F>
-bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+bool uncounted_merge(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   if constexpr (F::kAnyOrderOfFirsts)
     for (int64_t piece = 1; piece < call.pieces && call.range_size == 0; ++piece)
-      uncounted_slab<F>(call, at, 0).fold_in(uncounted_slab<F>(call, at, piece), begin, end);
+      uncounted_slab<F>(call, operands, 0).fold_in(uncounted_slab<F>(call, operands, piece), begin, end);
   bool clear = true;
   if constexpr (kComesBack<F>) return clear;
-  each_old<F>(call, at, begin, end, [&](int64_t, typename F::Sum sum, typename F::Stored old) {
+  each_old<F>(call, operands, begin, end, [&](int64_t, typename F::Sum sum, typename F::Stored old) {
     const bool keeps = same_bits(F::template narrow<Selected>(sum), old);
     clear &= is_neutral<F>(sum) ? keeps : !is_nan(sum);
   });
@@ -221,9 +224,9 @@ bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t beg
 }
 
 template <class F>
-void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
-  char* const to = at.data;
-  each_old<F>(call, at, begin, end, [=](int64_t offset, typename F::Sum sum, typename F::Stored old) {
+void uncounted_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  char* const to = operands.data;
+  each_old<F>(call, operands, begin, end, [=](int64_t offset, typename F::Sum sum, typename F::Stored old) {
     const auto v = is_neutral<F>(sum) ? old : F::template narrow<Selected>(settled(sum));
     std::memcpy(to + offset, &v, sizeof v);
   });

@@ -17,13 +17,13 @@ class Odometer {
  public:
   Odometer(const Loop* loops, int rank, int64_t position) : loops_(loops), rank_(rank) {
     if (position == 0) {
-      std::fill_n(at_, rank, 0);
+      std::fill_n(point_, rank, 0);
       return;
     }
     for (int i = rank - 1; i >= 0; --i) {
-      at_[i] = position % loops[i].extent;
+      point_[i] = position % loops[i].extent;
       position /= loops[i].extent;
-      offsets_ = advance(offsets_, loops[i], at_[i]);
+      offsets_ = advance(offsets_, loops[i], point_[i]);
     }
   }
 
@@ -32,16 +32,16 @@ class Odometer {
   void next() {
     for (int i = rank_ - 1; i >= 0; --i) {
       offsets_ = advance(offsets_, loops_[i], 1);
-      if (++at_[i] < loops_[i].extent) return;
-      offsets_ = advance(offsets_, loops_[i], -at_[i]);
-      at_[i] = 0;
+      if (++point_[i] < loops_[i].extent) return;
+      offsets_ = advance(offsets_, loops_[i], -point_[i]);
+      point_[i] = 0;
     }
   }
 
  private:
   const Loop* loops_;
   int rank_;
-  int64_t at_[kMaxLoops];
+  int64_t point_[kMaxLoops];
   ByteOffsets offsets_;
 };
 
@@ -111,7 +111,7 @@ class Tiles {
   GATHERUM_NOINLINE bool next(ByteOffsets& base, int& n) {
     if (position_ == chunk_end_ && !advance_inner()) return false;
     const ByteOffsets a = lead_.offsets(), b = inner_.offsets();
-    base = advance({a.data + b.data, a.index + b.index, a.other + b.other}, nest_.line_loop(), position_);
+    base = advance({a.data + b.data, a.index + b.index, a.moved + b.moved}, nest_.line_loop(), position_);
     n = static_cast<int>(std::min<int64_t>(kTile, chunk_end_ - position_));
     position_ += n;
     return true;
@@ -160,7 +160,7 @@ GATHERUM_INLINE void each_chosen(const Tile& b, const One& one) {
   }
 }
 
-// Options for staging the tiles of a walk.
+// Options for staging the tiles of a tiles.
 struct Staging {
   int64_t step = 0;              // i * step is added to the i-th offset of a tile, if the line moves the data
   bool by_column = false;        // lines are cut into columns
@@ -169,15 +169,15 @@ struct Staging {
 
 // The loop over tiles of all kernels. It stages the next tile while the current tile is processed.
 //
-//   for (Walk walk(...); !walk.done(); walk.turn()) {
-//     ... walk.now() ...
-//     walk.stage();  // walk.then(), which has been found but not staged
+//   for (TileIterator tiles(...); !tiles.done(); tiles.turn()) {
+//     ... tiles.now() ...
+//     tiles.stage();  // tiles.then(), which has been found but not staged
 //     ... both ...
 //   }
-class Walk {
+class TileIterator {
  public:
-  GATHERUM_NOINLINE Walk(const Nest& nest, int units, const Range& range, const char* index,
-                         const Staging& staging = {})
+  GATHERUM_NOINLINE TileIterator(const Nest& nest, int units, const Range& range, const char* index,
+                                 const Staging& staging = {})
       : nest_(nest),
         index_(index),
         staging_(staging),
@@ -189,8 +189,8 @@ class Walk {
     find();
     next();
   }
-  Walk(const Walk&) = delete;
-  Walk& operator=(const Walk&) = delete;
+  TileIterator(const TileIterator&) = delete;
+  TileIterator& operator=(const TileIterator&) = delete;
 
   const Tile& now() const { return *now_; }
   const Tile& then() const { return *then_; }
@@ -226,12 +226,12 @@ class Walk {
     const int m = now_->n, n = then_->n;
     const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
     if (both > 0) {
-      const char* at = index_ + then_->base.index;
+      const char* address = index_ + then_->base.index;
       const Fetch fetch{on_.index, beside, width};
-      in_lines_ =
-          nest_.index.width == 8
-              ? stage_lines<int64_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged)
-              : stage_lines<int32_t>(nest_, at, both, staging_.step, then_->offsets, fetch, work, staged);
+      in_lines_ = nest_.index.width == 8 ? stage_lines<int64_t>(nest_, address, both, staging_.step,
+                                                                then_->offsets, fetch, work, staged)
+                                         : stage_lines<int32_t>(nest_, address, both, staging_.step,
+                                                                then_->offsets, fetch, work, staged);
     }
     const int begin = in_lines_ ? both : 0;
     stage_from(begin);
@@ -249,9 +249,9 @@ class Walk {
   GATHERUM_NOINLINE void stage_from(int begin) {
     Tile& b = *then_;
     const int64_t stride = nest_.line_loop().index;
-    const char* at = index_ + b.base.index + begin * stride;
-    b.any_invalid =
-        begin < b.n && gatherum::GATHERUM_LEVEL::stage(nest_, at, stride, b.n - begin, b.offsets + begin);
+    const char* address = index_ + b.base.index + begin * stride;
+    b.any_invalid = begin < b.n &&
+                    gatherum::GATHERUM_LEVEL::stage(nest_, address, stride, b.n - begin, b.offsets + begin);
     if (staging_.step != 0) add_steps(staging_.step, begin, b.n, b.offsets);
     valid_ &= !b.any_invalid;
     b.chosen = b.n;
@@ -272,7 +272,7 @@ class Walk {
 
 // Prefetches the columns of later rows, whose addresses the processor does not predict. Prefetches nothing if
 // items are more than a cache line apart, because the run that spans them may be the whole array.
-GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const ByteOffsets& on, const Operands& at,
+GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const ByteOffsets& on, const Operands& operands,
                                       const Tile& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
@@ -280,8 +280,8 @@ GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const ByteOffsets& on, c
     const int64_t bytes = b.n * std::abs(step);
     prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
-  fetch(at.index, b.base.index + on.index, line.index);
-  fetch(at.other, b.base.other + on.other, line.other);
+  fetch(operands.index, b.base.index + on.index, line.index);
+  fetch(operands.moved, b.base.moved + on.moved, line.moved);
 }
 
 // Calls line(context, loop, base) for every line of the row loops, in order.
@@ -299,10 +299,10 @@ template <class Point>
 GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const ByteOffsets& base,
                                     const Point& point) {
   if (rank == 0) return point(base);
-  constexpr RowLine line = [](const void* context, const Loop& loop, ByteOffsets at) {
+  constexpr RowLine line = [](const void* context, const Loop& loop, ByteOffsets offsets) {
     const Point each = *static_cast<const Point*>(context);
     const Loop step = loop;
-    for (int64_t i = 0; i < step.extent; ++i, at = advance(at, step, 1)) each(at);
+    for (int64_t i = 0; i < step.extent; ++i, offsets = advance(offsets, step, 1)) each(offsets);
   };
   each_row_line(loops, rank, base, &point, line);
 }

@@ -20,7 +20,7 @@ int64_t wrapped_product(int64_t a, int64_t b) {
 bool steps_as_one(const Loop& outer, const Loop& inner) {
   return outer.data == wrapped_product(inner.extent, inner.data) &&
          outer.index == wrapped_product(inner.extent, inner.index) &&
-         outer.other == wrapped_product(inner.extent, inner.other);
+         outer.moved == wrapped_product(inner.extent, inner.moved);
 }
 
 struct Parts {
@@ -37,12 +37,12 @@ Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
   // Rows may run in any order, so the smallest strides are innermost.
   Loops rows(middle, loops.end());
   std::stable_sort(rows.begin(), rows.end(), [](const Loop& one, const Loop& other) {
-    return magnitude(one.data) + magnitude(one.other) > magnitude(other.data) + magnitude(other.other);
+    return magnitude(one.data) + magnitude(one.moved) > magnitude(other.data) + magnitude(other.moved);
   });
   rows = collapse(rows);
   int64_t block = item;
   const auto continues = [&](const Loop& row) {
-    return row.data == block && row.other == block &&
+    return row.data == block && row.moved == block &&
            block <= kMany / std::max<int64_t>(row.extent, 1);  // otherwise it is a loop
   };
   for (; !rows.empty() && continues(rows.back()); rows.pop_back()) block *= rows.back().extent;
@@ -149,15 +149,15 @@ OperandLayout entries_of(const Addressing& addressing, const OperandLayout& indi
 }
 
 void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayout& indices,
-                const OperandLayout& other, Loops& loops, Components& components) {
+                const OperandLayout& moved_layout, Loops& loops, Components& components) {
   const bool reads = roles.indexed.begin < roles.indexed.end;
   for (size_t i = 0; i < roles.moved.size(); ++i) {
     const auto [d, e] = roles.moved[i];
     const auto step = [](const OperandLayout& of, int64_t number) {
       return of.strides[static_cast<size_t>(number)];
     };
-    loops.push_back({other.shape[i], d == kNowhere ? 0 : step(data, d),
-                     e == kNowhere || !reads ? 0 : step(indices, e), other.strides[i]});
+    loops.push_back({moved_layout.shape[i], d == kNowhere ? 0 : step(data, d),
+                     e == kNowhere || !reads ? 0 : step(indices, e), moved_layout.strides[i]});
   }
   // The components of a tuple are in the last dimension of the indices.
   for (int64_t c = 0; c < roles.indexed.end - roles.indexed.begin; ++c) {

@@ -57,9 +57,9 @@ Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank,
 OperandLayout entries_of(const Addressing& addressing, const OperandLayout& indices);
 
 // Lists the loops over the moved shape, and the components of an index or index tuple. Without components no
-// index is read, and no loop steps through the indices. `other` has the moved shape.
+// index is read, and no loop steps through the indices. `moved_layout` has the moved shape.
 void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayout& indices,
-                const OperandLayout& other, Loops& loops, Components& components);
+                const OperandLayout& moved_layout, Loops& loops, Components& components);
 // Drops loops of one step and merges neighbouring loops that step as one.
 Loops collapse(const Loops& loops);
 

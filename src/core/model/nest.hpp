@@ -14,7 +14,7 @@
 //   - slab: accumulators in cache, for the destinations of a unit or for a range of them
 //
 // D is the address of the data (for a scatter, of the output). X is the address of the indices. U is the
-// address of the other operand: the output of a gather, or the updates of a scatter. p is a point: one
+// address of the moved operand: the output of a gather, or the updates of a scatter. p is a point: one
 // integer for each loop. sD, sX and sU are the strides of the loops. c is a component of an index tuple, x_c
 // bytes after the first component. n_c and d_c are the size and the stride of the dimension that component c
 // addresses. check resolves negative indices and applies the mode. All strides are bytes. lowering.cpp makes
@@ -44,7 +44,7 @@ GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
 }
 
 struct Loop {
-  int64_t extent, data, index, other;
+  int64_t extent, data, index, moved;
 };
 
 struct Component {
@@ -94,11 +94,11 @@ GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const Combine& combine) {
 
 // Byte offsets into the three operands.
 struct ByteOffsets {
-  int64_t data = 0, index = 0, other = 0;
+  int64_t data = 0, index = 0, moved = 0;
 };
 
 GATHERUM_INLINE ByteOffsets advance(ByteOffsets p, const Loop& loop, int64_t steps) {
-  return {p.data + steps * loop.data, p.index + steps * loop.index, p.other + steps * loop.other};
+  return {p.data + steps * loop.data, p.index + steps * loop.index, p.moved + steps * loop.moved};
 }
 
 }  // namespace gatherum

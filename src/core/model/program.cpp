@@ -35,7 +35,7 @@ class Writer {
   void write(const Nest& nest) {
     for (int64_t n : {int64_t{nest.rank}, int64_t{nest.line}, int64_t{nest.components}, nest.block}) put(n);
     for (int i = 0; i < nest.rank; ++i)
-      for (int64_t n : {nest.loops[i].extent, nest.loops[i].data, nest.loops[i].index, nest.loops[i].other})
+      for (int64_t n : {nest.loops[i].extent, nest.loops[i].data, nest.loops[i].index, nest.loops[i].moved})
         put(n);
     for (int c = 0; c < nest.components; ++c)
       for (int64_t n : {nest.component[c].size, nest.component[c].stride, nest.component[c].offset}) put(n);
@@ -52,7 +52,7 @@ class Writer {
 // Reads the output of a Writer. After the first invalid value, every read returns 0.
 class Reader {
  public:
-  Reader(const uint8_t* bytes, size_t size) : at_(bytes), end_(bytes + size) {}
+  Reader(const uint8_t* bytes, size_t size) : next_(bytes), end_(bytes + size) {}
 
   template <class T>
   void operator()(const char*, T& field) {
@@ -69,15 +69,15 @@ class Reader {
   }
 
   int64_t get() {
-    if (end_ - at_ < 8) return good_ = false, 0;
+    if (end_ - next_ < 8) return good_ = false, 0;
     uint64_t word = 0;
-    for (int i = 0; i < 8; ++i) word |= uint64_t{at_[i]} << 8 * i;
-    at_ += 8;
+    for (int i = 0; i < 8; ++i) word |= uint64_t{next_[i]} << 8 * i;
+    next_ += 8;
     return static_cast<int64_t>(word);
   }
 
   bool good() const { return good_; }
-  bool at_end() const { return at_ == end_; }
+  bool at_end() const { return next_ == end_; }
 
  private:
   int64_t count(int64_t most) {
@@ -93,14 +93,14 @@ class Reader {
     nest.block = get();
     for (int i = 0; i < nest.rank; ++i)
       for (int64_t* n :
-           {&nest.loops[i].extent, &nest.loops[i].data, &nest.loops[i].index, &nest.loops[i].other})
+           {&nest.loops[i].extent, &nest.loops[i].data, &nest.loops[i].index, &nest.loops[i].moved})
         *n = get();
     for (int c = 0; c < nest.components; ++c)
       for (int64_t* n : {&nest.component[c].size, &nest.component[c].stride, &nest.component[c].offset})
         *n = get();
   }
 
-  const uint8_t* at_;
+  const uint8_t* next_;
   const uint8_t* const end_;
   bool good_ = true;
 };
@@ -230,10 +230,10 @@ Reach reach_of_data(const Nest& nest) {
   return r;
 }
 
-Reach reach_of_other(const Nest& nest) {
+Reach reach_of_moved(const Nest& nest) {
   Reach r;
   if (nest.block == 0) return r;
-  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].other);
+  for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].moved);
   r.high = std::min(r.high + nest.block, kMany);
   return r;
 }
@@ -259,8 +259,8 @@ void set_reaches(Program& p) {
   p.reaches = {};
   p.reaches.data = reach_of_data(p.scatter ? p.copy : p.nest);
   p.reaches.out =
-      p.scatter && !p.has_copy ? reach_of_data(p.nest) : reach_of_other(p.scatter ? p.copy : p.nest);
-  if (p.scatter) p.reaches.updates = reach_of_other(p.nest);
+      p.scatter && !p.has_copy ? reach_of_data(p.nest) : reach_of_moved(p.scatter ? p.copy : p.nest);
+  if (p.scatter) p.reaches.updates = reach_of_moved(p.nest);
   Reach& indices = p.reaches.indices;
   for (int c = 0; c < p.checks.components; ++c) {
     const Reach r = reach_of_component(p.checks, c, p.index);
@@ -339,18 +339,18 @@ const char* from_bytes(const uint8_t* bytes, size_t size, Program& program) {
 }
 
 const char* find_too_small(const Program& p, const gatherum_buffer& data, const gatherum_buffer& indices,
-                           const gatherum_buffer& other, const gatherum_buffer& source) {
+                           const gatherum_buffer& moved, const gatherum_buffer& source) {
   const bool functional = p.scatter && source.start != nullptr;
   for (const Nest* nest : {&p.nest, &p.fold_nest}) {
     if (!fits(reach_of_data(*nest), data)) return p.scatter ? "out" : "data";
     if (functional && p.covers_data && !fits(reach_of_data(*nest), source)) return "data";
   }
   if (functional && !fits(reach_of_data(p.copy), source)) return "data";
-  if (functional && !fits(reach_of_other(p.copy), data)) return "out";
+  if (functional && !fits(reach_of_moved(p.copy), data)) return "out";
   for (const Nest* nest : {&p.nest, &p.fold_nest, &p.checks})
     if (!indices_fit(*nest, p.index, indices)) return "indices";
   for (const Nest* nest : {&p.nest, &p.fold_nest})
-    if (!fits(reach_of_other(*nest), other)) return p.scatter ? "updates" : "out";
+    if (!fits(reach_of_moved(*nest), moved)) return p.scatter ? "updates" : "out";
   return nullptr;
 }
 

@@ -128,7 +128,7 @@ const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
 // Checks that every byte that the program can address is inside its operands, for any index values. Returns
 // the name of the first operand that is too small, or null.
 const char* find_too_small(const Program& program, const gatherum_buffer& data,
-                           const gatherum_buffer& indices, const gatherum_buffer& other,
+                           const gatherum_buffer& indices, const gatherum_buffer& moved,
                            const gatherum_buffer& source);
 
 // The same nest, with component strides that compute the destination numbers within a unit, from 0.

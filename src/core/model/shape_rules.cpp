@@ -87,17 +87,18 @@ Finding check_operands(const ShapedCall& call, const Program& p, int64_t& axis, 
 
 // Computes the layouts of the operands that the loops step through: D (the output of a scatter) and U (the
 // output of a gather, or the updates of a scatter).
-Finding check_others(const ShapedCall& call, const Program& p, const Sizes& moved, OperandLayout& data,
-                     OperandLayout& other) {
+Finding check_moved(const ShapedCall& call, const Program& p, const Sizes& moved, OperandLayout& data,
+                    OperandLayout& moved_layout) {
   if (!p.scatter) {
     data = call.data;
     if (const Finding f = check_result(moved, p.item)) return f;
-    return lay_out(call, moved, p.item, other);
+    return lay_out(call, moved, p.item, moved_layout);
   }
   const auto most = static_cast<int64_t>(std::max(moved.size(), call.updates->shape.size()));
   if (const Finding f = check_rank(Operand::updates, most)) return f;
   if (const Finding f = check_operand(Operand::updates, *call.updates, p.item)) return f;
-  if (!stretch(*call.updates, moved, other)) return wrong_shape(Fault::other_shape, Operand::updates, moved);
+  if (!stretch(*call.updates, moved, moved_layout))
+    return wrong_shape(Fault::other_shape, Operand::updates, moved);
   return lay_out(call, call.data.shape, p.item, data);
 }
 
@@ -209,14 +210,14 @@ bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few) {
 Finding lower_checked(const ShapedCall& call, Program& p, std::vector<int64_t>& moved) {
   int64_t axis = 0;
   Roles roles;
-  OperandLayout data, other;
+  OperandLayout data, moved_layout;
   if (Finding f = check_operands(call, p, axis, roles, moved)) return f;
-  if (Finding f = check_others(call, p, moved, data, other)) return f;
+  if (Finding f = check_moved(call, p, moved, data, moved_layout)) return f;
   Loops loops;
   Components components;
-  list_loops(roles, data, call.indices, other, loops, components);
+  list_loops(roles, data, call.indices, moved_layout, loops, components);
   // Indices are checked even if no element is moved.
-  if (!other.is_empty() && p.item > 0) lower_call(loops, components, p);
+  if (!moved_layout.is_empty() && p.item > 0) lower_call(loops, components, p);
   const OperandLayout entries = entries_of(call.addressing, call.indices);
   if (!components.empty() && !entries.is_empty()) p.checks = lower_checks(entries, components);
   if (p.scatter && p.item > 0 && !call.data.is_empty()) p.copy = lower_copy(call.data, data, p.item);

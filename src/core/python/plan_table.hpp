@@ -12,7 +12,7 @@ namespace gatherum {
 // each word takes longer.
 class Comparison {
  public:
-  explicit Comparison(const int64_t* words) : at_(words) {}
+  explicit Comparison(const int64_t* words) : word_(words) {}
   void add(const Attributes& attributes) {
     each_word(attributes, [this](int64_t word) { compare(word); });
   }
@@ -26,9 +26,9 @@ class Comparison {
   bool same() const { return differences_ == 0; }
 
  private:
-  void compare(int64_t word) { differences_ |= *at_++ ^ word; }
+  void compare(int64_t word) { differences_ |= *word_++ ^ word; }
 
-  const int64_t* at_;
+  const int64_t* word_;
   int64_t differences_ = 0;
 };
 

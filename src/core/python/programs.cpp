@@ -153,7 +153,7 @@ nb::object nest_tuple(const Nest& nest) {
   nb::list loops, components;
   for (int i = 0; i < nest.rank; ++i) {
     const Loop& l = nest.loops[i];
-    loops.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+    loops.append(nb::make_tuple(l.extent, l.data, l.index, l.moved));
   }
   for (int c = 0; c < nest.components; ++c) {
     const Component& one = nest.component[c];

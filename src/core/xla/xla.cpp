@@ -9,15 +9,15 @@
 namespace gatherum::xla {
 namespace {
 
-gatherum_status execute(const XlaCall& call, const Known& known, const gatherum_operands& at,
+gatherum_status execute(const XlaCall& call, const Known& known, const gatherum_operands& operands,
                         gatherum_error& error) {
-  if (call.gradient == nullptr) return gatherum_run(known.program, &at, nullptr, &error);
+  if (call.gradient == nullptr) return gatherum_run(known.program, &operands, nullptr, &error);
   gatherum_gradients of = {};
-  of.data = at.data;
-  of.indices = at.indices;
-  of.updates = at.updates;
+  of.data = operands.data;
+  of.indices = operands.indices;
+  of.updates = operands.updates;
   of.gradient = memory_of(*call.gradient);
-  of.of_data = at.out;
+  of.of_data = operands.out;
   of.of_updates = memory_of(*call.of_updates);
   return gatherum_differentiate(known.program, &of, nullptr, &error);
 }
@@ -27,11 +27,13 @@ XLA_FFI_Error* run_call(const XLA_FFI_CallFrame& frame) {
   Shared known;
   if (const char* wrong = read(frame, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   if (const char* wrong = find(call.program, known)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  const gatherum_operands at = operands_of(call);
-  if (const char* wrong = find_unfit(call, *known, at)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  if (at.out.start != at.data.start) prefer_huge(at.out.start, static_cast<size_t>(at.out.bytes_after));
+  const gatherum_operands operands = operands_of(call);
+  if (const char* wrong = find_unfit(call, *known, operands))
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (operands.out.start != operands.data.start)
+    prefer_huge(operands.out.start, static_cast<size_t>(operands.out.bytes_after));
   gatherum_error error;
-  switch (execute(call, *known, at, error)) {
+  switch (execute(call, *known, operands, error)) {
     case GATHERUM_OK:
       return nullptr;
     case GATHERUM_INVALID_INDEX:

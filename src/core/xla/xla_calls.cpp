@@ -161,7 +161,7 @@ const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& functio
   return nullptr;
 }
 
-const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& at) {
+const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& operands) {
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";
   if (item.width != known.item || item.value != known.value) return "the data are not of the program's type";
@@ -177,7 +177,7 @@ const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_o
       !std::equal(shape, shape + call.out->rank, call.out->dims))
     return "the result does not have the program's shape";
   gatherum_error error;
-  return gatherum_check(known.program, &at, &error) == GATHERUM_OK ? nullptr : error.message;
+  return gatherum_check(known.program, &operands, &error) == GATHERUM_OK ? nullptr : error.message;
 }
 
 XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const char* message) {
@@ -207,14 +207,14 @@ std::string message(const XlaCall& call, const Known& known, const gatherum_erro
 }
 
 gatherum_operands operands_of(const XlaCall& call) {
-  gatherum_operands at = {};
-  at.data = memory_of(*call.data);
-  at.indices = memory_of(*call.indices);
-  if (call.updates != nullptr) at.updates = memory_of(*call.updates);
-  at.out = memory_of(*call.out);
-  at.fill = call.fill;
-  at.fresh = 1;  // XLA discards the result if the call fails
-  return at;
+  gatherum_operands operands = {};
+  operands.data = memory_of(*call.data);
+  operands.indices = memory_of(*call.indices);
+  if (call.updates != nullptr) operands.updates = memory_of(*call.updates);
+  operands.out = memory_of(*call.out);
+  operands.fill = call.fill;
+  operands.fresh = 1;  // XLA discards the result if the call fails
+  return operands;
 }
 
 bool answers_metadata(XLA_FFI_CallFrame& frame, uint32_t traits) {

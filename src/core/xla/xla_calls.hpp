@@ -92,7 +92,7 @@ const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call);
 
 // Checks that buffers have the types and sizes that the program was made for. Returns an error message, or
 // null.
-const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& at);
+const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& operands);
 
 gatherum_operands operands_of(const XlaCall& call);
 

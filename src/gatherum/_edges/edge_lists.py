@@ -133,7 +133,7 @@ class EdgeLoops(NamedTuple):
         rows, out_rows = (
             OperandLayout(array.shape[1:], array.strides[1:]) for array in (table, out)
         )
-        weights = [Loop(loop.extent, 0, 0, loop.other) for loop in self.loops]
+        weights = [Loop(loop.extent, 0, 0, loop.moved) for loop in self.loops]
         nest = Nest(len(weights) - 1, tuple(weights), (), 0) if weights else nests.EMPTY
         return native.Program(
             scatter=True,

@@ -82,7 +82,7 @@ def _address(names: list[str], nest: Nest) -> str:
 
 def _move(call: Call, nest: Nest, names: list[str]) -> str:
     """Format the statement inside all loops."""
-    other = _offset(names, [loop.other for loop in nest.loops], nest)
+    other = _offset(names, [loop.moved for loop in nest.loops], nest)
     address = _address(names, nest)
     size = f"{nest.block} bytes"
     if call.updates is None:

@@ -207,7 +207,7 @@ class Plan:
             kind = ("loop", "line", "row")[(i >= self.nest.line) + (i > self.nest.line)]
             lines.append(
                 f"  {kind:<9} {loop.extent} x (data {loop.data:+}, index {loop.index:+}, "
-                f"other {loop.other:+}) bytes"
+                f"moved {loop.moved:+}) bytes"
             )
         lines.append(f"  block     {self.nest.block} bytes")
         lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")

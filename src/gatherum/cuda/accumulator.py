@@ -167,7 +167,7 @@ class DeviceAccumulator(Accumulator):
             device_stream.copy(address, spec, buffer.address)
             return buffer
         steps = tuple(
-            Step(extent, data=step, other=other)
+            Step(extent, data=step, moved=other)
             for extent, step, other in zip(spec.shape, spec.strides, target.strides, strict=True)
             if extent != 1
         )

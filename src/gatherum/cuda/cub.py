@@ -1,7 +1,7 @@
 """Sort with CUB's stable radix sort, through `cuda.compute`.
 
 It sorts only the bits in use, and moves keys and payloads together. On an H100 a fold with this
-sort took 0.5 to 1 times as long as with torch's sort (docs/cuda.md).
+sort took 0.5 to 1 times as long as with torch's sort (docs/cuda-devices.md).
 
 A sorter takes seconds to compile for each pair of widths. Sorters are cached next to the compiled
 kernels, as the bytes that `cuda.compute` serializes them to.

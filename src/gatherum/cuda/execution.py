@@ -38,7 +38,7 @@ class Execution:
     work: Work
     data: Slot
     indices: Slot
-    other: Slot
+    moved: Slot
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices and resolves them in a mode."""
@@ -54,15 +54,15 @@ class Execution:
         }
 
     def alignment(self, most: int, *values: int) -> int:
-        """Return the common alignment of data, the other operand and all their steps."""
+        """Return the common alignment of data, the moved operand and all their steps."""
         work = self.work
         steps = (*work.tuples, *work.row)
         return kernel_tables.alignment(
             most,
             self.data.alignment,
-            self.other.alignment,
+            self.moved.alignment,
             *(step.data for step in steps),
-            *(step.other for step in steps),
+            *(step.moved for step in steps),
             *(part.stride for part in work.parts),
             *values,
         )

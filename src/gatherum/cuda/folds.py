@@ -66,7 +66,7 @@ def sort(run: Execution) -> Pairs:
     macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
-    first = run.indices, run.other, keys, payload, work.destinations
+    first = run.indices, run.moved, keys, payload, work.destinations
     run.launch_nest("keys", first, work.tuples, work.parts, macros)
     return Pairs(*program.sort(keys, payload, n, widths), n, widths)
 
@@ -143,7 +143,7 @@ def _launch(
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
-    fields: list[Field] = [run.data, run.other, or_null(guard), *total]
+    fields: list[Field] = [run.data, run.moved, or_null(guard), *total]
     fields += [pairs.keys, pairs.payload, work.entries, work.destinations]
     for steps in all_steps:
         fields += kernel_tables.loops(steps, bits, size)
@@ -173,6 +173,6 @@ def fold_atomic(run: Execution, guard: Slot | None) -> None:
     call, work = run.plan.call, run.work
     macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(call), "REDUCTION": call.reduction}
-    first = run.data, run.indices, run.other, or_null(guard)
+    first = run.data, run.indices, run.moved, or_null(guard)
     steps = (*work.tuples, *work.chunks(call.data.dtype.itemsize))
     run.launch_nest("fold_atomic", first, steps, work.parts, macros)

@@ -24,7 +24,7 @@ class Step(NamedTuple):
     extent: int
     data: int = 0
     index: int = 0  # type: ignore[assignment]  # hides tuple.index
-    other: int = 0
+    moved: int = 0
     destination: int = 0
     position: int = 0
 

@@ -122,7 +122,7 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
     """Return loops whose points are chunks of a contiguous block."""
     if block == width:
         return steps
-    return (*steps, Step(block // width, data=width, other=width))
+    return (*steps, Step(block // width, data=width, moved=width))
 
 
 def unaddressable(call: Call, work: Work) -> int:

@@ -20,12 +20,12 @@ _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_dro
 
 
 def gather(run: Execution, record: Slot | None, fill: bytes) -> None:
-    """Move data from the indexed positions to `other`."""
+    """Move data from the indexed positions to `moved`."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     pattern, chunks = _pattern(run, fill, width)
     macros = run.index_macros(run.plan.call.mode) | {"WIDTH": width, "EACH": EACH}
-    first = run.data, run.indices, run.other, or_null(record), 0, or_null(pattern), chunks
+    first = run.data, run.indices, run.moved, or_null(record), 0, or_null(pattern), chunks
     steps = (*work.tuples, *work.chunks(width))
     run.launch_nest("gather", first, steps, work.parts, macros, EACH)
 
@@ -49,7 +49,7 @@ def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
     """Copy the data to a scatter's result."""
     work = run.work
     steps = work.copy
-    moved = [step_bytes for step in steps for step_bytes in (step.data, step.other)]
+    moved = [step_bytes for step in steps for step_bytes in (step.data, step.moved)]
     alignments = source.alignment, run.data.alignment
     width = kernel_tables.alignment(WIDEST, *alignments, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
@@ -59,12 +59,12 @@ def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
 
 
 def scatter(run: Execution, guard: Slot | None, winners: Slot | None) -> None:
-    """Move `other` to the indexed positions. With `winners`, move only the winning updates."""
+    """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
     macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
-    first = run.data, run.indices, run.other, or_null(guard), or_null(winners)
+    first = run.data, run.indices, run.moved, or_null(guard), or_null(winners)
     steps = (*work.tuples, *work.chunks(width))
     run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
 

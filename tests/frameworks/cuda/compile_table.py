@@ -1,7 +1,7 @@
 """Compile every variant of every kernel with NVRTC, and tabulate the results. No GPU is needed.
 
     python tests/frameworks/cuda/compile_table.py            # prints it: a quarter of an hour
-    python tests/frameworks/cuda/compile_table.py --write    # puts it into docs/cuda.md
+    python tests/frameworks/cuda/compile_table.py --write    # puts it into docs/decisions/cuda-kernels.md
     python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
 A variant that does not compile ends the program. `test_compile_table.py` compiles with the same
@@ -26,7 +26,7 @@ from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
 from gatherum.cuda.driver import Compiler
 
 ARCHITECTURES = (75, 80, 90, 100, 120)
-PAGE = Path(__file__).parents[3] / "docs" / "cuda.md"
+PAGE = Path(__file__).parents[3] / "docs" / "decisions" / "cuda-kernels.md"
 BEGIN = "<!-- Written by `python tests/frameworks/cuda/compile_table.py --write`. -->\n"
 END = "<!-- End of what is written. -->\n"
 

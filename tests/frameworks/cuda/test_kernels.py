@@ -88,7 +88,7 @@ def test_alignment_and_reach():
     assert alignment(16, 0) == 16
     assert alignment(16, -24, 64) == 8
     assert alignment(8, 5, 16) == 1
-    assert reach((Step(10, data=-8, other=3), Step(5, data=100)), (), 0) == 9 * 8 + 4 * 100
+    assert reach((Step(10, data=-8, moved=3), Step(5, data=100)), (), 0) == 9 * 8 + 4 * 100
 
 
 # --- Every way, on many variants

@@ -61,12 +61,12 @@ Run gather_direct(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
-    return {.valid = chosen_kernels().gather(nest, p.units, call.at, everything, streams)};
+    return {.valid = chosen_kernels().gather(nest, p.units, call.operands, everything, streams)};
   }
   const Split s =
       split(points(nest, p.units), nest.line_loop().extent, true, p.line_chunk, work_bytes(p), call.threads);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int) {
-    return chosen_kernels().gather(nest, p.units, call.at, {s.chunk, begin, end}, streams);
+    return chosen_kernels().gather(nest, p.units, call.operands, {s.chunk, begin, end}, streams);
   });
 }
 
@@ -76,18 +76,18 @@ bool writes_in_order(const Nest& nest) {
   int64_t step = nest.block;
   for (int i = nest.rank - 1; i >= 0; --i) {
     const Loop& loop = nest.loops[i];
-    if (loop.extent != 1 && loop.other != step) return false;
+    if (loop.extent != 1 && loop.moved != step) return false;
     step = times(step, loop.extent);
   }
   return true;
 }
 
-bool streams_past_cache(const Nest& nest, const char* at) {
+bool streams_past_cache(const Nest& nest, const char* address) {
   if (times(nest.block, points(nest, nest.rank)) < thresholds().streamed_bytes) return false;
   const bool items = nest.row_rank() == 0 && (nest.block == 4 || nest.block == 8);
   const int64_t unit = !writes_in_order(nest) ? kCacheLine : items ? nest.block : kStreamed;
-  bool whole = reinterpret_cast<uintptr_t>(at) % unit == 0 && nest.block % unit == 0;
-  for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].other % unit == 0;
+  bool whole = reinterpret_cast<uintptr_t>(address) % unit == 0 && nest.block % unit == 0;
+  for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].moved % unit == 0;
   return whole;
 }
 

@@ -16,8 +16,8 @@ int64_t columns_of(const Program& p) {
 // used.
 bool streams_columns(const Nest& nest, int64_t bytes, const char* to) {
   const int64_t block = nest.block;
-  bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().other == block;
-  for (int i = 0; i < nest.rank; ++i) whole &= i == nest.line || nest.loops[i].other % kCacheLine == 0;
+  bool whole = (bytes | reinterpret_cast<intptr_t>(to)) % kCacheLine == 0 && nest.line_loop().moved == block;
+  for (int i = 0; i < nest.rank; ++i) whole &= i == nest.line || nest.loops[i].moved % kCacheLine == 0;
   return whole && (block == 4 || block == 8 || block == kStreamed) &&
          times(block, points(nest, nest.rank)) >= thresholds().streamed_bytes;
 }
@@ -47,10 +47,10 @@ Run run_gather_packed(const Program& p, const Execution& call) {
       split(points(nest, p.units), nest.line_loop().extent, true, columns_of(p), work_bytes(p), call.threads);
   const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
   if (!scratch) return {.memory = false};
-  const bool streams = streams_columns(nest, s.chunk * nest.block, call.at.other);
+  const bool streams = streams_columns(nest, s.chunk * nest.block, call.operands.moved);
   const PackedGather packed{&nest, p.units, s.chunk, p.destinations, p.step, streams};
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
-    return chosen_kernels().gather_packed(packed, call.at, begin, end, scratch.of(worker));
+    return chosen_kernels().gather_packed(packed, call.operands, begin, end, scratch.of(worker));
   });
 }
 

@@ -37,10 +37,10 @@ Run run_gather_prefetched(const Program& p, const Execution& call) {
   const WorkerScratch scratch(nest.line_loop().extent * 8 + 256 * 8, s.threads);
   if (!scratch) return {.memory = false};
   const bool streams = nest.component[0].size * nest.component[0].stride <= kFirstCache &&
-                       streams_past_cache(nest, call.at.other);
+                       streams_past_cache(nest, call.operands.moved);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
     auto* staged = reinterpret_cast<int64_t*>(scratch.of(worker));
-    return chosen_kernels().gather_stretches(nest, call.at, begin, end, staged, streams);
+    return chosen_kernels().gather_stretches(nest, call.operands, begin, end, staged, streams);
   });
 }
 

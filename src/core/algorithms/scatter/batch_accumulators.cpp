@@ -59,8 +59,8 @@ Run run_batch_accumulators(const Program& p, const Execution& call) {
   Run run;
   run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      valid &= chosen_kernels().slab_take(slabs, call.at, unit, scratch.of(worker));
-      chosen_kernels().slab_write(slabs, call.at, unit, scratch.of(worker));
+      valid &= chosen_kernels().slab_take(slabs, call.operands, unit, scratch.of(worker));
+      chosen_kernels().slab_write(slabs, call.operands, unit, scratch.of(worker));
     }
   });
   run.valid = static_cast<bool>(valid);

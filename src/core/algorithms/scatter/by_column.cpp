@@ -41,14 +41,14 @@ bool applies_by_column(const Program& p, int threads, std::string* why) {
 Run run_by_column(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
-    const Columns columns = columns_of(p, call.at.data, i, call.threads);
+    const Columns columns = columns_of(p, call.operands.data, i, call.threads);
     Nest nest = p.nest;
     nest.block = columns.bytes;
-    Operands at = call.at;
-    at.data += columns.begin;
-    at.other += columns.begin;
+    Operands operands = call.operands;
+    operands.data += columns.begin;
+    operands.moved += columns.begin;
     const Range everything{nest.line_loop().extent, 0, 1};
-    valid &= chosen_kernels().scatter(nest, p.units, at, everything, p.combine, {});
+    valid &= chosen_kernels().scatter(nest, p.units, operands, everything, p.combine, {});
   });
   return {finished, static_cast<bool>(valid)};
 }

@@ -105,9 +105,9 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
       of_unit.counts = to;
       of_unit.edge_destination = to + 4 * stage.pieces * stage.destinations;
       of_unit.rows = of_unit.edge_destination + 4 * groups.updates;
-      ordered = order_edges(of_unit, nullptr, call.at.index, nullptr, threads, poll);
+      ordered = order_edges(of_unit, nullptr, call.operands.index, nullptr, threads, poll);
     } else {
-      ordered.kept = chosen_kernels().sort_updates(groups, call.at, unit, to);
+      ordered.kept = chosen_kernels().sort_updates(groups, call.operands, unit, to);
     }
     valid &= ordered.kept == groups.updates;
     return ordered;
@@ -131,7 +131,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
 
 Run run_by_destination(const Program& p, const Execution& call) {
   return run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
-    chosen_kernels().fold_groups(groups, call.at, share);
+    chosen_kernels().fold_groups(groups, call.operands, share);
   });
 }
 

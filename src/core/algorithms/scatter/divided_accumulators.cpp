@@ -80,12 +80,12 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   All valid;
   Run run;
   run.finished = run_tasks(ranges.count, call.threads, call.poll, [&](int64_t range, int) {
-    valid &= chosen_kernels().slab_take(slabs, call.at, range, scratch.of(static_cast<int>(range)));
+    valid &= chosen_kernels().slab_take(slabs, call.operands, range, scratch.of(static_cast<int>(range)));
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run_tasks(ranges.count, call.threads, {}, [&](int64_t range, int) {
-    chosen_kernels().slab_write(slabs, call.at, range, scratch.of(static_cast<int>(range)));
+    chosen_kernels().slab_write(slabs, call.operands, range, scratch.of(static_cast<int>(range)));
   });
   return run;
 }

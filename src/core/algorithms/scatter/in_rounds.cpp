@@ -160,7 +160,7 @@ Run run_in_rounds(const Program& p, const Execution& call) {
   const int converters = times(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
   All clean, valid;
   share_destinations(p, converters, [&](int64_t begin, int64_t end) {
-    clean &= kernels.rounds_read(rounds, call.at, begin, end);
+    clean &= kernels.rounds_read(rounds, call.operands, begin, end);
   });
   constexpr int64_t kSettledUpdates = 16;  // as kPlainUpdates
   rounds.settles = static_cast<bool>(clean) && p.tuples >= times(kSettledUpdates, p.destinations);
@@ -173,18 +173,19 @@ Run run_in_rounds(const Program& p, const Execution& call) {
         if (static_cast<bool>(valid) || !p.invalid_is_error) {
           if (round > 0) {
             const Share share = share_of(rounds, set, member);
-            kernels.rounds_fold(rounds, call.at, set, share.begin, share.end);
+            kernels.rounds_fold(rounds, call.operands, set, share.begin, share.end);
           }
           if (round < all.rounds)
-            valid &= kernels.rounds_spread(rounds, call.at, round * all.members + member,
+            valid &= kernels.rounds_spread(rounds, call.operands, round * all.members + member,
                                            round % 2 * all.members + member);
         }
         order.end();
       });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  share_destinations(p, converters,
-                     [&](int64_t begin, int64_t end) { kernels.rounds_write(rounds, call.at, begin, end); });
+  share_destinations(p, converters, [&](int64_t begin, int64_t end) {
+    kernels.rounds_write(rounds, call.operands, begin, end);
+  });
   return run;
 }
 

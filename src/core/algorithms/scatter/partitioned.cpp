@@ -111,12 +111,12 @@ Run run_partitioned(const Program& p, const Execution& call) {
   All valid;
   Run run;
   run.finished = run_tasks(part.pieces, threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().partition_spread(part, call.at, piece);
+    valid &= chosen_kernels().partition_spread(part, call.operands, piece);
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run.finished = run_tasks(part.blocks, threads, call.poll, [&](int64_t b, int worker) {
-    chosen_kernels().partition_apply(part, call.at, b, slabs.of(worker));
+    chosen_kernels().partition_apply(part, call.operands, b, slabs.of(worker));
   });
   return run;
 }

@@ -71,13 +71,13 @@ Run run_private_accumulators(const Program& p, const Execution& call) {
   All valid;
   Run run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().private_take(slabs, call.at, piece) == FoldedUpdates::all;
+    valid &= chosen_kernels().private_take(slabs, call.operands, piece) == FoldedUpdates::all;
   });
   if (run.finished && nans.lost) return run_divided_accumulators(p, call);
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
-    chosen_kernels().private_write(slabs, call.at, begin, end);
+    chosen_kernels().private_write(slabs, call.operands, begin, end);
   });
   return run;
 }
@@ -102,7 +102,7 @@ Run locate_items(const Program& p, const Execution& call, int64_t* positions, in
   All valid;
   Run run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().located_take(slabs, call.at, piece) == FoldedUpdates::all;
+    valid &= chosen_kernels().located_take(slabs, call.operands, piece) == FoldedUpdates::all;
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;

@@ -77,23 +77,24 @@ Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   const auto all_destinations = [&](auto kernel) {
     All all;
     share_destinations(p, call.threads,
-                       [&](int64_t begin, int64_t end) { all &= kernel(slabs, call.at, begin, end); });
+                       [&](int64_t begin, int64_t end) { all &= kernel(slabs, call.operands, begin, end); });
     return static_cast<bool>(all);
   };
   if (!all_destinations(kernels.uncounted_suits)) return run_counted(p, call);
   All valid, plain;
   Run run;
-  run.finished = run_tasks(tasks, call.threads, call.poll,
-                           [&](int64_t task, int) { valid &= kernels.uncounted_take(slabs, call.at, task); });
+  run.finished = run_tasks(tasks, call.threads, call.poll, [&](int64_t task, int) {
+    valid &= kernels.uncounted_take(slabs, call.operands, task);
+  });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   if (!all_destinations(kernels.uncounted_merge)) {
     run_tasks(slabs.pieces, call.threads, {},
-              [&](int64_t piece, int) { plain &= kernels.uncounted_plain(slabs, call.at, piece); });
+              [&](int64_t piece, int) { plain &= kernels.uncounted_plain(slabs, call.operands, piece); });
     if (!plain) return run_counted(p, call);
   }
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
-    kernels.uncounted_write(slabs, call.at, begin, end);
+    kernels.uncounted_write(slabs, call.operands, begin, end);
   });
   return run;
 }

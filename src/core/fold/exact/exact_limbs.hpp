@@ -102,13 +102,15 @@ class ExactSum {
   }
 
  protected:
-  static GATHERUM_INLINE uint64_t load(const char* at) {
+  static GATHERUM_INLINE uint64_t load(const char* address) {
     uint64_t word;
-    std::memcpy(&word, at, sizeof word);
+    std::memcpy(&word, address, sizeof word);
     return word;
   }
-  static GATHERUM_INLINE void store(char* at, uint64_t word) { std::memcpy(at, &word, sizeof word); }
-  static GATHERUM_INLINE void add(char* at, uint64_t word) { store(at, load(at) + word); }
+  static GATHERUM_INLINE void store(char* address, uint64_t word) {
+    std::memcpy(address, &word, sizeof word);
+  }
+  static GATHERUM_INLINE void add(char* address, uint64_t word) { store(address, load(address) + word); }
 
   static GATHERUM_INLINE void set(char* state, uint64_t flag) { store(state, load(state) | flag); }
 

@@ -41,11 +41,11 @@ Part part_of(const Combine& combine) {
   });
 }
 
-void group_gradients(const GroupedScatter& call, const Gradients& at, const GroupShare& share) {
+void group_gradients(const GroupedScatter& call, const Gradients& gradients, const GroupShare& share) {
   const FloatMode mode;
   const bool items = call.nest->block == call.nest->item;
   const Part part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
-  each_group(call, share, GroupGradients(call, at, share.unit, part));
+  each_group(call, share, GroupGradients(call, gradients, share.unit, part));
 }
 
 // The counting sort numbers updates with 32 bits. With 64-bit keys, update numbers also have 64 bits.
@@ -62,11 +62,11 @@ GroupExtremes::Part part_of(const Combine& combine, bool counted) {
   });
 }
 
-void group_extremes(const GroupedScatter& call, const Extremes& at, const GroupShare& share) {
+void group_extremes(const GroupedScatter& call, const Extremes& extremes, const GroupShare& share) {
   const bool items = call.nest->block == call.nest->item;
   const GroupExtremes::Part part = items ? part_of<1>(call.combine, call.counted)
                                          : part_of<GroupExtremes::kPart>(call.combine, call.counted);
-  each_group(call, share, GroupExtremes(call, at, share.unit, part));
+  each_group(call, share, GroupExtremes(call, extremes, share.unit, part));
 }
 
 }  // namespace

@@ -7,35 +7,35 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-int64_t sort_updates(const GroupedScatter& call, const Operands& at, int64_t unit, char* scratch) {
-  return SortedGroups(call, scratch).sort(at.index, unit);
+int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64_t unit, char* scratch) {
+  return SortedGroups(call, scratch).sort(operands.index, unit);
 }
 
-void fold_groups(const GroupedScatter& call, const Operands& at, const GroupShare& share) {
+void fold_groups(const GroupedScatter& call, const Operands& operands, const GroupShare& share) {
   const FloatMode mode;
   const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
     return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
   });
-  each_group(call, share, FoldGroups(call, at, share.unit, part));
+  each_group(call, share, FoldGroups(call, operands, share.unit, part));
 }
 
 template <class Apply>
-bool accumulate_with(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
-                     const Apply& apply) {
-  return scatter_tiles(nest, units, at, range, owned, AccumulateTiles<Apply>{nest, at, apply});
+bool accumulate_with(const Nest& nest, int units, const Operands& operands, const Range& range,
+                     const Owned& owned, const Apply& apply) {
+  return scatter_tiles(nest, units, operands, range, owned, AccumulateTiles<Apply>{nest, operands, apply});
 }
 
-bool accumulate(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
-                const Accumulators& to, const Owned& owned) {
+bool accumulate(const Nest& nest, int units, const Operands& operands, const Range& range,
+                const Combine& combine, const Accumulators& to, const Owned& owned) {
   if (combine.reduction == Reduction::none)
     return by_width(nest.block, [&](auto width) {
       const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
-      return accumulate_with(nest, units, at, range, owned, moved);
+      return accumulate_with(nest, units, operands, range, owned, moved);
     });
   const FloatMode mode;
   return by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     const Accumulate<decltype(fold)> folded(to, combine, nest.block);
-    return accumulate_with(nest, units, at, range, owned, folded);
+    return accumulate_with(nest, units, operands, range, owned, folded);
   });
 }
 

@@ -27,58 +27,59 @@ bool by_target(int64_t bytes, bool streams, F&& f) {
   return by_item(bytes, [&](auto width) { return f(width, std::false_type{}); });
 }
 
-bool gather(const Nest& nest, int units, const Operands& at, const Range& range, bool streams) {
+bool gather(const Nest& nest, int units, const Operands& operands, const Range& range, bool streams) {
   if (streams && nest.block <= kStreamed && nest.row_rank() == 0)
     return by_streamed(nest.block, [&](auto width) {
-      return gather_lines<decltype(width)::value, true>(nest, units, at, range, false);
+      return gather_lines<decltype(width)::value, true>(nest, units, operands, range, false);
     });
-  if (streams) return gather_rows<0, true>(nest, units, at, range);
+  if (streams) return gather_rows<0, true>(nest, units, operands, range);
   const bool by_lines = runs_by_lines(nest, {});
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
-      if (by_lines) return gather_lines<W>(nest, units, at, range, false);
-    return gather_rows<W, false>(nest, units, at, range);
+      if (by_lines) return gather_lines<W>(nest, units, operands, range, false);
+    return gather_rows<W, false>(nest, units, operands, range);
   });
 }
 
-bool gather_stretches(const Nest& nest, const Operands& at, int64_t begin, int64_t end, int64_t* scratch,
-                      bool streams) {
+bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin, int64_t end,
+                      int64_t* scratch, bool streams) {
   return by_target(nest.block, streams, [&](auto width, auto past) {
-    return GATHERUM_LEVEL::gather_stretches<width(), past()>(nest, at, begin, end, scratch);
+    return GATHERUM_LEVEL::gather_stretches<width(), past()>(nest, operands, begin, end, scratch);
   });
 }
 
-bool gather_packed(const PackedGather& call, const Operands& at, int64_t begin, int64_t end, char* scratch) {
+bool gather_packed(const PackedGather& call, const Operands& operands, int64_t begin, int64_t end,
+                   char* scratch) {
   return by_target(call.nest->block, call.streams, [&](auto width, auto past) {
-    return GATHERUM_LEVEL::gather_packed<width(), past()>(call, at, begin, end, scratch);
+    return GATHERUM_LEVEL::gather_packed<width(), past()>(call, operands, begin, end, scratch);
   });
 }
 
 template <class Apply>
-bool scatter_lines(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
-                   const Apply& apply) {
+bool scatter_lines(const Nest& nest, int units, const Operands& operands, const Range& range,
+                   const Owned& owned, const Apply& apply) {
   if (const int tuples = owned.all() ? tuples_at_once(nest, units, range) : 0; tuples > 0)
-    return scatter_at_once(nest, at, tuples, apply);
-  return scatter_tiles(nest, units, at, range, owned, ScatterLine<Apply>{nest, at, apply});
+    return scatter_at_once(nest, operands, tuples, apply);
+  return scatter_tiles(nest, units, operands, range, owned, ScatterLine<Apply>{nest, operands, apply});
 }
 
 template <class Apply>
-bool scatter_rows(const Nest& nest, int units, const Operands& at, const Range& range, const Owned& owned,
-                  const Apply& apply) {
-  return scatter_tiles(nest, units, at, range, owned, ScatterRow<Apply>{nest, at, apply});
+bool scatter_rows(const Nest& nest, int units, const Operands& operands, const Range& range,
+                  const Owned& owned, const Apply& apply) {
+  return scatter_tiles(nest, units, operands, range, owned, ScatterRow<Apply>{nest, operands, apply});
 }
 
-bool scatter(const Nest& nest, int units, const Operands& at, const Range& range, const Combine& combine,
-             const Owned& owned) {
+bool scatter(const Nest& nest, int units, const Operands& operands, const Range& range,
+             const Combine& combine, const Owned& owned) {
   const bool by_lines = runs_by_lines(nest, combine);
   if (combine.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
       if constexpr (W != 0)
-        if (by_lines) return scatter_lines(nest, units, at, range, owned, set);
-      return scatter_rows(nest, units, at, range, owned, set);
+        if (by_lines) return scatter_lines(nest, units, operands, range, owned, set);
+      return scatter_rows(nest, units, operands, range, owned, set);
     });
   }
   const FloatMode mode;
@@ -87,18 +88,18 @@ bool scatter(const Nest& nest, int units, const Operands& at, const Range& range
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
     else if (by_lines)
-      return scatter_lines(nest, units, at, range, owned, FoldOne<F>{});
+      return scatter_lines(nest, units, operands, range, owned, FoldOne<F>{});
     else
-      return scatter_rows(nest, units, at, range, owned, FoldInto<F>{nest.block / nest.item});
+      return scatter_rows(nest, units, operands, range, owned, FoldInto<F>{nest.block / nest.item});
   });
 }
 
 // Reads the tuple at `at` again and returns its first invalid component. Returns component -1 if all
 // components are valid now, because another thread has changed the indices.
-Invalid examine(const Nest& nest, const char* at, int64_t position) {
+Invalid examine(const Nest& nest, const char* address, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, bad = 0;
-    load(nest.index, at + nest.component[c].offset, 0, 1, &value);
+    load(nest.index, address + nest.component[c].offset, 0, 1, &value);
     compiler_barrier(&value);
     if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
   }
@@ -108,8 +109,8 @@ Invalid examine(const Nest& nest, const char* at, int64_t position) {
 Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
-  for (Walk walk(nest, nest.line, range, index); !walk.done(); walk.next()) {
-    const Tile& b = walk.now();
+  for (TileIterator tiles(nest, nest.line, range, index); !tiles.done(); tiles.next()) {
+    const Tile& b = tiles.now();
     for (int j = 0; b.any_invalid && j < b.n; ++j)
       if (b.offsets[j] == kInvalid)
         return examine(nest, index + b.base.index + j * nest.line_loop().index, position + j);
@@ -133,9 +134,9 @@ int64_t number_tile(const Tile& b, int64_t step, int64_t* GATHERUM_RESTRICT numb
 int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers) {
   const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
   int64_t invalid = 0;
-  for (Walk walk(numbering, numbering.line, everything, index); !walk.done(); walk.next()) {
-    invalid += number_tile(walk.now(), numbering.line_loop().data, numbers);
-    numbers += walk.now().n;
+  for (TileIterator tiles(numbering, numbering.line, everything, index); !tiles.done(); tiles.next()) {
+    invalid += number_tile(tiles.now(), numbering.line_loop().data, numbers);
+    numbers += tiles.now().n;
   }
   return invalid;
 }

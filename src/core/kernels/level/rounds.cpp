@@ -6,33 +6,34 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-bool rounds_read(const RoundScatter& call, const Operands& at, int64_t begin, int64_t end) {
+bool rounds_read(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   return by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
-    return GATHERUM_LEVEL::rounds_read<decltype(fold), decltype(counted)::value>(call, at, begin, end);
+    return GATHERUM_LEVEL::rounds_read<decltype(fold), decltype(counted)::value>(call, operands, begin, end);
   });
 }
 
-bool rounds_spread(const RoundScatter& call, const Operands& at, int64_t piece, int64_t area) {
+bool rounds_spread(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
   return by_item(call.numbering->item, [&](auto width) {
     if constexpr (decltype(width)::value <= 8)
-      return GATHERUM_LEVEL::rounds_spread<decltype(width)::value>(call, at, piece, area);
+      return GATHERUM_LEVEL::rounds_spread<decltype(width)::value>(call, operands, piece, area);
     else
       return false;
   });
 }
 
-void rounds_fold(const RoundScatter& call, const Operands& at, int64_t set, int64_t begin, int64_t end) {
+void rounds_fold(const RoundScatter& call, const Operands& operands, int64_t set, int64_t begin,
+                 int64_t end) {
   const FloatMode mode;
   by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
     if constexpr (sizeof(typename decltype(fold)::Stored) <= 8)
-      GATHERUM_LEVEL::rounds_fold<decltype(fold), decltype(counted)::value>(call, at, set, begin, end);
+      GATHERUM_LEVEL::rounds_fold<decltype(fold), decltype(counted)::value>(call, operands, set, begin, end);
   });
 }
 
-void rounds_write(const RoundScatter& call, const Operands& at, int64_t begin, int64_t end) {
+void rounds_write(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   const FloatMode mode;
   by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
-    GATHERUM_LEVEL::rounds_write<decltype(fold), decltype(counted)::value>(call, at, begin, end);
+    GATHERUM_LEVEL::rounds_write<decltype(fold), decltype(counted)::value>(call, operands, begin, end);
   });
 }
 

@@ -16,17 +16,17 @@ int64_t slab_bytes(const Combine& combine, int64_t item, int64_t slots) {
   });
 }
 
-bool slab_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const FloatMode mode;
   return by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
-    return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
+    return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, operands, task, scratch);
   });
 }
 
-void slab_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const FloatMode mode;
   by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
-    GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, at, task, scratch);
+    GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, operands, task, scratch);
   });
 }
 
@@ -44,26 +44,27 @@ int64_t private_bytes(const Combine& combine, int64_t slots, bool tables) {
   return bytes;
 }
 
-FoldedUpdates private_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+FoldedUpdates private_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   FoldedUpdates folded = FoldedUpdates::none;
   by_private(call.combine, [&](auto fold, auto keyed) {
     using F = decltype(fold);
     if constexpr (decltype(keyed)::value)
-      folded = keyed_take<F, false>(call, at, piece);
+      folded = keyed_take<F, false>(call, operands, piece);
     else
-      folded = GATHERUM_LEVEL::private_take<F>(call, at, piece) ? FoldedUpdates::all : FoldedUpdates::valid;
+      folded =
+          GATHERUM_LEVEL::private_take<F>(call, operands, piece) ? FoldedUpdates::all : FoldedUpdates::valid;
   });
   return folded;
 }
 
-void private_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+void private_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   const FloatMode mode;
   by_private(call.combine, [&](auto fold, auto keyed) {
     using F = decltype(fold);
     if constexpr (decltype(keyed)::value)
-      keyed_write<F>(call, at, begin, end);
+      keyed_write<F>(call, operands, begin, end);
     else
-      GATHERUM_LEVEL::private_write<F>(call, at, begin, end);
+      GATHERUM_LEVEL::private_write<F>(call, operands, begin, end);
   });
 }
 
@@ -89,37 +90,37 @@ bool uncounted_in_any_order(const Combine& combine) {
   return by_uncounted(combine, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
 }
 
-bool uncounted_suits(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_suits<decltype(fold)>(call, at, begin, end);
+    return GATHERUM_LEVEL::uncounted_suits<decltype(fold)>(call, operands, begin, end);
   });
 }
 
-bool uncounted_take(const PrivateScatter& call, const Operands& at, int64_t task) {
+bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_t task) {
   const FloatMode mode;
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_take<decltype(fold)>(call, at, task);
+    return GATHERUM_LEVEL::uncounted_take<decltype(fold)>(call, operands, task);
   });
 }
 
-bool uncounted_merge(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+bool uncounted_merge(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   const FloatMode mode;
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_merge<decltype(fold)>(call, at, begin, end);
+    return GATHERUM_LEVEL::uncounted_merge<decltype(fold)>(call, operands, begin, end);
   });
 }
 
-bool uncounted_plain(const PrivateScatter& call, const Operands& at, int64_t piece) {
+bool uncounted_plain(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   const FloatMode mode;
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_plain<decltype(fold)>(call, at, piece);
+    return GATHERUM_LEVEL::uncounted_plain<decltype(fold)>(call, operands, piece);
   });
 }
 
-void uncounted_write(const PrivateScatter& call, const Operands& at, int64_t begin, int64_t end) {
+void uncounted_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   const FloatMode mode;
   by_uncounted(call.combine, [&](auto fold) {
-    GATHERUM_LEVEL::uncounted_write<decltype(fold)>(call, at, begin, end);
+    GATHERUM_LEVEL::uncounted_write<decltype(fold)>(call, operands, begin, end);
     return true;
   });
 }
@@ -141,9 +142,10 @@ int64_t located_bytes(const Combine& combine, int64_t slots) {
   return bytes;
 }
 
-FoldedUpdates located_take(const PrivateScatter& call, const Operands& at, int64_t piece) {
+FoldedUpdates located_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   FoldedUpdates folded = FoldedUpdates::none;
-  by_extreme(call.combine, [&](auto fold) { folded = keyed_take<decltype(fold), true>(call, at, piece); });
+  by_extreme(call.combine,
+             [&](auto fold) { folded = keyed_take<decltype(fold), true>(call, operands, piece); });
   return folded;
 }
 
@@ -152,16 +154,16 @@ void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
              [&](auto fold) { GATHERUM_LEVEL::located_write<decltype(fold)>(call, begin, end); });
 }
 
-bool partition_spread(const PartitionScatter& p, const Operands& at, int64_t piece) {
+bool partition_spread(const PartitionScatter& p, const Operands& operands, int64_t piece) {
   return by_item(p.numbering->item, [&](auto width) {
-    return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, at, piece);
+    return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, operands, piece);
   });
 }
 
-void partition_apply(const PartitionScatter& p, const Operands& at, int64_t block, char* scratch) {
+void partition_apply(const PartitionScatter& p, const Operands& operands, int64_t block, char* scratch) {
   const FloatMode mode;
   by_slab(p.combine, p.numbering->item, [&](auto fold, auto counted) {
-    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, at, block, scratch);
+    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, operands, block, scratch);
   });
 }
 

@@ -22,11 +22,11 @@ int64_t spread_bytes(Value value, int64_t slots) {
       value, [&](auto type) { return GATHERUM_LEVEL::spread_bytes<typename decltype(type)::type>(slots); });
 }
 
-bool spread_take(const SlabScatter& call, const Operands& at, const Spreads& to, int64_t task,
+bool spread_take(const SlabScatter& call, const Operands& operands, const Spreads& to, int64_t task,
                  char* scratch) {
   const FloatMode mode;
   return by_float(call.combine.value, [&](auto type) {
-    return GATHERUM_LEVEL::spread_take<typename decltype(type)::type>(call, at, to, task, scratch);
+    return GATHERUM_LEVEL::spread_take<typename decltype(type)::type>(call, operands, to, task, scratch);
   });
 }
 

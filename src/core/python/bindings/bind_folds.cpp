@@ -105,14 +105,14 @@ void accumulate(const BoundFold& fold, nb::handle plan, nb::handle sums, nb::han
     if (!PyArray_Check(h.ptr())) throw nb::type_error("gatherum: a plan runs on arrays");
   const BoundProgram& program = program_of(plan);
   const State to = state_of(fold, sums, counts);
-  gatherum_operands at = {};
-  at.indices = memory_of(view_of(as_array(indices)));
-  at.updates = memory_of(view_of(as_array(updates)));
-  at.data = at.out = gatherum_memory(to.sums, to.n * fold.type.item);
+  gatherum_operands operands = {};
+  operands.indices = memory_of(view_of(as_array(indices)));
+  operands.updates = memory_of(view_of(as_array(updates)));
+  operands.data = operands.out = gatherum_memory(to.sums, to.n * fold.type.item);
   if (!is_fold_of(fold, program.fields())) throw nb::value_error("gatherum: not a plan of this fold");
-  refuse_too_small(program, at);
+  refuse_too_small(program, operands);
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_fold_take(program.core(), &at, to.sums, to.counts, poll, error);
+    return gatherum_fold_take(program.core(), &operands, to.sums, to.counts, poll, error);
   });
 }
 

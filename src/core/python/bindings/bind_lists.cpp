@@ -43,27 +43,27 @@ nb::object make(int64_t destinations, int64_t block, const BoundProgram& targets
 
 gatherum_row_operands row_operands(nb::handle table, nb::handle weights, nb::handle start, nb::handle fill,
                                    nb::handle out, bool fresh) {
-  gatherum_row_operands at{};
-  at.table = memory_of(table);
-  at.table_step = PyArray_STRIDE(as_array(table), 0);
-  if (!weights.is_none()) at.weights = memory_of(weights);
-  if (!start.is_none()) at.start = memory_of(start);
-  at.fill = memory_of(fill);
-  at.out = memory_of(out);
-  at.out_step = PyArray_STRIDE(as_array(out), 0);
-  at.fresh = fresh ? 1 : 0;
-  return at;
+  gatherum_row_operands operands{};
+  operands.table = memory_of(table);
+  operands.table_step = PyArray_STRIDE(as_array(table), 0);
+  if (!weights.is_none()) operands.weights = memory_of(weights);
+  if (!start.is_none()) operands.start = memory_of(start);
+  operands.fill = memory_of(fill);
+  operands.out = memory_of(out);
+  operands.out_step = PyArray_STRIDE(as_array(out), 0);
+  operands.fresh = fresh ? 1 : 0;
+  return operands;
 }
 
 void fold(const BoundLists& lists, const BoundProgram& rows, nb::handle table, nb::handle weights,
           nb::handle start, nb::handle fill, nb::handle out, bool fresh) {
-  const gatherum_row_operands at = row_operands(table, weights, start, fill, out, fresh);
+  const gatherum_row_operands operands = row_operands(table, weights, start, fill, out, fresh);
   gatherum_error error{};
   const bool is_long =
       PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) + gatherum_lists_bytes(lists.get()) >=
       kLongBytes;
   run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
-    return gatherum_lists_fold(lists.get(), rows.core(), &at, poll, &error);
+    return gatherum_lists_fold(lists.get(), rows.core(), &operands, poll, &error);
   });
 }
 
@@ -72,12 +72,12 @@ nb::object fold_pointed(const BoundProgram& pointer, nb::handle indptr, const Bo
                         nb::handle indices, const BoundProgram& rows, nb::handle table, nb::handle weights,
                         nb::handle fill, nb::handle out, bool fresh) {
   const gatherum_edge_ends to{pointer.core(), memory_of(indptr)}, from{sources.core(), memory_of(indices)};
-  const gatherum_row_operands at = row_operands(table, weights, nb::none(), fill, out, fresh);
+  const gatherum_row_operands operands = row_operands(table, weights, nb::none(), fill, out, fresh);
   gatherum_error error{};
   const bool is_long = PyArray_NBYTES(as_array(table)) + PyArray_NBYTES(as_array(out)) >= kLongBytes ||
                        gatherum_program_is_long(sources.core()) != 0;
   const gatherum_status status = run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
-    return gatherum_fold_pointed(&to, &from, rows.core(), &at, poll, &error);
+    return gatherum_fold_pointed(&to, &from, rows.core(), &operands, poll, &error);
   });
   if (status != GATHERUM_INVALID_INDEX) return nb::none();
   return nb::make_tuple(text(error.operand), error.position, index_value(sources, error.value));

@@ -119,7 +119,7 @@ nb::object collapse_loops(nb::handle loops) {
   Loops parsed;
   each_row<4>("loops", loops, [&](const auto& n) { parsed.push_back({n[0], n[1], n[2], n[3]}); });
   nb::list merged;
-  for (const Loop& l : collapse(parsed)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.other));
+  for (const Loop& l : collapse(parsed)) merged.append(nb::make_tuple(l.extent, l.data, l.index, l.moved));
   return merged;
 }
 

@@ -313,15 +313,15 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
     return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, "the call has no description for devices");
   if (const char* wrong = xla::find(call.program, known))
     return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  const gatherum_operands at = xla::operands_of(call);
+  const gatherum_operands operands = xla::operands_of(call);
   const bool executes = frame.stage == kExecutionStage;
-  const char* const wrong = xla::find_unfit(call, *known, at);
+  const char* const wrong = xla::find_unfit(call, *known, operands);
   if (wrong != nullptr && executes) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   if (wrong != nullptr) return nullptr;
   DeviceCall on_device = {{text->ptr, text->len},
                           {reinterpret_cast<const char*>(call.program.start), call.program.count()},
                           {static_cast<const char*>(call.fill), static_cast<size_t>(known->item)},
-                          {at.data, at.indices, at.updates, at.out},
+                          {operands.data, operands.indices, operands.updates, operands.out},
                           known->scatter};
   Run run(frame, scratch == nullptr ? gatherum_buffer{} : xla::memory_of(*scratch));
   bool invalid = false;

@@ -49,14 +49,14 @@ nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attribut
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   const int64_t bytes = times(data.item, program.fields().result.items());
-  gatherum_operands at = {};  // its own address represents a result that is not allocated yet
-  at.data = memory_of(data);
-  at.indices = memory_of(indices);
-  if (updates.given()) at.updates = memory_of(updates);
-  at.out = out.given() ? memory_of(out) : gatherum_memory(&at, bytes);
+  gatherum_operands operands = {};  // its own address represents a result that is not allocated yet
+  operands.data = memory_of(data);
+  operands.indices = memory_of(indices);
+  if (updates.given()) operands.updates = memory_of(updates);
+  operands.out = out.given() ? memory_of(out) : gatherum_memory(&operands, bytes);
   if (program.fields().item != data.item || program.fields().scatter != updates.given())
     throw nb::value_error("gatherum: not a plan of these operands");
-  refuse_too_small(program, at);
+  refuse_too_small(program, operands);
 }
 
 // Runs a plan on operands that it has not run on, which the callback checks first.

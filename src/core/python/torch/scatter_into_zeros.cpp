@@ -122,11 +122,12 @@ class Total {
       return nb::none();
     TensorResult result;
     void* const memory = result.allocate(cached.program->fields().result, updates_.type, updates.item);
-    const gatherum_operands at = operands_of(*cached.program, call_.operands, memory);
+    const gatherum_operands operands = operands_of(*cached.program, call_.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_without_lock_if_long(
-        gatherum_program_is_long(cached.program->core()) != 0, error,
-        [&](const gatherum_poll* poll) { return gatherum_run(cached.program->core(), &at, poll, &error); });
+        gatherum_program_is_long(cached.program->core()) != 0, error, [&](const gatherum_poll* poll) {
+          return gatherum_run(cached.program->core(), &operands, poll, &error);
+        });
     if (status != GATHERUM_OK) return nb::none();
     nb::object output = result.take(*torch().api);
     return tracked_ ? recorded(a, output) : output;

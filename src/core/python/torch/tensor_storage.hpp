@@ -20,10 +20,11 @@ class TensorStorage {
     measure_ = nb::borrow(measure);
     const auto* const object = reinterpret_cast<const char*>(example.ptr());
     const auto end = static_cast<size_t>(Py_TYPE(example.ptr())->tp_basicsize);
-    at_ = sizeof(PyObject);
-    while (at_ + sizeof handle <= end && std::memcmp(object + at_, &handle, sizeof handle) != 0)
-      at_ += sizeof handle;
-    const bool usable = size != 0 && offset != 0 && at_ + sizeof handle <= end;
+    handle_offset_ = sizeof(PyObject);
+    while (handle_offset_ + sizeof handle <= end &&
+           std::memcmp(object + handle_offset_, &handle, sizeof handle) != 0)
+      handle_offset_ += sizeof handle;
+    const bool usable = size != 0 && offset != 0 && handle_offset_ + sizeof handle <= end;
     size_ = usable ? reinterpret_cast<Getter>(size) : nullptr;
     offset_ = usable ? reinterpret_cast<Getter>(offset) : nullptr;
   }
@@ -46,14 +47,14 @@ class TensorStorage {
   // tensor without one.
   int64_t bytes_behind(nb::handle tensor, int64_t item) const {
     if (size_ == nullptr) return nb::cast<int64_t>(measure_(tensor));
-    void* const handle = reinterpret_cast<char*>(tensor.ptr()) + at_;
+    void* const handle = reinterpret_cast<char*>(tensor.ptr()) + handle_offset_;
     int64_t size = 0, offset = 0;
     if (size_(handle, &size) != 0 || offset_(handle, &offset) != 0) return -1;
     return size - offset * item;
   }
 
   Getter size_ = nullptr, offset_ = nullptr;
-  size_t at_ = 0;
+  size_t handle_offset_ = 0;
   nb::object measure_;
 };
 

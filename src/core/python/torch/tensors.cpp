@@ -259,20 +259,22 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
                                     is_new);
   if (is_new && first_change(operands, views, GradientInput::count) >= 0)
     throw nb::value_error("gatherum: a tensor has changed during the call");
-  gatherum_gradients at = {};
+  gatherum_gradients gradients = {};
   TensorResult results[2];
-  at.gradient = memory_of(views[GradientInput::gradient]);
-  at.indices = memory_of(views[GradientInput::indices]);
-  at.updates = memory_of(views[GradientInput::updates]);
-  if (views[GradientInput::data].given()) at.data = memory_of(views[GradientInput::data]);
-  if (views[GradientInput::result].given()) at.result = memory_of(views[GradientInput::result]);
+  gradients.gradient = memory_of(views[GradientInput::gradient]);
+  gradients.indices = memory_of(views[GradientInput::indices]);
+  gradients.updates = memory_of(views[GradientInput::updates]);
+  if (views[GradientInput::data].given()) gradients.data = memory_of(views[GradientInput::data]);
+  if (views[GradientInput::result].given()) gradients.result = memory_of(views[GradientInput::result]);
   if (of_data)
-    at.of_data = allocate(results[0], tensors[GradientInput::gradient], views[GradientInput::gradient]);
+    gradients.of_data =
+        allocate(results[0], tensors[GradientInput::gradient], views[GradientInput::gradient]);
   if (of_updates)
-    at.of_updates = allocate(results[1], tensors[GradientInput::updates], views[GradientInput::updates]);
+    gradients.of_updates =
+        allocate(results[1], tensors[GradientInput::updates], views[GradientInput::updates]);
   run_without_lock_if_long(cached.plan, *cached.program,
                            [&](const gatherum_poll* poll, gatherum_error* error) {
-                             return gatherum_differentiate(cached.program->core(), &at, poll, error);
+                             return gatherum_differentiate(cached.program->core(), &gradients, poll, error);
                            });
   return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
                         of_updates ? results[1].take(*torch().api) : nb::none());

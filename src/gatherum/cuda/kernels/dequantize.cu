@@ -71,7 +71,7 @@ struct scale_float8_e8m0fnu {  // 2 to the power of code - 127; 2^-127 is subnor
 struct Arguments {
   const uint8* data;
   const char* index;
-  char* other;
+  char* moved;
   Record* record;  // mode_raise counts invalid tuples here
   const SCALE::Stored* scales;
   const uint8* zeros;  // or null: then all are `zero`
@@ -157,6 +157,6 @@ extern "C" __global__ void dequantize(const __grid_constant__ gatherum::Argument
     if (!t.valid && MODE == mode_raise) atomicAdd(&call.record->count, uint64{1});
     Chunk chunk = {};
     if (t.valid) chunk = chunk_at<WIDTH / kInByte>(call, p.data + t.data);
-    store<Chunk, bytes>(call.other + static_cast<int64>(p.other) * static_cast<int64>(sizeof(Item)), chunk);
+    store<Chunk, bytes>(call.moved + static_cast<int64>(p.moved) * static_cast<int64>(sizeof(Item)), chunk);
   }
 }

@@ -201,13 +201,13 @@ using Sum = ExactSum<VALUE>;
 __device__ __forceinline__ Sum::Bits load_item(const char* at) { return load<Sum::Bits, VALUE_ALIGN>(at); }
 
 // Returns the item of entry j at byte `place` of its row.
-__device__ __forceinline__ Sum::Bits update_of(const Sorted& sorted, const char* other, Offset j,
+__device__ __forceinline__ Sum::Bits update_of(const Sorted& sorted, const char* moved, Offset j,
                                                Offset place) {
 #if CARRIED != 0
-  (void)other;
+  (void)moved;
   return static_cast<Sum::Bits>(sorted.payload[j] >> 8 * place);  // for a complex number, one part
 #else
-  return load_item(other + sorted.update(j) + place);
+  return load_item(moved + sorted.update(j) + place);
 #endif
 }
 

@@ -15,7 +15,7 @@ namespace gatherum {
 struct Arguments {
   char* data;
   const char* index;
-  const char* other;
+  const char* moved;
   const Record* guard;
   int64 total;
   Loops loops;
@@ -50,7 +50,7 @@ extern "C" __global__ void fold_atomic(const __grid_constant__ gatherum::Argumen
     const Place p = place_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     if (!t.valid) continue;
-    const VALUE update = load<VALUE, sizeof(VALUE)>(call.other + p.other);
+    const VALUE update = load<VALUE, sizeof(VALUE)>(call.moved + p.moved);
     fold_at<Reduction::REDUCTION>(call.data + p.data + t.data, update);
   }
 }

@@ -25,7 +25,7 @@ extern "C" __global__ void fold_exact(const __grid_constant__ gatherum::Argument
     const Place p = place_of(sorted.row, f - begin * static_cast<Offset>(sorted.each.extent));
     Sum sum;
     Offset j = begin;
-    for (; sorted.has(j, key); ++j) sum.take(update_of(sorted, call.other, j, p.other));
+    for (; sorted.has(j, key); ++j) sum.take(update_of(sorted, call.moved, j, p.moved));
     finish(call.data + sorted.destination(key) + p.data, sum, j - begin, call.include_self != 0);
   }
 }

@@ -26,7 +26,7 @@ __device__ __noinline__ void add_run(const Arguments& call, const Run& run, int 
   Sum sum;
   if (strand < strands) {
     for (Offset j = run.begin + strand; j < run.end; j += strands)
-      sum.take(update_of(call.sorted, call.other, j, p.other));
+      sum.take(update_of(call.sorted, call.moved, j, p.moved));
     sum.add_to(sums[part]);
   }
   wait_for_group();

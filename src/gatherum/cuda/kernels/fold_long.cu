@@ -40,7 +40,7 @@ __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Off
       const int i = base + k * fetchers, row = i / run.parts;
       if (i >= n) continue;
       const Place p = place_of(call.sorted.row, run.first + i - row * run.parts);
-      u[k] = update_of(call.sorted, call.other, begin + row, p.other);
+      u[k] = update_of(call.sorted, call.moved, begin + row, p.moved);
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {

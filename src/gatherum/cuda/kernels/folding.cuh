@@ -26,14 +26,14 @@ struct Sums {
 __device__ __forceinline__ Items load_items(const char* at) { return load<Items, VALUE_ALIGN>(at); }
 
 // Returns the items of entry j at byte `place` of its row.
-__device__ __forceinline__ Items update_of(const Sorted& sorted, const char* other, Offset j, Offset place) {
+__device__ __forceinline__ Items update_of(const Sorted& sorted, const char* moved, Offset j, Offset place) {
 #if CARRIED != 0
-  (void)other, (void)place;
+  (void)moved, (void)place;
   Items items;
   items.item[0] = bits_as<Stored>(static_cast<typename Word<CARRIED>::Type>(sorted.payload[j]));
   return items;
 #else
-  return load_items(other + sorted.update(j) + place);
+  return load_items(moved + sorted.update(j) + place);
 #endif
 }
 

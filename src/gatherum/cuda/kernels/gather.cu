@@ -18,7 +18,7 @@ namespace gatherum {
 struct Arguments {
   const char* data;
   const char* index;
-  char* other;
+  char* moved;
   Record* record;        // mode_raise counts invalid tuples here
   const Record* guard;   // or null; see is_stopped
   const char* pattern;   // mode_drop stores this for an invalid tuple, chunk by chunk; null: zeros
@@ -46,7 +46,7 @@ extern "C" __global__ void gather(const __grid_constant__ gatherum::Arguments ca
       if (f >= total) continue;
       const Place p = place_of(call.loops, f);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
-      to[k] = call.other + p.other;
+      to[k] = call.moved + p.moved;
       if (t.valid) {
         from[k] = call.data + p.data + t.data;
       } else if (MODE == mode_raise) {

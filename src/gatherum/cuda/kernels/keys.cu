@@ -15,7 +15,7 @@ namespace gatherum {
 
 struct Arguments {
   const char* index;
-  const char* other;
+  const char* moved;
   typename Word<KEY_WIDTH>::Type* keys;
   typename Word<PAYLOAD_WIDTH>::Type* payload;
   int64 destinations;
@@ -35,7 +35,7 @@ extern "C" __global__ void keys(const __grid_constant__ gatherum::Arguments call
     const int64 key = t.valid ? static_cast<int64>(p.destination + t.destination) : call.destinations;
     call.keys[f] = static_cast<typename Word<KEY_WIDTH>::Type>(key);
 #if CARRIED != 0
-    const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.other + p.other);
+    const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.moved + p.moved);
 #else
     const Offset payload = f;
 #endif

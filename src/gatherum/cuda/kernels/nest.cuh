@@ -35,7 +35,7 @@ struct Divisor {
 
 struct Loop {
   Divisor by;
-  int64 data, index, other, destination, position;
+  int64 data, index, moved, destination, position;
 };
 
 struct Loops {
@@ -44,13 +44,13 @@ struct Loops {
 };
 
 struct Place {
-  Offset data, index, other, destination, position;
+  Offset data, index, moved, destination, position;
 };
 
 __device__ __forceinline__ void step(Place& p, const Loop& loop, Offset steps) {
   p.data += steps * static_cast<Offset>(loop.data);
   p.index += steps * static_cast<Offset>(loop.index);
-  p.other += steps * static_cast<Offset>(loop.other);
+  p.moved += steps * static_cast<Offset>(loop.moved);
   p.destination += steps * static_cast<Offset>(loop.destination);
   p.position += steps * static_cast<Offset>(loop.position);
 }

@@ -11,9 +11,9 @@
 //   INDEX_ALIGN   bytes that every index is aligned to, at most its width
 //   SWAPPED       1 if the indices have the other byte order
 //   MODE          mode_raise, mode_clip, mode_wrap or mode_drop
-//   WIDTH         bytes moved as one word: 1, 2, 4, 8 or 16; data and other are aligned to it
+//   WIDTH         bytes moved as one word: 1, 2, 4, 8 or 16; data and moved are aligned to it
 //   VALUE         value_bool to value_complex128
-//   VALUE_ALIGN   bytes that LANES items of data and other are aligned to, at most their size
+//   VALUE_ALIGN   bytes that LANES items of data and moved are aligned to, at most their size
 //   LANES         neighbouring items of a row that a thread folds
 //   CARRIED       bytes of an item if the sort carries the updates as payload, else 0
 //   REDUCTION     one of reductions.cuh

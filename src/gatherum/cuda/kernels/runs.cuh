@@ -13,7 +13,7 @@ namespace gatherum {
 // A thread folds a run and a part of the row.
 struct Arguments {
   char* data;
-  const char* other;
+  const char* moved;
   const Record* guard;
   int64 total;  // entries times the parts of a row
   int64 longest;
@@ -26,7 +26,7 @@ struct Arguments {
 // A warp or a block folds a run and a stretch of its rows.
 struct Arguments {
   char* data;
-  const char* other;
+  const char* moved;
   const Record* guard;
   int64 total;  // candidates (entries at multiples of `above`) times the stretches
   int64 above;

@@ -16,7 +16,7 @@ namespace gatherum {
 struct Arguments {
   char* data;
   const char* index;
-  const char* other;
+  const char* moved;
   const Record* guard;
   const void* winners;
   int64 total;
@@ -52,7 +52,7 @@ extern "C" __global__ void scatter(const __grid_constant__ gatherum::Arguments c
       const Place p = place_of(call.loops, f);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
       if (!t.valid || !wins(call, p.destination + t.destination, p.position)) continue;
-      from[k] = call.other + p.other;
+      from[k] = call.moved + p.moved;
       to[k] = call.data + p.data + t.data;
     }
     Chunk chunks[EACH];

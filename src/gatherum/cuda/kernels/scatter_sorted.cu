@@ -11,7 +11,7 @@ namespace gatherum {
 
 struct Arguments {
   char* data;
-  const char* other;
+  const char* moved;
   const Record* guard;
   int64 total;  // entries times the chunks of a row
   Sorted sorted;
@@ -30,7 +30,7 @@ extern "C" __global__ void scatter_sorted(const __grid_constant__ gatherum::Argu
     const Key key = sorted.keys[j];
     if (!sorted.is_destination(key) || !sorted.ends(j)) continue;
     const Place p = place_of(sorted.row, f - j * static_cast<Offset>(sorted.each.extent));
-    const Chunk chunk = load<Chunk, WIDTH>(call.other + sorted.update(j) + p.other);
+    const Chunk chunk = load<Chunk, WIDTH>(call.moved + sorted.update(j) + p.moved);
     store<Chunk, WIDTH>(call.data + sorted.destination(key) + p.data, chunk);
   }
 }

@@ -19,8 +19,8 @@ struct Sorted {
   int64 count;
   int64 destinations;
   Loops to;      // destination number -> data
-  Loops from;    // tuple -> other
-  Loops row;     // chunk or item of the row -> data and other
+  Loops from;    // tuple -> moved
+  Loops row;     // chunk or item of the row -> data and moved
   Divisor each;  // chunks or items of a row
 
   __device__ __forceinline__ bool is_destination(Key key) const {
@@ -38,7 +38,7 @@ struct Sorted {
     return place_of(to, static_cast<Offset>(key)).data;
   }
   __device__ __forceinline__ Offset update(Offset j) const {
-    return place_of(from, static_cast<Offset>(payload[j])).other;
+    return place_of(from, static_cast<Offset>(payload[j])).moved;
   }
 };
 

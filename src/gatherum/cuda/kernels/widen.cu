@@ -11,7 +11,7 @@ using F = Fold<VALUE, Reduction::REDUCTION>;
 
 struct Arguments {
   const char* data;
-  char* other;
+  char* moved;
   int64 total;
   Loops loops;
 };
@@ -24,6 +24,6 @@ extern "C" __global__ void widen(const __grid_constant__ gatherum::Arguments cal
   for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
     const Place p = place_of(call.loops, f);
     const auto item = load<typename F::Stored, VALUE_ALIGN>(call.data + p.data);
-    *reinterpret_cast<typename F::Sum*>(call.other + p.other) = F::widen(item);
+    *reinterpret_cast<typename F::Sum*>(call.moved + p.moved) = F::widen(item);
   }
 }
