@@ -5,13 +5,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 import gatherum
-from source import SOURCE
+from source import ROOT, SOURCE
 from sparse_files import Space
 
 # Processes that a shell starts in the background ignore Ctrl-C, and so would their children.
@@ -51,7 +50,7 @@ def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GATHERUM_")}
 
     def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        path = os.pathsep.join([SOURCE, str(Path(__file__).parent)])
+        path = os.pathsep.join([SOURCE, str(ROOT / "tests" / "support")])
         return subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,

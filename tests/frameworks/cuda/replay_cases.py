@@ -20,8 +20,8 @@ from gatherum.cuda import cub, driver, nvidia, plan_launches, programs
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.loops import unaddressable, work_of
 from gatherum.cuda.plan_launches import is_in_place, program_of
+from python_calls import python_calls
 from strategies import OPERATORS, SCATTERS, calls, same_bits
-from test_no_python import python_calls
 
 FAKE = stand_in.Driver()
 for number in range(2):
