@@ -25,25 +25,6 @@ BUILD_VARIABLES = ("CMAKE_ARGS", "CXX", "CXXFLAGS", "SKBUILD_CMAKE_ARGS", "SKBUI
 BUILT = {".so", ".pyd", ".pyc"}
 WHEELS = Path("build/wheels")
 WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
-# Tests that are skipped if a framework is missing.
-FRAMEWORK_TESTS = (
-    "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
-    "tests/frameworks/cuda/test_cuda_groups.py", "tests/frameworks/cuda/test_cuda_jax.py",
-    "tests/frameworks/cuda/test_cuda_reproducible.py", "tests/frameworks/cuda/test_cuda_torch.py",
-    "tests/frameworks/cuda/test_device_trial.py", "tests/arrays/test_foreign_types.py",
-    "tests/groups/test_sparse_edges.py", "tests/files/test_arrow.py", "tests/files/test_remote.py",
-    "tests/project/test_docs.py", "tests/project/test_import_orders.py",
-    "tests/core/test_processes.py", "tests/project/test_surface.py", "tests/files/test_formats.py",
-    "tests/arrays/test_array_likes.py", "tests/arrays/test_derivatives.py",
-    "tests/groups/test_group_aggregate.py", "tests/arrays/test_labels.py",
-    "tests/groups/test_group_labels.py", "tests/arrays/test_nulls.py",
-    "tests/core/test_no_python.py", "tests/arrays/test_unknown_arguments.py",
-    "tests/files/test_axes.py", "tests/files/test_packed.py", "tests/files/test_changed_tables.py",
-    "tests/files/test_hdf5.py", "tests/files/test_members.py", "tests/files/test_operands.py",
-    "tests/files/test_origins.py", "tests/files/test_table_reads.py",
-    "tests/command/test_cli_messages.py", "tests/arrays/test_dtypes.py",
-    "tests/groups/test_group_factorize.py", "tests/files/test_grouped_keys.py",
-)  # fmt: skip
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -125,7 +106,7 @@ def bindings(session: nox.Session) -> None:
 def frameworks(session: nox.Session) -> None:
     """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` passes pytest arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
-    session.run("pytest", *(session.posargs or ("-m", "not release", *FRAMEWORK_TESTS)))
+    session.run("pytest", *(session.posargs or ("-m", "frameworks and not release")))
 
 
 # The extras tested with their oldest versions. A second PyTorch would be too large to install.
@@ -413,17 +394,14 @@ def wheels(session: nox.Session) -> None:
     session.run("python", "tests/wheels.py", *session.posargs)
 
 
-RELEASE_TESTS = ("-m", "release")
-
-
 @nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
     """Run checks too long for every change: rare tests, sanitizers, fuzzing, other systems."""
     others = ("systems", "wheel", "wheels", "cuda", "versions")
     for name in ("asan", "tsan", "faults", *others):
         session.notify(name, ())
-    session.notify("test", RELEASE_TESTS)
-    session.notify("frameworks", (*RELEASE_TESTS, *FRAMEWORK_TESTS))
+    session.notify("test", ("-m", "release and not frameworks"))
+    session.notify("frameworks", ("-m", "frameworks and release"))
     session.notify("fuzz", ("--core", "--seconds", "600"))
 
 

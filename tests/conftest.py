@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+import framework_marks
 import gatherum
 from source import ROOT, SOURCE
 from sparse_files import Space
@@ -25,6 +26,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("gatherum")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Use the hooks of `framework_marks`."""
+    config.pluginmanager.register(framework_marks)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -198,6 +198,7 @@ def test_chunks_in_memory_are_read():
     assert gatherum.gather(Frame(DATA), [2]) == [2]
 
 
+@pytest.mark.frameworks
 def test_arrays_of_xarray(tmp_path):
     xr = pytest.importorskip("xarray", reason="install xarray")
     assert gatherum.gather(DATA, xr.DataArray(ROWS)).tolist() == [2, 0, 1, 3]
@@ -218,6 +219,7 @@ def test_arrays_of_xarray(tmp_path):
         assert isinstance(taken, da.Array) and taken.compute().tolist() == [2, 0, 1, 3]
 
 
+@pytest.mark.frameworks
 def test_files_of_xarray_and_netcdf(tmp_path):
     xr = pytest.importorskip("xarray", reason="install xarray")
     netcdf = pytest.importorskip("netCDF4", reason="install netCDF4")

@@ -165,6 +165,7 @@ INTERFACES = {
 }
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("interface", INTERFACES)
 def test_every_interface_covers_every_row(tmp_path, interface):
     pytest.importorskip("ml_dtypes", minversion="0.6", reason="install ml_dtypes 0.6")

@@ -9,6 +9,7 @@ import pytest
 from samples import every
 
 pytest.importorskip("mypy", reason="install mypy to ask a type checker")
+pytestmark = pytest.mark.frameworks
 ARRAYS = {
     "jax": ("jax.numpy.zeros(3)", "jax.Array"),
     "torch": ("torch.zeros(3)", "torch.Tensor"),

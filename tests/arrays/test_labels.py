@@ -7,6 +7,7 @@ import gatherum
 from gatherum._arguments import xarray_labels
 
 xr = pytest.importorskip("xarray", reason="install xarray")
+pytestmark = pytest.mark.frameworks
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
 CUBE = xr.DataArray(

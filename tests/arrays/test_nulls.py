@@ -108,6 +108,7 @@ def advice(library: str, operand: str, name: str) -> str:
     return f"write {without}{nan}".format(name)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", VALUES)
 def test_nulls(name: str) -> None:
     library, make = VALUES[name]
@@ -128,6 +129,7 @@ def test_nulls(name: str) -> None:
     )
 
 
+@pytest.mark.frameworks
 def test_the_advice_helps() -> None:
     pyarrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
     for value, ways in (
@@ -157,6 +159,7 @@ def test_the_advice_helps() -> None:
         np.testing.assert_array_equal(gatherum.gather(plain, [1, 0]).ravel(), [np.nan, 1.0])
 
 
+@pytest.mark.frameworks
 def test_data_without_nulls_are_operands() -> None:
     pyarrow, polars, pandas = map(pytest.importorskip, ("pyarrow", "polars", "pandas"))
     for value in (

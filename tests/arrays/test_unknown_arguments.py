@@ -86,6 +86,7 @@ def test_attributes(function):
     assert message.endswith("; write axis=")
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("package", ["torch", "jax", "dask"])
 def test_functions_of_frameworks(package):
     pytest.importorskip(package, reason=f"install {package}")

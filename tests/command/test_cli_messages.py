@@ -37,6 +37,7 @@ def run(tmp_path, monkeypatch, capfd):
     return call
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(
     "line",
     [
@@ -96,6 +97,7 @@ def test_advice_is_for_keys_of_groups_only(run):
     assert run("gather table.npy words.csv -o o.npy") == (1, line)
 
 
+@pytest.mark.frameworks
 def test_a_column_of_decimals(run):
     arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
     from pyarrow import parquet

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <new>
 
-#include "../src/core/engine/memory.hpp"
+#include "engine/memory.hpp"
 
 namespace {
 bool refuses = false;

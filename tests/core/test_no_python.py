@@ -35,6 +35,7 @@ def operands_of(op, kind):
     return [torch.from_numpy(operand.copy()) for operand in OPERANDS[op]]
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["array", "memory map", "swapped", "tensor"])
 @pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
 @pytest.mark.parametrize("op", OPERANDS)
@@ -56,6 +57,7 @@ def test_a_first_call_with_out_runs_no_python(op):
     assert python_calls(function, *operands, out=out) == []
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("reduction", ["add", "max"])
 def test_a_first_scatter_into_zeros_runs_no_python(reduction):
     indices, updates = operands_of("gather", "tensor")[::-1]

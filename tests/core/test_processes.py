@@ -126,6 +126,7 @@ def test_forks(python, name):
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
+@pytest.mark.frameworks
 @pytest.mark.skipif(
     importlib.util.find_spec("torch") is None, reason="install torch for a fork beside its threads"
 )

@@ -395,6 +395,7 @@ NAMES_AND_FUNCTIONS = [
 ]
 
 
+@pytest.mark.frameworks
 def test_numpy_groupies_agrees():
     theirs = pytest.importorskip("numpy_groupies", reason="install numpy_groupies to compare")
     rng = np.random.default_rng(3)

@@ -56,6 +56,7 @@ def test_many_tuples_need_no_table_of_all():
         assert same_bits(numbers[:500], numbers[3000:])
 
 
+@pytest.mark.frameworks
 def test_columns_of_arrow():
     pa = pytest.importorskip("pyarrow", reason="install pyarrow to test its columns")
     chunked = pa.chunked_array([["b", None], ["a", "b"]])
@@ -68,6 +69,7 @@ def test_columns_of_arrow():
     assert (numbers.shape, labels.shape) == ((0,), (0,))
 
 
+@pytest.mark.frameworks
 def test_columns_of_polars():
     pl = pytest.importorskip("polars", reason="install polars to test its columns")
     pytest.importorskip("pyarrow", reason="Polars converts with pyarrow")
@@ -76,6 +78,7 @@ def test_columns_of_polars():
         assert (numbers.tolist(), labels.tolist()) == ([1, -1, 0], ["a", "b"])
 
 
+@pytest.mark.frameworks
 def test_categoricals_of_pandas_keep_the_order_of_their_categories():
     pd = pytest.importorskip("pandas", reason="install pandas to test its columns")
     months = pd.Categorical(["Feb", None, "Jan", "Feb"], categories=["Jan", "Feb", "Mar"])

@@ -8,6 +8,7 @@ import pytest
 import gatherum
 
 xr = pytest.importorskip("xarray", reason="install xarray")
+pytestmark = pytest.mark.frameworks
 
 VALUES = np.arange(24.0).reshape(2, 3, 4)
 CUBE = xr.DataArray(

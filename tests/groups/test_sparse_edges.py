@@ -202,6 +202,7 @@ def matrix_of(sparse, data, dtype="f8", size=9):
     return sparse.coo_array((values, places), (size, len(data)))
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("form", ["csr", "csc", "coo"])
 @pytest.mark.parametrize(("reduction", "dtype"), FOLDS)
 def test_matrices_have_the_bits_of_both_indices(sparse, form, reduction, dtype):
@@ -214,6 +215,7 @@ def test_matrices_have_the_bits_of_both_indices(sparse, form, reduction, dtype):
         np.testing.assert_allclose(expected, matrix @ data, rtol=1e-5)
 
 
+@pytest.mark.frameworks
 def test_the_older_matrices_and_single_items(sparse):
     data = drawn()[0][:, 0]
     matrix = matrix_of(sparse, data)
@@ -224,12 +226,14 @@ def test_the_older_matrices_and_single_items(sparse):
     )
 
 
+@pytest.mark.frameworks
 def test_entries_of_the_same_place_are_edges_of_their_own(sparse):
     matrix = sparse.csr_array((np.array([2.0, 5.0]), np.array([1, 1]), np.array([0, 2])), (1, 3))
     assert gatherum.aggregate(ROWS, matrix, None, None, "max").tolist() == [[10, 100]]
     assert gatherum.aggregate(ROWS, matrix, None, None, "mean").tolist() == [[7, 70]]
 
 
+@pytest.mark.frameworks
 def test_entries_after_the_end_of_a_pointer_do_not_count(sparse):
     matrix = sparse.csr_array(np.eye(3))
     matrix.indptr[2:] = 2
@@ -265,6 +269,7 @@ MATRICES = {
 }  # fmt: skip
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices_that_are_refused(sparse, name):
     make, more, kind, message = MATRICES[name]
@@ -273,6 +278,7 @@ def test_matrices_that_are_refused(sparse, name):
         gatherum.aggregate(ROWS, make(sparse), **arguments)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(
     ("form", "attribute", "value", "kind", "message"),
     [

@@ -196,6 +196,7 @@ def test_advice_of_arrays(name):
 FORMATS = ("csr", "csc", "coo")
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("form", FORMATS)
 def test_advice_of_matrices(form):
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to test sparse matrices")
@@ -209,6 +210,7 @@ def test_advice_of_matrices(form):
     assert result.tolist() == TABLE.tolist()
 
 
+@pytest.mark.frameworks
 def test_advice_of_other_matrices():
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to test sparse matrices")
     follow(

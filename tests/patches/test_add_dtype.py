@@ -109,7 +109,9 @@ def tree(sources: Path) -> Path:
             60,
         ),
         ("c_interface/test_c_programs.py files/test_numbers.py", 20),
-        pytest.param("frameworks/jax/test_jax_equality.py", 10, id="jax"),
+        pytest.param(
+            "frameworks/jax/test_jax_equality.py", 10, marks=pytest.mark.frameworks, id="jax"
+        ),
     ],
 )
 def test_tests_pass(tree: Path, paths: str, least: int) -> None:

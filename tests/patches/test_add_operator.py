@@ -195,6 +195,7 @@ with tempfile.TemporaryDirectory() as folder:
 }
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", CALLS)
 def test_the_added_operators_return_the_expected_rows(tree: Path, name: str) -> None:
     needed = {"onnx": "onnxscript", "files": "numpy", "vectors": "numpy"}.get(name, name)

@@ -12,6 +12,7 @@ import pytest
 from recipes import build, copied, needs_build, patched, run
 from source import ROOT
 
+FRAMEWORK = pytest.mark.frameworks
 PATCH = ROOT / "tests" / "patches" / "absmax.patch"
 COMPILER = os.environ.get("CXX", "g++")
 MOST_FILES = 8
@@ -53,8 +54,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         ("arrays/test_accumulator.py core/test_threads.py core/test_halves.py", 30),
         ("files/test_folds.py files/test_equality.py", 30),
-        pytest.param("frameworks/torch/test_tensor_gradients.py", 15, id="torch"),
-        pytest.param("frameworks/jax/test_jax_gradients.py", 10, id="jax"),
+        pytest.param(
+            "frameworks/torch/test_tensor_gradients.py",
+            15,
+            marks=pytest.mark.frameworks,
+            id="torch",
+        ),
+        pytest.param("frameworks/jax/test_jax_gradients.py", 10, marks=FRAMEWORK, id="jax"),
         pytest.param("frameworks/cuda/test_kernel_folds.py", 10, id="cuda"),
     ],
 )
@@ -131,6 +137,7 @@ def test_it_is_the_reduction_that_was_meant(tree: Path) -> None:
     run(tree, "-c", CALLS)
 
 
+@pytest.mark.frameworks
 @needs_build
 @pytest.mark.parametrize("package", sorted(OTHERS))
 def test_it_is_known_elsewhere(tree: Path, package: str) -> None:

@@ -3,9 +3,12 @@
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 
 import pytest
 
+from framework_marks import FRAMEWORKS
 from source import ROOT
 
 SCRIPT = ROOT / ".ci" / "run"
@@ -45,19 +48,43 @@ def test_the_folders_of_frameworks_shadow_no_framework():
     assert list((SCRIPT.parent.parent / "tests" / "frameworks").glob("*.py")) == []
 
 
-def test_every_module_that_needs_a_framework_is_run_with_it():
-    """The quick and slow sessions do not install the frameworks, and skip these tests."""
-    root = SCRIPT.parents[1]
-    _, _, rows = (root / "noxfile.py").read_text().partition("FRAMEWORK_TESTS = (")
-    listed = tuple(re.findall(r'"(tests/[^"]+)"', rows.partition(")")[0]))
-    skips = re.compile(
-        r"importorskip\(\s*\"(dask|distributed|fsspec|jax|pandas|polars|pyarrow|torch|xarray)\""
+def test_every_package_of_the_session_counts_as_a_framework():
+    """A test that is skipped without one of them needs the mark `frameworks`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    extras, groups = project["project"]["optional-dependencies"], project["dependency-groups"]
+    session = (ROOT / "noxfile.py").read_text().partition("def frameworks(")[2].partition("def ")[0]
+    (chosen,) = re.findall(r'install\(session, "\[([a-z,]+)\]"', session)
+    required = [*groups["frameworks"], *(row for name in chosen.split(",") for row in extras[name])]
+    names = {re.split(r"[^\w]", row)[0] for row in required}
+    assert names - FRAMEWORKS == {"flatbuffers"}  # which JAX imports, and no test
+
+
+def test_a_skip_without_a_framework_needs_the_mark(tmp_path):
+    """The rule of `framework_marks`, with a framework that is nowhere installed."""
+    (tmp_path / "conftest.py").write_text(
+        "import framework_marks\n"
+        "framework_marks.FRAMEWORKS = frozenset({'nowhere'})\n"
+        "def pytest_configure(config): config.pluginmanager.register(framework_marks)\n"
     )
-    on_devices = ("test_cuda_gpu.py", "test_cuda_verify.py")  # they need a GPU or torch for CUDA
-    forgotten = [
-        name
-        for path in sorted((root / "tests").rglob("test_*.py"))
-        if path.name not in on_devices and skips.search(path.read_text())
-        if not (name := path.relative_to(root).as_posix()).startswith(listed)
-    ]
-    assert forgotten == []
+    skip = "pytest.importorskip('nowhere', reason='install it')"
+    (tmp_path / "test_module.py").write_text(f"import pytest\n{skip}\n")
+    (tmp_path / "test_tests.py").write_text(
+        "import pytest\n"
+        f"def test_forgotten(): {skip}\n"
+        "@pytest.mark.skipif(True, reason='install nowhere to test it')\n"
+        "def test_forgotten_in_a_condition(): pass\n"
+        "@pytest.mark.skipif(True, reason='runs elsewhere')\n"
+        "def test_skipped(): pass\n"
+        "@pytest.mark.frameworks\n"
+        f"def test_marked(): {skip}\n"
+    )
+    run = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)),
+            *("-c", str(ROOT / "pyproject.toml"), "--continue-on-collection-errors"),
+        ],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = "skipped without nowhere: add the mark `frameworks`"
+    assert run.stdout.splitlines()[-1].startswith("1 failed, 2 skipped, 2 errors in"), run.stdout
+    assert run.stdout.count(said) >= 3

@@ -61,6 +61,7 @@ def counterparts(op: str) -> list[dict[str, str]]:
     return rows
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", MODULES)
 def test_every_public_name_is_in_the_reference(name):
     if name == "gatherum.onnx":

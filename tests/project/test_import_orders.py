@@ -100,6 +100,7 @@ ORDERS = {
 }
 
 
+@pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "uses", [True, pytest.param(False, marks=pytest.mark.release)], ids=["used", "unused"]
@@ -113,6 +114,7 @@ def test_one_framework(python, framework, order, uses):
     ends_quietly(python, modules.split(), use)
 
 
+@pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "modules",
@@ -151,6 +153,7 @@ def test_a_plan_in_the_frame_of_a_thread_that_is_stopped(python):
     ends_quietly(python, [], A_THREAD_KEEPS)
 
 
+@pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.skipif(not has("torch"), reason="install torch for a function that it keeps")
 def test_a_plan_that_statics_of_torch_keep(python):

@@ -150,6 +150,7 @@ def test_every_public_function_is_documented(name: str) -> None:
         assert parameter in text
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name: str) -> None:
     needed = NEEDED.get(name.split(".", maxsplit=1)[0], "numpy")
@@ -258,6 +259,7 @@ def test_no_module_has_the_name_of_a_function() -> None:
     assert stems & set(gatherum.__all__) == set()
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(
     "room", ["dask", "directml", "files", "groups", "jax", "onnx", "reference"]
 )
