@@ -25,23 +25,6 @@ BUILD_VARIABLES = ("CMAKE_ARGS", "CXX", "CXXFLAGS", "SKBUILD_CMAKE_ARGS", "SKBUI
 BUILT = {".so", ".pyd", ".pyc"}
 WHEELS = Path("build/wheels")
 WORKFLOWS = sorted(map(str, Path(".github/workflows").glob("*.yml")))
-# Tests that are skipped if a framework is missing.
-FRAMEWORK_TESTS = (
-    "tests/frameworks/torch", "tests/frameworks/jax", "tests/frameworks/dask",
-    "tests/frameworks/cuda/test_cuda_groups.py", "tests/frameworks/cuda/test_cuda_jax.py",
-    "tests/frameworks/cuda/test_cuda_reproducible.py",
-    "tests/frameworks/cuda/test_cuda_torch.py", "tests/frameworks/cuda/test_device_trial.py",
-    "tests/test_foreign_types.py", "tests/test_sparse_edges.py",
-    "tests/files/test_arrow.py", "tests/files/test_remote.py", "tests/test_docs.py",
-    "tests/test_import_orders.py", "tests/test_processes.py", "tests/test_surface.py",
-    "tests/files/test_formats.py", "tests/test_array_likes.py", "tests/test_derivatives.py",
-    "tests/test_group_aggregate.py", "tests/test_labels.py", "tests/test_group_labels.py",
-    "tests/test_nulls.py", "tests/test_no_python.py", "tests/test_unknown_arguments.py",
-    "tests/files/test_axes.py", "tests/files/test_packed.py", "tests/files/test_changed_tables.py",
-    "tests/files/test_hdf5.py", "tests/files/test_members.py", "tests/files/test_operands.py",
-    "tests/files/test_origins.py", "tests/files/test_table_reads.py", "tests/test_cli_messages.py",
-    "tests/test_dtypes.py", "tests/test_group_factorize.py", "tests/files/test_grouped_keys.py",
-)  # fmt: skip
 
 
 def group(name: str) -> tuple[str, ...]:
@@ -96,17 +79,19 @@ def test(session: nox.Session) -> None:
 
 # Tests of parts that may fail on only one Python or NumPy: the bindings and their arguments,
 # threads and processes, signatures and annotations, messages, the command line, and open files.
-BINDING_TESTS = (
-    *(f"tests/test_{name}.py" for name in (
-        "accumulator_states", "add_framework", "array_likes", "arrays", "cli", "cli_streams",
-        "config", "errors", "hostile", "import_orders", "memory_results", "operators", "plan",
-        "private_names", "processes", "program", "races", "stub", "surface", "threads", "views",
-        "xla_call",
-    )),
-    *(f"tests/files/test_{name}.py" for name in (
-        "faults", "hostile_files", "row_reads", "stream", "table",
-    )),
-    *(f"tests/directml/test_{name}.py" for name in ("buffer_formats", "json", "types")),
+BINDING_TESTS = tuple(
+    f"tests/{folder}/test_{name}.py"
+    for folder, names in {
+        "arrays": "accumulator_states array_likes arrays config errors hostile operators views",
+        "command": "cli cli_streams",
+        "core": "memory_results processes races threads xla_call",
+        "directml": "buffer_formats json types",
+        "files": "faults hostile_files row_reads stream table",
+        "patches": "add_framework",
+        "plans": "plan program",
+        "project": "import_orders private_names stub surface",
+    }.items()
+    for name in names.split()
 )  # fmt: skip
 
 
@@ -121,18 +106,19 @@ def bindings(session: nox.Session) -> None:
 def frameworks(session: nox.Session) -> None:
     """Test with PyTorch, JAX, Dask, pyarrow and fsspec; ``--`` passes pytest arguments."""
     install(session, "[arrow,dask,jax,remote,torch]", *group("test"), *group("frameworks"))
-    session.run("pytest", *(session.posargs or ("-m", "not release", *FRAMEWORK_TESTS)))
+    session.run("pytest", *(session.posargs or ("-m", "frameworks and not release")))
 
 
 # The extras tested with their oldest versions. A second PyTorch would be too large to install.
 OLDEST = ("cli", "onnx", "zarr", "hdf5", "arrow", "remote", "safetensors", "dask", "jax")
 OLDEST_TESTS = (
-    "tests/frameworks/jax", "tests/frameworks/dask", "tests/files", "tests/test_onnx_backend.py",
-    "tests/test_onnx_reference_ops.py", "tests/test_cli.py", "tests/test_array_likes.py",
-    "tests/test_private_names.py", "tests/test_operators.py",
+    "tests/frameworks/jax", "tests/frameworks/dask", "tests/files",
+    "tests/conformance/test_onnx_backend.py", "tests/conformance/test_onnx_reference_ops.py",
+    "tests/command/test_cli.py", "tests/arrays/test_array_likes.py",
+    "tests/project/test_private_names.py", "tests/arrays/test_operators.py",
     # These depend on messages of click, labels that onnx's parser reads, and modules without Dask.
-    "--deselect", "tests/test_cli.py::test_usage_is_status_2_and_one_line",
-    "--deselect", "tests/test_cli.py::test_check_of_a_model",
+    "--deselect", "tests/command/test_cli.py::test_usage_is_status_2_and_one_line",
+    "--deselect", "tests/command/test_cli.py::test_check_of_a_model",
     "--ignore", "tests/files/test_windows.py",
 )  # fmt: skip
 
@@ -408,17 +394,14 @@ def wheels(session: nox.Session) -> None:
     session.run("python", "tests/wheels.py", *session.posargs)
 
 
-RELEASE_TESTS = ("-m", "release")
-
-
 @nox.session(default=False)
 def prerelease(session: nox.Session) -> None:
     """Run checks too long for every change: rare tests, sanitizers, fuzzing, other systems."""
     others = ("systems", "wheel", "wheels", "cuda", "versions")
     for name in ("asan", "tsan", "faults", *others):
         session.notify(name, ())
-    session.notify("test", RELEASE_TESTS)
-    session.notify("frameworks", (*RELEASE_TESTS, *FRAMEWORK_TESTS))
+    session.notify("test", ("-m", "release and not frameworks"))
+    session.notify("frameworks", ("-m", "frameworks and release"))
     session.notify("fuzz", ("--core", "--seconds", "600"))
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "tests" / "support")]
 
 import corpus  # noqa: E402
 from targets import TARGETS, target  # noqa: E402

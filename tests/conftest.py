@@ -5,13 +5,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import framework_marks
 import gatherum
-from source import SOURCE
+from source import ROOT, SOURCE
 from sparse_files import Space
 
 # Processes that a shell starts in the background ignore Ctrl-C, and so would their children.
@@ -26,6 +26,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("gatherum")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Use the hooks of `framework_marks`."""
+    config.pluginmanager.register(framework_marks)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -51,7 +56,7 @@ def python() -> Callable[..., "subprocess.CompletedProcess[str]"]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("GATHERUM_")}
 
     def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-        path = os.pathsep.join([SOURCE, str(Path(__file__).parent)])
+        path = os.pathsep.join([SOURCE, str(ROOT / "tests" / "support")])
         return subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,

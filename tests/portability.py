@@ -3,7 +3,7 @@
     nox -s portability -- python3.13 --python python3.13
     nox -s portability -- clang --cxx clang++ --flags=-stdlib=libc++
     nox -s portability -- aarch64 --root FOLDER --cxx aarch64-linux-gnu-g++
-    ... tests/test_cases.py -x      # arguments of pytest, instead of the quick tests
+    ... tests/arrays/test_cases.py -x      # arguments of pytest, instead of the quick tests
 
 The first word names the folder in build/portability. FOLDER is a Debian system that is unpacked,
 not installed. Its Python is run by qemu if the system is for another processor, and by the system's

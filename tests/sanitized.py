@@ -2,7 +2,7 @@
 
     python tests/sanitized.py asan                            # on all levels that this machine has
     python tests/sanitized.py tsan --levels v3,portable       # on these
-    python tests/sanitized.py asan tests/test_cases.py -x     # arguments of pytest on each level
+    python tests/sanitized.py asan tests/files -x            # arguments of pytest on each level
 
 `nox -s asan` and `nox -s tsan` make the build, set its environment, and run this. The last line
 summarizes each level. Exit status 1: a test failed on some level.
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from gatherum._system import native
 
+TESTS = Path(__file__).resolve().parent
 # The kernels, which are compiled for each level. For tsan, those that several threads run.
 KERNELS = {
     "asan": (
@@ -46,10 +47,6 @@ OTHERS = {
         "table", "table_reads", "table_shared",
     ),
 }  # fmt: skip
-# Tests in folders.
-FOLDERS = {"dispatch": "directml"} | dict.fromkeys(
-    ("table", "table_reads", "table_shared", "row_reads"), "files"
-)
 # Tests that sanitizers make infeasible: a limit on the address space, of which AddressSanitizer
 # needs terabytes, and checks of very many indices.
 LEFT_OUT = "not (memory_for_grouping or past_2_to_the_32 or 30000000)"
@@ -61,8 +58,13 @@ def chosen_tests(task: str, level: str, there: tuple[str, ...]) -> list[str]:
     names = KERNELS[task]
     if level in (there[0], "portable"):
         names = OTHERS[task] + names
-    files = [str(Path("tests", FOLDERS.get(name, ""), f"test_{name}.py")) for name in names]
-    return [*files, "-k", LEFT_OUT]
+    return [*map(path_of, names), "-k", LEFT_OUT]
+
+
+def path_of(name: str) -> str:
+    """Return the path of a test module, relative to the root of the repository."""
+    (path,) = TESTS.rglob(f"test_{name}.py")
+    return str(path.relative_to(TESTS.parent))
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 """Parts of pages that are rendered from code and also kept in the pages, for readers of the files.
 
 A kept part begins with the marker of its renderer and ends with ``<!-- rendered -->``.
-``python docs/rendering/kept.py`` rewrites the kept parts of all pages; tests/test_docs.py checks
-that they are current.
+``python docs/rendering/kept.py`` rewrites the kept parts of all pages; tests/project/test_docs.py
+checks that they are current.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Print the versions of a machine with a GPU. The last line names the card, for docs/cuda-devices.md."""
+"""Print the versions of a machine with a GPU. The last line names the card."""
 
 from __future__ import annotations
 

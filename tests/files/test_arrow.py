@@ -18,7 +18,7 @@ from source import SOURCE
 pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
-pytestmark = pytest.mark.usefixtures("quick_sync")
+pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("quick_sync")]
 KINDS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)

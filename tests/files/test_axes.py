@@ -140,6 +140,7 @@ def test_sequences_of_any_type(axes: Any) -> None:
     assert bits(files.gather_nd_file(CUBE, STATIONS, axes=axes)) == bits(expected((1, 2)))
 
 
+@pytest.mark.frameworks
 def test_names_of_an_array_with_labels() -> None:
     xarray = pytest.importorskip("xarray", reason=MISSING.format("xarray"))
     for cube in (CUBE, np.asfortranarray(CUBE), np.repeat(CUBE, 2, 2)[..., ::2]):
@@ -150,6 +151,7 @@ def test_names_of_an_array_with_labels() -> None:
         files.gather_nd_file(labelled, STATIONS, axes=("y", "lon"))
 
 
+@pytest.mark.frameworks
 def test_names_of_coordinates_of_netcdf(tmp_path: Path) -> None:
     netcdf = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
     square = np.arange(120.0).reshape(10, 12)
@@ -260,6 +262,7 @@ def test_chunks_that_many_windows_need_are_read_once(tmp_path: Path, form: str) 
     assert stats.bytes_read < 1.5 * cube.nbytes
 
 
+@pytest.mark.frameworks
 def test_the_command_takes_names_and_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

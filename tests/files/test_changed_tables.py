@@ -197,6 +197,7 @@ def check(error: BaseException, name: str) -> None:
     assert "Table.reload opens it again" in getattr(error, "__notes__", ()), (name, error)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(("kind", "change"), every(3, product(KINDS, CHANGES)))
 def test_every_call_on_a_table_that_changed(
     tmp_path: Path, web: Web, kind: str, change: Callable[[Case], None]
@@ -219,6 +220,7 @@ def test_every_call_on_a_table_that_changed(
     table.close()
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["hdf5 chunks", "zarr3", "parquet"])
 @pytest.mark.parametrize("target", [None, "o.npy"])
 def test_a_run_whose_table_is_damaged_meanwhile(
@@ -242,6 +244,7 @@ def test_a_run_whose_table_is_damaged_meanwhile(
     assert out is None or not out.exists()
 
 
+@pytest.mark.frameworks
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.parametrize(("kind", "change"), every(3, product(FORKED, CHANGES)))
 def test_a_child_whose_parent_opened_another_file(
@@ -261,6 +264,7 @@ def test_a_child_whose_parent_opened_another_file(
     assert forked(child) == 0
 
 
+@pytest.mark.frameworks
 def test_a_table_is_open_after_its_rows_are_given_up(tmp_path: Path, web: Web) -> None:
     require_urls()
     table = files.open(web.url(put(tmp_path, "t", TABLE)))
@@ -271,6 +275,7 @@ def test_a_table_is_open_after_its_rows_are_given_up(tmp_path: Path, web: Web) -
     assert pickle.loads(pickle.dumps(table)).gather([3]).tolist() == TABLE[[3]].tolist()
 
 
+@pytest.mark.frameworks
 def test_a_failing_server_is_not_reported_as_a_changed_table(tmp_path: Path, web: Web) -> None:
     require_urls()
     table = files.open(web.url(put(tmp_path, "t", np.zeros((9000, 8)))))

@@ -37,6 +37,7 @@ def test_content_decides_where_the_suffix_says_nothing(
         assert files.gather_file(path, np.array([0])).tolist() == (TABLE[:1] + 9).tolist()
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("name", ["t.pq", "t.parq", "t.ipc", "t"])
 @pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
 def test_columns(tmp_path: Path, kind: str, name: str) -> None:
@@ -64,6 +65,7 @@ def test_files_of_hdf5_by_other_names(tmp_path: Path, name: str, userblock: int)
     assert bits(files.gather_file(f"{path}:obs/x", ROWS)) == bits(TABLE[ROWS])
 
 
+@pytest.mark.frameworks
 def test_a_file_of_netcdf(tmp_path: Path) -> None:
     package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
     for form in ("NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"):
@@ -85,6 +87,7 @@ EXPECTED = "expected 'x.npy', 'x.npz:name', "
 UNKNOWN = f"is not a known kind of file, by its name or its first bytes: {EXPECTED}"
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [

@@ -17,7 +17,7 @@ from gatherum.files.grouped import keys
 arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
 parquet: Any = pytest.importorskip("pyarrow.parquet", reason="install pyarrow to test columns")
 
-pytestmark = pytest.mark.usefixtures("quick_sync")
+pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("quick_sync")]
 RANDOM = np.random.default_rng(3)
 LENGTH = 500
 SHOPS = [None if n == 7 else f"shop {n}" for n in RANDOM.integers(0, 30, LENGTH)]

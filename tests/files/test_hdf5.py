@@ -129,6 +129,7 @@ def test_array_types_add_dimensions(
         assert bits(get(f"{path}:x")) == bits(table)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("chunks", ["auto", (1, 2), (7, 6), (100, 1)])
 def test_boxes_that_cut_chunks(hdf5_path: Path, chunks: Any) -> None:
     pytest.importorskip("dask.array", reason=MISSING.format("dask"))

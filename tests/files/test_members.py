@@ -80,6 +80,7 @@ def test_a_damaged_array_in_a_group_of_zarr(tmp_path: Path) -> None:
     assert refused(tmp_path, f"{tmp_path}/t.zarr") == line
 
 
+@pytest.mark.frameworks
 def test_a_group_at_a_url_lists_the_arrays_in_its_metadata(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec", reason=MISSING.format("fsspec"))
     group = zarr.open_group(tmp_path / "t.zarr")

@@ -235,6 +235,7 @@ def test_operands_that_functions_accept(tmp_path: Path, indices: Any) -> None:
         assert bits(result) == bits(gatherum.scatter_slices(table, indices, updates))
 
 
+@pytest.mark.frameworks
 def test_series(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas", reason="install pandas: pip install pandas")
     path = put(tmp_path, "t", np.arange(12.0).reshape(4, 3))

@@ -87,6 +87,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("form", FORMS)
 def test_the_output_must_not_be_an_array_object_given(form: str) -> None:
     make, path = FORMS[form]
@@ -134,6 +135,7 @@ def test_an_output_above_or_below_the_array_given() -> None:
     assert bits(zarr.open_array("g.zarr/a/y.zarr")[...]) == bits(TABLE[1:2])
 
 
+@pytest.mark.frameworks
 def test_arrays_that_are_not_local_files() -> None:
     """Arrays in memory, in stores in memory, at URLs and in closed files are not local files."""
     assert files_of(TABLE) == []

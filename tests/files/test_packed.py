@@ -126,6 +126,7 @@ def same(actual: NDArray[Any], expected: NDArray[Any]) -> bool:
     return bits(pair[0]) == bits(pair[1])
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("layout", CHUNKS)
 @pytest.mark.parametrize("case", CASES)
 def test_netcdf_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, layout: str) -> None:
@@ -152,6 +153,7 @@ ZARR_CASES = {
 }
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("case", ZARR_CASES)
 def test_zarr_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, version: int) -> None:
@@ -168,6 +170,7 @@ def test_zarr_is_decoded_as_xarray_decodes_it(tmp_path: Path, case: str, version
     assert bits(files.gather_file(path, np.arange(5), decode=False)) == bits(table)
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("version", [2, 3])
 def test_zarr_at_a_url(tmp_path: Path, version: int) -> None:
     fsspec = pytest.importorskip("fsspec", reason=MISSING.format("fsspec"))
@@ -218,6 +221,7 @@ def cube(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, NDArray[A
     return path, table, decoded
 
 
+@pytest.mark.frameworks
 def test_gathers(cube: Any, tmp_path: Path) -> None:
     path, table, decoded = cube
     tuples, elements = np.array([[3, 2], [0, 5]]), np.array([[[4] * 7]])
@@ -244,6 +248,7 @@ def test_gathers(cube: Any, tmp_path: Path) -> None:
         files.gather_file(path, [9], mode="fill", fill_value=-1.5, decode=False)
 
 
+@pytest.mark.frameworks
 def test_open_tables(cube: Any) -> None:
     path, table, decoded = cube
     for values, decode in ((decoded, True), (table, False)):
@@ -266,6 +271,7 @@ def test_open_tables(cube: Any) -> None:
                 assert opened.dtype == values.dtype
 
 
+@pytest.mark.frameworks
 def test_a_scatter_is_of_stored_numbers(cube: Any, tmp_path: Path) -> None:
     path, table, _ = cube
     attributes = ", ".join(f"{name} {value}" for name, value in PACKED.items())
@@ -323,6 +329,7 @@ def test_indices_are_as_they_are_stored(tmp_path: Path) -> None:
     assert files.gather_file(table, f"{tmp_path}/i.h5:i", decode=False).tolist() == [1, 299]
 
 
+@pytest.mark.frameworks
 def test_an_open_dataset_returns_the_values_of_its_package(tmp_path: Path) -> None:
     table = stored("i2")
     path = put_netcdf(tmp_path / "cube.nc", table, PACKED)
@@ -370,6 +377,7 @@ def test_decode_is_a_boolean(tmp_path: Path) -> None:
             call()
 
 
+@pytest.mark.frameworks
 def test_direct_reads_are_of_stored_numbers(tmp_path: Path) -> None:
     path = put_netcdf(tmp_path / "cube.nc", stored("i2"), {"scale_factor": F8(0.5)})
     with pytest.raises(ValueError) as caught:
@@ -430,6 +438,7 @@ def test_decoded_values_replace_no_packed_array(tmp_path: Path, name: str) -> No
     assert bits(files.gather_file(path, [0, 1])) == bits(table[[1, 0]])
 
 
+@pytest.mark.frameworks
 def test_dask(cube: Any, tmp_path: Path) -> None:
     pytest.importorskip("dask.array", reason=MISSING.format("dask"))
     import gatherum.dask
@@ -462,6 +471,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., str]:
     return call
 
 
+@pytest.mark.frameworks
 def test_the_command(cube: Any, tmp_path: Path, run: Callable[..., str]) -> None:
     path, table, decoded = cube
     out, groups = str(tmp_path / "o.npy"), str(tmp_path / "g.npy")
@@ -482,6 +492,7 @@ def test_the_command(cube: Any, tmp_path: Path, run: Callable[..., str]) -> None
     assert np.load(out)[1].tolist() == np.full((6, 7), 5).tolist()
 
 
+@pytest.mark.frameworks
 def test_a_run_on_a_cluster(cube: Any, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason=MISSING.format("distributed"))
     from gatherum.dask.graph.execute import at_once

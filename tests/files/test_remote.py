@@ -27,7 +27,7 @@ from gatherum.files.remote.urls import UrlAddress, address_of
 
 fsspec = pytest.importorskip("fsspec", reason="install gatherum[remote] to test URLs")
 pytest.importorskip("aiohttp", reason="install gatherum[remote] to test URLs")
-pytestmark = pytest.mark.usefixtures("quick_sync")
+pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("quick_sync")]
 
 RNG = np.random.default_rng(0)
 TABLE = RNG.integers(-(1 << 60), 1 << 60, (900, 40))

@@ -199,6 +199,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         yield web
 
 
+@pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["0", "64KiB"])
 @pytest.mark.parametrize("form", ["npy", "zarr3"])
@@ -218,6 +219,7 @@ def test_tables_at_urls(web: Any, form: str, cache: str) -> None:
         table.gather([1, 9000])
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("fault", ["503", "cut off", "dropped", "short"])
 def test_a_server_that_fails_for_a_moment(web: Any, fault: str) -> None:
     array = np.random.default_rng(3).integers(0, 1 << 60, (9000, 4))
@@ -226,6 +228,7 @@ def test_a_server_that_fails_for_a_moment(web: Any, fault: str) -> None:
     assert bits(table.gather([8999, 3000])) == bits(array[[8999, 3000]])
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("fault", ["403", "shifted", "whole", "unranged", "long"])
 def test_a_server_that_lies(web: Any, fault: str) -> None:
     array = np.random.default_rng(3).integers(0, 1 << 60, (9000, 4))
@@ -239,6 +242,7 @@ def test_a_server_that_lies(web: Any, fault: str) -> None:
         assert bits(table.gather([5000, 8999])) == bits(array[[5000, 8999]])
 
 
+@pytest.mark.frameworks
 def test_a_table_at_a_url_that_is_replaced(web: Any) -> None:
     array = np.random.default_rng(3).integers(0, 1 << 60, (9000, 4))
     path = put(web.folder, "t", array)
@@ -252,6 +256,7 @@ def test_a_table_at_a_url_that_is_replaced(web: Any) -> None:
     assert bits(table.gather([8999])) == bits(array[[8999]] + 1)
 
 
+@pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_opens_a_separate_connection(web: Any) -> None:

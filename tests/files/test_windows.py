@@ -3,13 +3,11 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from source import SOURCE
+from source import ROOT, SOURCE
 
-TESTS = Path(__file__).parents[1]
 FRAMEWORKS = {
     "torch", "jax", "dask", "distributed", "cupy", "cuda", "pyarrow", "numba", "onnxruntime",
     "onnxscript", "onnx_ir",
@@ -81,12 +79,13 @@ print(os.path.exists(path))
     ],
 )
 def test_files_are_read_and_written_by_the_rules_of_windows(tests, chosen, tmp_path):
+    support = str(ROOT / "tests" / "support")
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "windows_rules",
-         "--basetemp", str(tmp_path / "made"), str(TESTS / "files" / tests), "-m", "not slow",
-         "-k", chosen],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, str(TESTS)])},
-        cwd=TESTS.parent, capture_output=True, text=True, timeout=900, check=False,
+         "--basetemp", str(tmp_path / "made"), str(ROOT / "tests" / "files" / tests),
+         "-m", "not slow", "-k", chosen],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([SOURCE, support])},
+        cwd=ROOT, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr
 

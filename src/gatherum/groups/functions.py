@@ -2,7 +2,7 @@
 
 To add a function, add its loop to `gatherum.reference.groups`; its row and its name in the types to
 this module; its composition, unless it reuses another row's, to `compositions`; and a case to
-tests/test_group_functions.py.
+tests/groups/test_group_functions.py.
 """
 
 from __future__ import annotations

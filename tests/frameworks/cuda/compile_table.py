@@ -1,7 +1,7 @@
 """Compile every variant of every kernel with NVRTC, and tabulate the results. No GPU is needed.
 
     python tests/frameworks/cuda/compile_table.py            # prints it: a quarter of an hour
-    python tests/frameworks/cuda/compile_table.py --write    # puts it into docs/decisions/cuda-kernels.md
+    python tests/frameworks/cuda/compile_table.py --write    # writes it to its page
     python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
 A variant that does not compile ends the program. `test_compile_table.py` compiles with the same

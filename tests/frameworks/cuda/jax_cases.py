@@ -16,12 +16,12 @@ from doubles import sort_on_host
 from shim.device import ShimDevice
 
 import gatherum
-import test_xla_call
+import xla_frames
 from gatherum._system import native
 from gatherum.cuda import cub, nvidia
 from gatherum.cuda.device import Kernel
 from gatherum.jax import device_programs
-from test_no_python import python_calls
+from python_calls import python_calls
 
 FAKE = stand_in.Driver()
 stand_in.compile_nothing()
@@ -379,9 +379,9 @@ def test_other_descriptions_are_refused(monkeypatch):
 
 
 def forged(stage, **attributes):
-    """Return a call of the recordable handler in a stage, as a frame of `test_xla_call`."""
+    """Return a call of the recordable handler in a stage, as a frame of `xla_frames`."""
     plan = gatherum.plan("gather", DATA, ROWS, mode="wrap")
-    call = test_xla_call.Call(plan.program, [DATA, ROWS], plan.shape, DATA.dtype)
+    call = xla_frames.Call(plan.program, [DATA, ROWS], plan.shape, DATA.dtype)
     call.attributes |= {"call": (4, device_programs.describe(plan))} | attributes
     call.stage = stage
     return call
@@ -390,8 +390,8 @@ def forged(stage, **attributes):
 @pytest.fixture
 def forge(monkeypatch):
     address = jax_device.pointer_to(native.xla_device_handler(True))
-    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(test_xla_call.Frame))(address)
-    monkeypatch.setattr(test_xla_call, "handler", handler)
+    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(xla_frames.Frame))(address)
+    monkeypatch.setattr(xla_frames, "handler", handler)
     return forged
 
 
@@ -421,8 +421,8 @@ def test_forged_calls_are_refused(forge, attributes, message):
 def test_the_runtime_learns_which_calls_it_may_capture():
     for is_recordable in (False, True):
         address = jax_device.pointer_to(native.xla_device_handler(is_recordable))
-        handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(test_xla_call.Frame))(address)
-        frame, metadata = test_xla_call.metadata_query()
+        handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.POINTER(xla_frames.Frame))(address)
+        frame, metadata = xla_frames.metadata_query()
         assert not handler(ctypes.byref(frame))
         assert (metadata.version.major, metadata.version.minor) == (0, 1)
         assert metadata.traits == is_recordable

@@ -20,8 +20,8 @@ from gatherum.cuda import cub, driver, nvidia, plan_launches, programs
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.loops import unaddressable, work_of
 from gatherum.cuda.plan_launches import is_in_place, program_of
+from python_calls import python_calls
 from strategies import OPERATORS, SCATTERS, calls, same_bits
-from test_no_python import python_calls
 
 FAKE = stand_in.Driver()
 for number in range(2):
@@ -157,6 +157,7 @@ CALLS = [
 ]
 
 
+@pytest.mark.frameworks
 @slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS)
 def test_tensors_give_the_result_of_arrays(running, op, attributes):
@@ -171,6 +172,7 @@ def test_tensors_give_the_result_of_arrays(running, op, attributes):
         assert python_calls(function, *tensors, **attributes) == []
 
 
+@pytest.mark.frameworks
 @slow
 def test_calls_on_other_alignments(running):
     table = running.arange(40, dtype=running.uint8)
@@ -180,6 +182,7 @@ def test_calls_on_other_alignments(running):
         assert running.equal(result, data[[2, 1]])
 
 
+@pytest.mark.frameworks
 @slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS[1:3])
 def test_an_invalid_index_raises_the_error_and_writes_nothing(running, op, attributes):
@@ -194,6 +197,7 @@ def test_an_invalid_index_raises_the_error_and_writes_nothing(running, op, attri
     assert running.equal(data, before)
 
 
+@pytest.mark.frameworks
 def test_a_program_that_waits_is_not_part_of_a_graph(torch):
     stand_in.stream(40)  # of which libcuda.c reports a capture
     try:
@@ -208,6 +212,7 @@ def test_a_program_that_waits_is_not_part_of_a_graph(torch):
         stand_in.stream(stand_in.STREAM)
 
 
+@pytest.mark.frameworks
 def test_an_error_of_the_sort_is_the_error_of_the_call(torch, monkeypatch):
     from gatherum.torch import cuda
 
@@ -221,6 +226,7 @@ def test_an_error_of_the_sort_is_the_error_of_the_call(torch, monkeypatch):
         gatherum.scatter_slices(*call, reduction="add", mode="clip")
 
 
+@pytest.mark.frameworks
 def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
     data, index = operands(torch, "gather")
     data.requires_grad_()
@@ -232,6 +238,7 @@ def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
 # Arrays with a protocol.
 
 
+@pytest.mark.frameworks
 @slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS)
 def test_protocol_arrays_give_the_result_of_arrays(running, op, attributes, monkeypatch):
@@ -249,6 +256,7 @@ def test_protocol_arrays_give_the_result_of_arrays(running, op, attributes, monk
         assert ran == {"HostArray.__cuda_array_interface__", "DeviceArray.__init__"}
 
 
+@pytest.mark.frameworks
 @slow
 @pytest.mark.parametrize(
     ("more", "index"),
@@ -266,6 +274,7 @@ def test_interfaces_of_every_kind_take_the_path_that_reads_them(running, more, i
         assert same_bits(array_of(result), gatherum.gather(values, index, mode="clip"))
 
 
+@pytest.mark.frameworks
 @slow
 def test_an_invalid_index_of_a_protocol_array(running):
     data, index = HostArray(np.arange(4.0)), HostArray(np.array([1, 4]))

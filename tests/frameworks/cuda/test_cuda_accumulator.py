@@ -82,6 +82,7 @@ def test_methods_that_are_not_supported(on_shim):
         there.finish(HostArray(np.zeros(2, np.float32)))
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
 def test_tensors(on_shim, as_cuda, monkeypatch, dtype):
     import torch

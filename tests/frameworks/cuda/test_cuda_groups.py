@@ -6,6 +6,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", minversion="2.10", reason="install torch to test tensors: pip install 'torch>=2.10'"
 )
+pytestmark = pytest.mark.frameworks
 
 import gatherum  # noqa: E402
 from gatherum.torch import cuda  # noqa: E402

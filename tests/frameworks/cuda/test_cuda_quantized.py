@@ -110,6 +110,7 @@ def test_a_graph_takes_no_call_that_waits(on_shim):
         gatherum.gather_quantized(*operands, block_size=3)
 
 
+@pytest.mark.frameworks
 def test_tensors_and_the_gradient_of_the_scales(on_shim, as_cuda):
     import torch
 

@@ -27,6 +27,7 @@ def run_cases(file, mark, tmp_path, **variables):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("mark", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
 def test_replays(mark, tmp_path):
     run_cases("replay_cases.py", mark, tmp_path)

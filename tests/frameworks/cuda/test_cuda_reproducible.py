@@ -9,6 +9,7 @@ import pytest
 torch = pytest.importorskip(
     "torch", reason="install torch to test tensors: pip install 'torch>=2.10'"
 )
+pytestmark = pytest.mark.frameworks
 
 import gatherum.torch as room  # noqa: E402
 from gatherum.torch.overrides import indexed, kernels, scatter_calls  # noqa: E402

@@ -23,7 +23,10 @@ from gatherum.torch.autograd import gradients  # noqa: E402
 from gatherum.torch.library import ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning")
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning"),
+]
 MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 

@@ -62,6 +62,7 @@ def test_a_device_that_gives_other_bits_is_found(on_core, monkeypatch, capsys):
     assert "scatter_nd/int32/add: differs from the published digest\n" in capsys.readouterr().out
 
 
+@pytest.mark.frameworks
 def test_torch_comes_first_where_it_has_a_device(monkeypatch):
     torch = pytest.importorskip("torch", reason="install torch to see that it has no device")
     monkeypatch.setattr(verify, "find_spec", lambda name: name == "torch")

@@ -2,7 +2,8 @@
 
 C programs cannot call this module: ``core/c_api/fault_messages.cpp`` and ``interface.hpp`` have
 their messages. In Python, sizes may be symbols of a traced graph, and messages include advice. The
-messages are therefore written in both languages; `tests/test_c_programs.py` compares them.
+messages are therefore written in both languages; `tests/c_interface/test_c_programs.py` compares
+them.
 
 Each function returns the exception to raise. Its message names the operator, the operand, the
 expected and the actual value, and the position.

@@ -1,0 +1,125 @@
+"""`factorize` numbers keys as the oracle's loops do, for every kind of column."""
+
+import numpy as np
+import pytest
+
+import gatherum
+from gatherum.groups import factorizing
+from gatherum.reference import groups as reference
+from strategies import same_bits
+
+NAN = float("nan")
+BOTH = pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
+KEYS = {
+    "strings": ["b", "a", "b", "", "a"],
+    "bytes": [b"b", b"a", b"b"],
+    "integers that are far apart": [10**9, 5, 10**9],
+    "floats with NaN": [2.0, NAN, 1.0, 2.0],
+    "dates with NaT": np.array(["2020-02-01", "NaT", "2020-01-01"], "M8[D]"),
+    "bools": [True, False, True],
+    "objects with None": np.array(["b", None, "a"], object),
+    "two dimensions": [[3, 1], [1, 2]],
+    "nothing": np.array([], "U3"),
+}
+
+
+@pytest.mark.parametrize("with_arrow", [True, False])
+@pytest.mark.parametrize("sort", [True, False])
+@pytest.mark.parametrize("name", KEYS)
+def test_keys(name, sort, with_arrow, monkeypatch):
+    if not with_arrow:
+        monkeypatch.setattr(factorizing, "_pyarrow", lambda: None)
+    numbers, labels = gatherum.groups.factorize(KEYS[name], sort=sort)
+    of_oracle, known = reference.factorize(KEYS[name], sort=sort)
+    assert same_bits(of_oracle, numbers)
+    assert (labels.dtype, labels.tolist()) == (known.dtype, known.tolist())
+
+
+@BOTH
+def test_several_keys(module):
+    numbers, labels = module.factorize(["b", "a", "b", "a"], [2.0, 1.0, NAN, 2.0])
+    assert numbers.tolist() == [2, 0, -1, 1]
+    assert [one.tolist() for one in labels] == [["a", "a", "b"], [1.0, 2.0, 2.0]]
+    numbers, labels = module.factorize([3, 1, 3], [0, 0, 0], sort=False)
+    assert (numbers.tolist(), [one.tolist() for one in labels]) == ([0, 1, 0], [[3, 1], [0, 0]])
+
+
+def test_many_tuples_need_no_table_of_all():
+    rng = np.random.default_rng(1)
+    keys = [rng.permutation(3000) for _ in range(4)]
+    keys = [np.concatenate([key, key[:500]]) for key in keys]
+    for sort in (True, False):
+        numbers, labels = gatherum.groups.factorize(*keys, sort=sort)
+        of_oracle, known = reference.factorize(*(key[:3000] for key in keys), sort=sort)
+        assert same_bits(of_oracle, numbers[:3000])
+        assert all(same_bits(one, other) for one, other in zip(known, labels, strict=True))
+        assert same_bits(numbers[:500], numbers[3000:])
+
+
+@pytest.mark.frameworks
+def test_columns_of_arrow():
+    pa = pytest.importorskip("pyarrow", reason="install pyarrow to test its columns")
+    chunked = pa.chunked_array([["b", None], ["a", "b"]])
+    for column in (chunked, chunked.combine_chunks(), chunked.dictionary_encode()):
+        numbers, labels = gatherum.groups.factorize(column)
+        assert (numbers.tolist(), labels.tolist()) == ([1, -1, 0, 1], ["a", "b"])
+    numbers, labels = gatherum.groups.factorize(pa.array([7, None, 3]), sort=False)
+    assert (numbers.tolist(), labels.tolist()) == ([0, -1, 1], [7, 3])
+    numbers, labels = gatherum.groups.factorize(pa.array([], pa.string()))
+    assert (numbers.shape, labels.shape) == ((0,), (0,))
+
+
+@pytest.mark.frameworks
+def test_columns_of_polars():
+    pl = pytest.importorskip("polars", reason="install polars to test its columns")
+    pytest.importorskip("pyarrow", reason="Polars converts with pyarrow")
+    for dtype in (pl.String, pl.Categorical):
+        numbers, labels = gatherum.groups.factorize(pl.Series(["b", None, "a"], dtype=dtype))
+        assert (numbers.tolist(), labels.tolist()) == ([1, -1, 0], ["a", "b"])
+
+
+@pytest.mark.frameworks
+def test_categoricals_of_pandas_keep_the_order_of_their_categories():
+    pd = pytest.importorskip("pandas", reason="install pandas to test its columns")
+    months = pd.Categorical(["Feb", None, "Jan", "Feb"], categories=["Jan", "Feb", "Mar"])
+    for column in (months, pd.Series(months), pd.CategoricalIndex(months)):
+        numbers, labels = gatherum.groups.factorize(column)
+        assert (numbers.tolist(), labels.tolist()) == ([1, -1, 0, 1], ["Jan", "Feb"])
+    numbers, labels = gatherum.groups.factorize(pd.Series(["b", None, "a"]))
+    assert (numbers.tolist(), labels.tolist()) == ([1, -1, 0], ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("keys", "more", "kind", "message"),
+    [
+        ((), {}, TypeError, "groups.factorize: an array of keys must be given"),
+        (
+            ([1, 2], [1]), {}, ValueError,
+            "groups.factorize: `keys[1]` must have the shape of `keys[0]`, (2,), got (1,)",
+        ),
+        (
+            ([1],), {"sort": 1}, TypeError,
+            "groups.factorize: `sort` must be True or False, got 1",
+        ),
+        (
+            (np.array([1, "a"], object),), {}, TypeError,
+            "groups.factorize: `keys[0]` must have values that compare: '<' not supported between "
+            "instances of 'str' and 'int'",
+        ),
+    ],
+)  # fmt: skip
+def test_refusals(keys, more, kind, message):
+    with pytest.raises(kind) as caught:
+        gatherum.groups.factorize(*keys, **more)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("call", [gatherum.groups.reduce, gatherum.groups.transform])
+def test_a_result_much_larger_than_the_values_needs_a_size(call):
+    groups, more = [10**9, 5, 10**9], {"func": "centre"} if "trans" in str(call) else {}
+    with pytest.raises(ValueError) as caught:
+        call([1.0, 2.0, 3.0], groups, **more)
+    assert str(caught.value) == (
+        f"groups.{call.__name__}: `size` must be given for 3 values in 1000000001 groups; or "
+        "renumber them: groups, labels = gatherum.groups.factorize(groups)"
+    )

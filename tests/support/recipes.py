@@ -1,0 +1,67 @@
+"""Applies the recipes of CONTRIBUTING.md, which are patches, to a copy of the tree."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from source import ROOT
+
+
+def copied(folder: Path, *parts: str) -> Path:
+    """Copy parts of the tree, without build outputs."""
+    built = shutil.ignore_patterns("*.so", "*.dylib", "__pycache__")
+    for part in parts:
+        if (ROOT / part).is_dir():
+            shutil.copytree(ROOT / part, folder / part, ignore=built)
+        else:
+            shutil.copy(ROOT / part, folder / part)
+    return folder
+
+
+def patched(folder: Path, patch: Path) -> list[str]:
+    """Apply a patch, and return the files that it changes."""
+    command = ["patch", "-p1", "-s", "-i", str(patch)]
+    subprocess.run(command, cwd=folder, check=True)
+    return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
+
+
+def build(tree: Path) -> None:
+    """Compile the core of the copy, with portable kernels and without optimization."""
+    settings = [
+        "-DCMAKE_BUILD_TYPE=None", f"-DPython_EXECUTABLE={sys.executable}", "-DGATHERUM_LEVELS=",
+        "-DGATHERUM_OPTIMISATION=-O0",
+    ]  # fmt: skip
+    folder = tree / "build"
+    for command in (
+        ["cmake", "-S", tree, "-B", folder, "-G", "Ninja", *settings],
+        ["cmake", "--build", folder],
+        ["cmake", "--install", folder, "--prefix", tree / "src"],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def needs_build(test: Any) -> Any:
+    """Mark a test that uses `build` as a release test."""
+    missing = not (shutil.which("cmake") and shutil.which("ninja") and find_spec("nanobind"))
+    reason = "builds the core: install cmake, ninja and nanobind"
+    return pytest.mark.release(pytest.mark.skipif(missing, reason=reason)(test))
+
+
+def run(tree: Path, *arguments: str) -> str:
+    """Run Python in the copy, and return its output."""
+    paths = os.pathsep.join(str(tree / part) for part in ("src", "tests", "tests/support"))
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=tree, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
+    return done.stdout
