@@ -376,6 +376,13 @@ def extremes(
     positions: Array | View,
     none: int,
 ) -> None: ...
+def skip_nan(
+    plan: object,
+    data: Array | View,
+    indices: Array | View,
+    updates: Array | View,
+    out: Array | View,
+) -> bool: ...
 def spreads(
     plan: object,
     indices: Array | View,

@@ -57,6 +57,8 @@ def test_calls_without_arguments(core, gather, scatter):
     _refused(core, "check", "operands", gather, None)
     _refused(core, "run", "program", None, operands, None)
     _refused(core, "run", "operands", gather, None, None)
+    _refused(core, "skip_nan", "program", None, operands, None)
+    _refused(core, "skip_nan", "operands", scatter, None, None)
     _refused(core, "first_invalid", "program", None, SOME, None)
     _refused(core, "first_invalid", "indices", gather, None, None)
     _refused(core, "differentiate", "program", None, byref(Gradients()), None)

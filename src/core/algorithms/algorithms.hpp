@@ -53,6 +53,7 @@ struct Algorithm {
   Runs* run;
   InvalidIndexCheck invalid_index_check;
   bool reads_source;  // functional scatter, if `covers_data`: the data need not be copied first
+  bool skips_nan;     // runs folds that skip NaN
 };
 
 // Returns the first algorithm of the list that applies.

@@ -26,6 +26,8 @@ bool scatters_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
   if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
     return append(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
+  if (p.combine.skips_nan && !has_skipping_slabs(p.combine))
+    return append(why, "the fold has no slabs that skip NaN"), false;
   if (p.destinations == 0) return append(why, "every update is dropped"), false;
   if (p.step == 0) return append(why, "the destinations are not evenly spaced"), false;
   return true;

@@ -29,38 +29,38 @@ bool is_intel() {
 
 constexpr std::array kGathers = {
     Algorithm{"prefetched", applies_gather_prefetched, scratch_gather_prefetched, run_gather_prefetched,
-              InvalidIndexCheck::while_writing, false},
+              InvalidIndexCheck::while_writing, false, false},
     Algorithm{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
-              InvalidIndexCheck::while_writing, false},
+              InvalidIndexCheck::while_writing, false, false},
     Algorithm{"streamed", applies_streamed, no_scratch, run_streamed, InvalidIndexCheck::while_writing,
-              false},
+              false, false},
     Algorithm{"direct", applies_gather_direct, no_scratch, run_gather_direct,
-              InvalidIndexCheck::while_writing, false},
+              InvalidIndexCheck::while_writing, false, false},
 };
 
 constexpr std::array kScatters = {
     Algorithm{"uncounted_accumulators", applies_uncounted_accumulators, scratch_uncounted_accumulators,
-              run_uncounted_accumulators, InvalidIndexCheck::before_writing, true},
+              run_uncounted_accumulators, InvalidIndexCheck::before_writing, true, false},
     Algorithm{"partitioned", applies_partitioned, scratch_partitioned, run_partitioned,
-              InvalidIndexCheck::before_writing, true},
+              InvalidIndexCheck::before_writing, true, false},
     Algorithm{"private_accumulators", applies_private_accumulators, scratch_private_accumulators,
-              run_private_accumulators, InvalidIndexCheck::before_writing, true},
+              run_private_accumulators, InvalidIndexCheck::before_writing, true, false},
     Algorithm{"in_rounds", applies_in_rounds, scratch_in_rounds, run_in_rounds,
-              InvalidIndexCheck::before_writing, true},
+              InvalidIndexCheck::before_writing, true, false},
     Algorithm{"divided_accumulators", applies_divided_accumulators, scratch_divided_accumulators,
-              run_divided_accumulators, InvalidIndexCheck::before_writing, true},
+              run_divided_accumulators, InvalidIndexCheck::before_writing, true, true},
     Algorithm{"serial_accumulators", applies_serial_accumulators, scratch_serial_accumulators,
-              run_serial_accumulators, InvalidIndexCheck::before_writing, true},
+              run_serial_accumulators, InvalidIndexCheck::before_writing, true, true},
     Algorithm{"batch_accumulators", applies_batch_accumulators, scratch_batch_accumulators,
-              run_batch_accumulators, InvalidIndexCheck::while_writing, true},
+              run_batch_accumulators, InvalidIndexCheck::while_writing, true, true},
     Algorithm{"by_destination", applies_by_destination, scratch_by_destination, run_by_destination,
-              InvalidIndexCheck::never, false},
+              InvalidIndexCheck::never, false, true},
     Algorithm{"by_column", applies_by_column, no_scratch, run_by_column, InvalidIndexCheck::while_writing,
-              false},
+              false, false},
     Algorithm{"by_range", applies_by_range, no_scratch, run_by_range, InvalidIndexCheck::while_writing,
-              false},
+              false, false},
     Algorithm{"direct", applies_scatter_direct, no_scratch, run_scatter_direct,
-              InvalidIndexCheck::while_writing, false},
+              InvalidIndexCheck::while_writing, false, false},
 };
 
 std::span<const Algorithm> algorithms(bool scatter) {
@@ -81,7 +81,10 @@ bool is_left_out(const Program& p, size_t i) {
 int first_of(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
   size_t i = 0;
-  while (is_left_out(p, i) || !all[i].applies(p, threads, why)) ++i;
+  const auto runs = [&](const Algorithm& a) {
+    return (a.skips_nan || !p.combine.skips_nan) && a.applies(p, threads, why);
+  };
+  while (is_left_out(p, i) || !runs(all[i])) ++i;
   return static_cast<int>(i);
 }
 

@@ -191,6 +191,20 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   });
 }
 
+gatherum_status gatherum_skip_nan(const gatherum_program* program, const gatherum_operands* at,
+                                  const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  if (!skips_nan(p))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "NaN cannot be skipped in this program");
+  const gatherum_status status = check_operands(p, *at, true, error);
+  if (status != GATHERUM_OK) return status;
+  const auto* source = is_in_place(p, *at) ? nullptr : static_cast<const char*>(at->data.start);
+  return with_memory(error, [&] {
+    return report(execute_skipping_nan(p, operands_of(p, *at), source, at->fresh != 0, poll_of(poll)), error);
+  });
+}
+
 int64_t gatherum_number(const gatherum_program* program, const void* indices, int64_t* numbers) noexcept {
   if (program == nullptr) return -1;
   const Program& p = program->value;

@@ -181,6 +181,19 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
   return p.tuples > 0 && p.invalid_is_error ? check_indices(p, operands.index, poll) : Outcome{};
 }
 
+// The limit of updates is the limit of the counts in scatter_grouped.hpp.
+bool skips_nan(const Program& p) {
+  return p.scatter && can_skip_nan(p.combine) && points(p.nest, p.nest.line + 1) < int64_t{1} << 32;
+}
+
+Outcome execute_skipping_nan(const Program& p, const Operands& at, const char* source, bool fresh,
+                             const Poll& poll) {
+  Program skipping = p;
+  skipping.combine.skips_nan = true;
+  skipping.small_choice = -1;
+  return execute(skipping, at, source, fresh, poll);
+}
+
 namespace {
 
 struct Level {

@@ -23,6 +23,13 @@ using Poll = gatherum_poll;
 Outcome execute(const Program& program, const Operands& operands, const char* source, bool fresh,
                 const Poll& poll);
 
+// Returns true if execute_skipping_nan supports a program.
+bool skips_nan(const Program& program);
+// Like execute, for a scatter whose updates that are NaN are skipped. A destination without other updates keeps
+// its old value.
+Outcome execute_skipping_nan(const Program& program, const Operands& at, const char* source, bool fresh,
+                             const Poll& poll);
+
 // Finds the first invalid index in row-major order, in any mode. In the modes clip and wrap, only indices
 // into a dimension of size 0 are invalid.
 Outcome find_invalid(const Program& program, const char* index, const Poll& poll);

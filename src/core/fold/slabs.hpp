@@ -11,6 +11,7 @@
 #pragma once
 
 #include "fold/exact/exact_sums.hpp"
+#include "fold/skip_nan.hpp"
 #include "kernels/scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -249,11 +250,11 @@ class Slab : public Sums<typename F::Form> {
   int64_t* counts_;
 };
 
-// A slab of means, in which each sum is stored next to its count. Sums start from the neutral element, so the
-// first update is folded like later updates. This changes only the bits of a NaN, and the division makes
-// every NaN canonical.
+// A slab of means, or of folds that skip NaN, in which each sum is stored next to its count. Sums start from
+// the neutral element, so the first update is folded like later updates. This changes only the bits of a NaN,
+// and the division makes every NaN canonical.
 template <class F>
-  requires(F::kDivides && !kIsExact<F>)
+  requires((F::kDivides && !kIsExact<F>) || kSkipsNaN<F>)
 class Slab<F, true> {
   struct Slot {
     typename F::Sum sum;
@@ -274,7 +275,7 @@ class Slab<F, true> {
   GATHERUM_NOINLINE void read(int64_t begin, int64_t end) {
     each(begin, end, [this](Slot& slot, int64_t offset) {
       const auto old = load_value<Stored>(layout_.from + offset);
-      slot = {start_ == 0 ? kNothing<Sum> : F::template widen<Selected>(old), start_};
+      slot = {start_ == 0 ? nothing() : F::template widen<Selected>(old), start_};
     });
   }
 
@@ -283,8 +284,13 @@ class Slab<F, true> {
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const { add(slot, update); }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
       Slot& entry = slots_[slot];
-      entry.sum = fold_unsettled<F>(entry.sum, F::template widen<Branched>(update));
-      ++entry.count;
+      if constexpr (kSkipsNaN<F>) {
+        entry.sum = F::template fold<Selected>(entry.sum, F::template number_of<Selected>(update));
+        entry.count += F::is_number(update) ? 1 : 0;
+      } else {
+        entry.sum = fold_unsettled<F>(entry.sum, F::template widen<Branched>(update));
+        ++entry.count;
+      }
     }
     GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Slot>(slots_, slot); }
 
@@ -306,6 +312,13 @@ class Slab<F, true> {
   }
 
  private:
+  static constexpr Sum nothing() {
+    if constexpr (kSkipsNaN<F>)
+      return F::neutral();
+    else
+      return kNothing<Sum>;
+  }
+
   // Calls visit(slot, byte offset) for the destinations [begin, end).
   template <class Visit>
   void each(int64_t begin, int64_t end, const Visit& visit) const {

@@ -7,6 +7,7 @@
 
 #include "fold/exact/exact_sums.hpp"
 #include "fold/order_keys.hpp"
+#include "fold/skip_nan.hpp"
 #include "fold/slabs.hpp"
 #include "kernels/table.hpp"
 #include "model/widths.hpp"
@@ -26,6 +27,10 @@ void add_grouped_kernels(Kernels& all);
 void add_gradient_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
+// The functions of slabs.cpp for folds that skip NaN.
+int64_t skipping_bytes(const Combine& combine, int64_t slots);
+bool skipping_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch);
+void skipping_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch);
 
 // Calls f with the width of an item as a constant. The plan chooses these kernels only for these widths.
 template <class F>
@@ -107,6 +112,18 @@ auto by_type(Value value, F&& f) {
 template <bool Counts, class F>
 auto by_value(Value value, Reduction r, F&& f) {
   return by_type(value, [&](auto type) { return by_reduction<typename decltype(type)::type, Counts>(r, f); });
+}
+
+// Calls f with the fold of a scatter that skips NaN.
+template <class F>
+auto by_numbers(const Combine& combine, const F& f) {
+  using Result = decltype(f(SkipNaN<Fold<double, Reduction::add>>{}));
+  return by_value<true>(combine.value, combine.reduction, [&](auto fold) -> Result {
+    if constexpr (requires { SkipNaN<decltype(fold)>::neutral(); })
+      return f(SkipNaN<decltype(fold)>{});
+    else
+      impossible();
+  });
 }
 
 // Calls f(fold, keyed) if the result does not depend on the order of folding: for integers, for exact sums,

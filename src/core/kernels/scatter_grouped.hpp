@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "fold/exact/exact_rows.hpp"
+#include "fold/skip_nan.hpp"
 #include "kernels/row_sums.hpp"
 #include "kernels/scatter_rows.hpp"
 
@@ -135,6 +136,8 @@ class FoldGroups : GroupRows {
   int64_t part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     if constexpr (kIsExact<F>)
       return exactly<F>(group, dst, updates, remaining);
+    else if constexpr (kSkipsNaN<F>)
+      return numbers<F>(group, dst, updates, remaining);
     else
       return rounding<F>(group, dst, updates, remaining);
   }
@@ -193,6 +196,33 @@ class FoldGroups : GroupRows {
     }
     for (int64_t e = 0; e < elements; ++e) {
       const T v = F::template finish<Selected>(sums[e], group.n + (include_self_ ? 1 : 0), true);
+      std::memcpy(dst + e * step, &v, sizeof v);
+    }
+    return bytes;
+  }
+
+  // Skips NaN. An item of the row without numbers is unchanged.
+  template <class F>
+  int64_t numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    using T = typename F::Stored;
+    using Word = typename F::Word;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t elements = std::min(kPart, remaining / step), bytes = elements * step;
+    typename F::Sum sums[kPart];
+    Word counts[kPart] = {};  // if the fold needs no counts, 1 for an item with numbers
+    std::fill_n(sums, elements, F::neutral());
+    for (int64_t t = 0; t < group.n; ++t) {
+      const char* src = update(group, t, updates, bytes);
+      for (int64_t e = 0; e < elements; ++e) {
+        const auto v = load_value<T>(src + e * step);
+        const Word is_number = F::is_number(v) ? 1 : 0;
+        sums[e] = F::template fold<Selected>(sums[e], F::template number_of<Selected>(v));
+        counts[e] = static_cast<Word>(F::kDivides ? counts[e] + is_number : counts[e] | is_number);
+      }
+    }
+    for (int64_t e = 0; e < elements; ++e) {
+      if (counts[e] == 0) continue;
+      const T v = F::template finish<Selected>(sums[e], static_cast<int64_t>(counts[e]), true);
       std::memcpy(dst + e * step, &v, sizeof v);
     }
     return bytes;

@@ -303,7 +303,22 @@ struct Combine {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
   bool include_self = true;
+  bool skips_nan = false;  // leave out updates that are NaN; only if can_skip_nan()
 };
+
+// Returns true if a fold of floats has kernels that skip NaN (skip_nan.hpp).
+constexpr bool can_skip_nan(const Combine& combine) {
+  const Reduction r = combine.reduction;
+  const bool has_neutral = r == Reduction::add || r == Reduction::mul || r == Reduction::max ||
+                           r == Reduction::min || r == Reduction::mean;
+  return has_neutral && !combine.include_self && (kind_of(combine.value) & (kFloats | kHalves)) != 0;
+}
+
+// Returns true if there are slabs for such a fold. The others are rare.
+constexpr bool has_skipping_slabs(const Combine& combine) {
+  return can_skip_nan(combine) && combine.reduction != Reduction::mul &&
+         (kind_of(combine.value) & kFloats) != 0;
+}
 
 // Returns true if the fold needs the number of updates of a destination. (Exact sums track whether there were
 // any.) Static, so that the linker cannot use the code of one instruction-set level for all levels if the

@@ -13,6 +13,7 @@ Function              Operands                                      Used by
 `scatter_into_zeros`  plain tensors                                 torch
 `differentiate`       tensors                                       torch
 `extremes`            a plan, and arrays or views of addresses      `extremes`
+`skip_nan`            a plan, and arrays or views of addresses      `groups`
 `spreads`             a plan, and arrays or views of addresses      `groups`
 `xla_handler`         buffers of a compiled program                 jax
 `xla_device_handler`  the same, on a CUDA device                    jax
@@ -67,6 +68,7 @@ run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
 differentiate = _core.differentiate
 extremes = _core.extremes
+skip_nan = _core.skip_nan
 spreads = _core.spreads
 xla_handler = _core.xla_handler
 xla_device_handler = _core.xla_device_handler

@@ -45,14 +45,12 @@ def reduced(
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
         return in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
-        if skips and has_nan(kind) and xp.holds_any(left_out := xp.isnan(values)):
+        if skips and has_nan(kind):
             unweighted = row is FUNCTIONS[row.name]
-            if (
-                unweighted
-                and (result := skipping(row, values, left_out, grouping, start)) is not None
-            ):
+            if unweighted and (result := skipping(row, values, grouping, start)) is not None:
                 return result
-            grouping = grouping.without(left_out)
+            if xp.holds_any(left_out := xp.isnan(values)):
+                grouping = grouping.without(left_out)
         if start is not None:
             return row.compose(values, grouping, start, ddof)
         # Empty groups get a number that no group of values can have, and are found by it. If the

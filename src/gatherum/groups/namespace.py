@@ -12,11 +12,11 @@ from gatherum._arguments.casting import has_nan
 from gatherum._derivatives import elementary
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes
+from gatherum._model.call import Array, ArraySpec, Attributes, FoldRule
 from gatherum._model.dtypes import AnyDType, DType, check_movable, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
-from gatherum._plans import index_errors, spreads
+from gatherum._plans import index_errors, skips, spreads
 from gatherum._system import native
 
 from . import rounding
@@ -224,6 +224,17 @@ def squares(values: Array, destinations: Destinations) -> tuple[Array, Array] | 
     specs = ArraySpec.of(destinations.indices), ArraySpec.of(values)
     call = destinations.attributes, destinations.shape, specs, destinations.indices, values
     return spreads.squares_and_counts(*call)
+
+
+def without_nan(
+    values: Array, reduction: str, destinations: Destinations, start: Array
+) -> Array | None:
+    indices, table = destinations.indices, broadcast_to(start, destinations.shape)
+    attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
+    specs = ArraySpec.of(table), ArraySpec.of(indices), ArraySpec.of(values)
+    result: Array = native.new_result(values.dtype, destinations.shape)
+    call = attributes, specs, table, indices, values, result
+    return result if skips.scatter_without_nan(*call) else None
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:

@@ -42,6 +42,11 @@ class FunctionRow:
         return self.name in ("max", "min")
 
     @property
+    def folds(self) -> bool:
+        """Whether the function is one fold of the values."""
+        return self.reduction not in (None, "none") and self.name != "count"
+
+    @property
     def sorts(self) -> bool:
         """Whether the function needs all values of a group in one call."""
         return self.name in ("quantile", "median", "nunique", "mode")

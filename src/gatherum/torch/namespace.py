@@ -14,10 +14,11 @@ from gatherum._arguments import conversion
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
-from gatherum._model.call import Attributes
+from gatherum._model.call import ArraySpec, Attributes, FoldRule
 from gatherum._model.dtypes import AnyDType
-from gatherum._plans import index_errors, spreads
+from gatherum._plans import index_errors, skips, spreads
 from gatherum._system import native
+from gatherum._system.native import View
 from gatherum.groups import namespace as of_numpy
 from gatherum.groups import rounding
 from gatherum.groups.dtypes import working_dtype
@@ -339,6 +340,34 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
 
 
 def squares(values: Tensor, destinations: Destinations) -> tuple[Tensor, Tensor] | None:
+    if (operands := _specs_and_views(values, destinations)) is None:
+        return None
+    specs, views = operands
+    call = destinations.attributes, destinations.shape, specs, *views
+    both = spreads.squares_and_counts(*call)
+    return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
+
+
+def without_nan(
+    values: Tensor, reduction: str, destinations: Destinations, start: Tensor
+) -> Tensor | None:
+    if (operands := _specs_and_views(values, destinations)) is None:
+        return None
+    attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
+    table = broadcast_to(start, destinations.shape)
+    result = torch.empty(destinations.shape, dtype=values.dtype)
+    data, out = (addresses.view(attributes.op, "data", tensor) for tensor in (table, result))
+    specs = addresses.spec_of(attributes.op, "data", table), *operands[0]
+    call = attributes, specs, data, *operands[1], out
+    return result if skips.scatter_without_nan(*call) else None
+
+
+def _specs_and_views(
+    values: Tensor, destinations: Destinations
+) -> tuple[tuple[ArraySpec, ArraySpec], tuple[View, View]] | None:
+    """Return the specs and the memory of the groups and the values of a call of the core. Return
+    None if the call must use torch's functions.
+    """
     operands = destinations.indices, values
     if _is_recorded(values) or not all(map(private.is_plain, operands)):
         return None
@@ -346,10 +375,7 @@ def squares(values: Tensor, destinations: Destinations) -> tuple[Tensor, Tensor]
     checks.check_storages(op, names, operands)
     indices, updates = (addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True))
     views = (addresses.view(op, *pair) for pair in zip(names, operands, strict=True))
-    both = spreads.squares_and_counts(
-        destinations.attributes, destinations.shape, (indices, updates), *views
-    )
-    return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
+    return (indices, updates), cast(tuple[View, View], tuple(views))
 
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:

@@ -13,9 +13,10 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64
 
 void fold_groups(const GroupedScatter& call, const Operands& operands, const GroupShare& share) {
   const FloatMode mode;
-  const auto part = by_value<true>(call.combine.value, call.combine.reduction, [](auto fold) {
-    return FoldGroups::Part{&FoldGroups::part<decltype(fold)>};
-  });
+  const auto part_of = [](auto fold) { return FoldGroups::Part{&FoldGroups::part<decltype(fold)>}; };
+  const Combine& combine = call.combine;
+  const auto part = combine.skips_nan ? by_numbers(combine, part_of)
+                                      : by_value<true>(combine.value, combine.reduction, part_of);
   each_group(call, share, FoldGroups(call, operands, share.unit, part));
 }
 

@@ -115,6 +115,26 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
   return applies;
 }
 
+// Runs the plan of a scatter on arrays or views, without the updates that are NaN (gatherum_skip_nan).
+// Returns false if the core has no kernel for it.
+bool skip_nan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out) {
+  const BoundProgram& program = program_of(plan);
+  const Pins pins({data, indices, updates, out});
+  gatherum_operands at = {};
+  at.data = memory_of(view_of_operand(data));
+  at.indices = memory_of(view_of_operand(indices));
+  at.updates = memory_of(view_of_operand(updates));
+  at.out = memory_of(view_of_operand(out));
+  at.fresh = 1;
+  bool applies = true;
+  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    const gatherum_status status = gatherum_skip_nan(program.core(), &at, poll, error);
+    applies = status != GATHERUM_INVALID_PROGRAM;
+    return applies ? status : GATHERUM_OK;
+  });
+  return applies;
+}
+
 const void* item_of(nb::handle fill, int64_t item) {
   if (!PyBytes_Check(fill.ptr())) return nullptr;
   if (PyBytes_GET_SIZE(fill.ptr()) != item)
@@ -186,6 +206,8 @@ void bind_memory_calls(nb::module_& m) {
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
+  m.def("skip_nan", &skip_nan, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
+        nb::arg("out"));
   m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"), nb::arg("squares"),
         nb::arg("counts"));
   def_positional<kArguments + 2, run_on_views>(

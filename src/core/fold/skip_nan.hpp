@@ -1,0 +1,55 @@
+// Folds that skip NaN: updates that are NaN change nothing.
+//
+// Every accumulator starts from the neutral element of its fold, and a NaN is folded as the neutral element,
+// so each step needs no branch. An accumulator that folds numbers has the same bits as a fold that starts from
+// the first number: -0 + x, 1 * x, and the maximum of -infinity and x are x. Callers count the numbers,
+// because a destination without numbers keeps its old value.
+#pragma once
+
+#include "fold/combine.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+template <class F>
+inline constexpr bool kSkipsNaN = false;
+template <class F>
+struct SkipNaN;
+template <class F>
+inline constexpr bool kSkipsNaN<SkipNaN<F>> = true;
+
+template <class V, Reduction R>
+  requires(can_skip_nan({R, kValueOf<V>, false}))
+struct SkipNaN<Fold<V, R>> : Fold<V, R> {
+  using typename Fold<V, R>::Stored;
+  using typename Fold<V, R>::Sum;
+  // An unsigned integer of the size of an accumulator.
+  using Word = std::conditional_t<sizeof(Sum) == 2, uint16_t, Bits<Sum>>;
+
+  static GATHERUM_INLINE bool is_number(Stored v) {
+    if constexpr (kIsHalf<V>)
+      return (v & 0x7FFF) <= FloatForm<V>::kInfinity;
+    else
+      return v == v;
+  }
+
+  static constexpr Sum neutral() {
+    if constexpr (R == Reduction::add || R == Reduction::mean) {
+      return Sum{-0.0f};
+    } else if constexpr (R == Reduction::mul) {
+      return Sum{1};
+    } else {
+      constexpr uint64_t sign = R == Reduction::max ? FloatForm<V>::kSign : 0;
+      return std::bit_cast<Sum>(static_cast<Word>(FloatForm<V>::kInfinity | sign));
+    }
+  }
+
+  // Returns the update as an accumulator, or the neutral element for a NaN.
+  template <class Rare>
+  static GATHERUM_INLINE Sum number_of(Stored v) {
+    const Sum widened = Fold<V, R>::template widen<Rare>(v);
+    return std::bit_cast<Sum>(
+        select(is_number(v), std::bit_cast<Word>(widened), std::bit_cast<Word>(neutral())));
+  }
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL

@@ -1,0 +1,162 @@
+"""Functions that skip NaN by the core's kernels, against compositions of the operators."""
+
+from ctypes import byref
+
+import numpy as np
+import pytest
+
+import gatherum
+from c_calls import (
+    INVALID_CALL,
+    INVALID_PROGRAM,
+    NEEDS_LIBRARY,
+    OK,
+    TOO_SMALL,
+    Buffer,
+    Error,
+    Operands,
+    core,  # noqa: F401  # fixtures
+    memory_of,
+    read,  # noqa: F401
+)
+from gatherum.groups import namespace
+from sizes import SIZES, chosen_from
+from strategies import same_bits
+
+FUNCTIONS = ("nansum", "nanprod", "nanmean", "nanmax", "nanmin")
+DTYPES = ("f2", "f4", "f8", "bfloat16")
+# The shape of the values, the axis, and the number of groups. Rows have up to 256 items at once.
+SHAPES = {
+    "items": ((3000,), 0, 40),
+    "few items": ((30,), 0, 40),
+    "short rows": ((300, 3), 0, 9),
+    "rows": ((70, 300), 0, 5),
+    "rows of more groups": ((60, 20), 0, 900),
+    "lines": ((7, 300), 1, 5),
+    "planes": ((4, 60, 5), 1, 6),
+}
+SPECIAL = np.array([np.inf, -np.inf, -0.0, 0.0, 6e-8, -6e-8, 65504, 1e-320, 1e300])
+
+
+def _dtype(name):
+    return np.dtype(pytest.importorskip("ml_dtypes").bfloat16 if name == "bfloat16" else name)
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Return a function that reduces with the kernel, which must run, and with the other steps."""
+    kernel = namespace.without_nan
+
+    def run(values, groups, size, **options):
+        results = []
+
+        def without_nan(*arguments):
+            results.append(kernel(*arguments))
+            return results[-1]
+
+        monkeypatch.setattr(namespace, "without_nan", without_nan)
+        result = gatherum.groups.reduce(values, groups, size, **options)
+        assert results[0] is result
+        monkeypatch.setattr(namespace, "without_nan", lambda *_: None)
+        return result, gatherum.groups.reduce(values, groups, size, **options)
+
+    return run
+
+
+def _values(shape, dtype, rng):
+    """Return values with special numbers, groups of NaN alone, and NaN of both signs and kinds."""
+    values = rng.standard_normal(shape)
+    values = np.where(rng.random(shape) < 0.1, rng.choice(SPECIAL, shape), values)
+    with np.errstate(over="ignore"):
+        values = values.astype(dtype)
+    values[rng.random(shape) < 0.3] = np.nan
+    payloads = values.view(f"u{dtype.itemsize}")
+    payloads[np.isnan(values) & (rng.random(shape) < 0.3)] |= 1 << (8 * dtype.itemsize - 1) | 5
+    return values
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_kernel_has_the_bits_of_the_composition(dtype, shape, both, settings_restored):
+    rng = np.random.default_rng(5)
+    extents, axis, size = SHAPES[shape]
+    values = _values(extents, _dtype(dtype), rng)
+    groups = rng.integers(0, size, extents[axis])
+    values[(slice(None),) * axis + (groups == 1,)] = np.nan
+    for threads in (1, 3):
+        gatherum.set_num_threads(threads)
+        for sizes in SIZES:
+            with chosen_from(sizes):
+                for func in FUNCTIONS:
+                    assert same_bits(*both(values, groups, size, func=func, axis=axis)), func
+
+
+@pytest.mark.parametrize("shape", ["items", "rows", "lines"])
+def test_layouts_and_attributes(shape, both, settings_restored):
+    rng = np.random.default_rng(6)
+    extents, axis, size = SHAPES[shape]
+    values = _values((*extents[:-1], 2 * extents[-1]), np.dtype("f4"), rng)[..., ::-2]
+    groups = rng.integers(-size - 2, size + 2, extents[axis]).astype(">i4")
+    each = rng.integers(0, size, extents).astype("u1")
+    for func in ("nanmean", "nanmax"):
+        for mode in ("drop", "clip", "wrap"):
+            options = {"func": func, "axis": axis, "mode": mode, "negative": mode == "drop"}
+            assert same_bits(*both(values, groups, size, **options, fill_value=7))
+        assert same_bits(*both(values, each, size, func=func, axis=axis))
+    one = np.broadcast_to(np.float32(np.nan), extents)
+    assert np.isnan(both(one, each, size, func="nanmean", axis=axis)[0]).all()
+
+
+@pytest.mark.parametrize("shape", ["items", "rows", "lines"])
+def test_an_invalid_group_is_named(shape):
+    extents, axis, size = SHAPES[shape]
+    groups = np.zeros(extents[axis], int)
+    groups[-2] = size
+    with pytest.raises(IndexError) as error:
+        gatherum.groups.reduce(np.full(extents, np.nan), groups, size, func="nansum", axis=axis)
+    at = len(groups) - 2
+    assert str(error.value) == (
+        f"groups.reduce: group {size} is not in [0, {size}) (groups[{at}])"
+    )
+
+
+def test_calls_that_the_kernels_do_not_support():
+    """Complex numbers, exact sums, and values with weights."""
+    values = np.array([1, np.nan, 4])
+    for dtype, func in (("c8", "nansum"), ("f8", "nanfsum")):
+        result = gatherum.groups.reduce(values.astype(dtype), [0, 0, 1], func=func)
+        assert result.tolist() == [1, 4]
+    options = {"func": "nanmean", "weights": [1, 2, 3]}
+    assert gatherum.groups.reduce(values, [0, 0, 0], **options).tolist() == [13 / 4]
+
+
+def _status(core, read, plan, arrays, cut=None):  # noqa: F811
+    """Call the C function. The operand `cut` is one byte too small."""
+    operands, error = Operands(), Error()
+    for name, array in arrays.items():
+        start, before, behind = memory_of(array)
+        setattr(operands, name, Buffer(start, before, behind - (name == cut)))
+    status = core.gatherum_skip_nan(read(plan), byref(operands), None, byref(error))
+    return status, error.operand or b""
+
+
+@NEEDS_LIBRARY
+def test_the_c_function_checks_its_operands(core, read):  # noqa: F811
+    values, groups = np.array([1.0, np.nan, 4, np.nan]), np.array([0, 0, 0, 1])
+    data = np.array([7.0, 8, 9])
+    how = {"reduction": "mean", "include_self": False, "negative": False}
+    plan = gatherum.plan("scatter_slices", data, groups, values, **how)
+    arrays = {"data": data, "indices": groups, "updates": values, "out": np.empty(3)}
+    assert _status(core, read, plan, arrays) == (OK, b"")
+    assert arrays["out"].tolist() == [2.5, 8, 9]
+    for name in arrays:
+        assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
+    for name in ("indices", "updates"):
+        shared = arrays | {"out": arrays[name]}
+        assert _status(core, read, plan, shared) == (INVALID_CALL, name.encode())
+    copy = data.copy()
+    assert _status(core, read, plan, arrays | {"data": copy, "out": copy}) == (OK, b"")
+    assert copy.tolist() == [2.5, 8, 9]
+    for changed in ({"include_self": True}, {"reduction": "fmean"}, {"reduction": "none"}):
+        other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
+        assert _status(core, read, other, arrays)[0] == INVALID_PROGRAM
