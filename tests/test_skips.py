@@ -25,7 +25,7 @@ from strategies import same_bits
 
 FUNCTIONS = ("nansum", "nanprod", "nanmean", "nanmax", "nanmin")
 DTYPES = ("f2", "f4", "f8", "bfloat16")
-# The shape of the values, the axis, and the number of groups. Rows have up to 256 items at once.
+# The shape of the values, the axis, and the number of groups. Kernels fold 256 items of a row together.
 SHAPES = {
     "items": ((3000,), 0, 40),
     "few items": ((30,), 0, 40),
@@ -64,7 +64,7 @@ def both(monkeypatch):
 
 
 def _values(shape, dtype, rng):
-    """Return values with special numbers, groups of NaN alone, and NaN of both signs and kinds."""
+    """Return values with special numbers, groups of only NaN, and NaN of both signs and kinds."""
     values = rng.standard_normal(shape)
     values = np.where(rng.random(shape) < 0.1, rng.choice(SPECIAL, shape), values)
     with np.errstate(over="ignore"):
@@ -115,9 +115,7 @@ def test_an_invalid_group_is_named(shape):
     with pytest.raises(IndexError) as error:
         gatherum.groups.reduce(np.full(extents, np.nan), groups, size, func="nansum", axis=axis)
     at = len(groups) - 2
-    assert str(error.value) == (
-        f"groups.reduce: group {size} is not in [0, {size}) (groups[{at}])"
-    )
+    assert str(error.value) == (f"groups.reduce: group {size} is not in [0, {size}) (groups[{at}])")
 
 
 def test_calls_that_the_kernels_do_not_support():

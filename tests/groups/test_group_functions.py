@@ -451,10 +451,38 @@ REFUSED = [
         "gatherum.groups.factorize(groups) numbers keys",
     ),
     (
-        "reduce", ([Decimal("1.5"), Decimal(2)], [0, 1]), {}, TypeError,
-        "groups.reduce: `values` must have a dtype without objects or references, got decimals; "
+        "transform", ([Decimal("1.5"), Decimal(2)], [0, 1], "rank"), {}, TypeError,
+        "groups.transform: `values` must have a dtype without objects or references, got decimals; "
         "count in integers of the smallest unit, such as cents: [int(one.scaleb(2)) for one in "
         "values]",
+    ),
+    (
+        "reduce", ([Decimal("1.5"), Decimal(2)], [0, 1], 2, "var"), {}, TypeError,
+        "groups.reduce: `func` 'var' is not defined for decimals, only 'sum', 'mean', 'max', "
+        "'min' and 'count' are; convert the values to floats or integers",
+    ),
+    (
+        "reduce", ([Decimal("1.5")], [0]), {"weights": [1]}, TypeError,
+        "groups.reduce: `weights` must not be given for decimals",
+    ),
+    (
+        "reduce", ([[Decimal("1.5")], [Decimal("NaN")]], [0, 0]), {}, TypeError,
+        "groups.reduce: `values` must be finite decimals without missing values, got "
+        "Decimal('NaN') (values[1, 0])",
+    ),
+    (
+        "reduce", ([Decimal("1.5"), Decimal("1E37")], [0, 0]), {}, ValueError,
+        "groups.reduce: `values` must have at most 38 digits, with 1 after the point, got 1E+37 "
+        "(values[1])",
+    ),
+    (
+        "reduce", ([Decimal("1.5")], [1], 2, "max"), {}, ValueError,
+        "groups.reduce: `fill_value` must be given for 'max' of dtype Decimal, which has no value "
+        "for an empty group: group 0 is empty",
+    ),
+    (
+        "reduce", ([Decimal("1.5")], [1], 2, "max"), {"fill_value": 0.5}, TypeError,
+        "groups.reduce: `fill_value` must be a Decimal or an integer, got 0.5",
     ),
     (
         "transform", ([1.0], [0], "ranks"), {}, ValueError,

@@ -303,7 +303,7 @@ struct Combine {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
   bool include_self = true;
-  bool skips_nan = false;  // leave out updates that are NaN; only if can_skip_nan()
+  bool skips_nan = false;  // updates that are NaN are skipped; only if can_skip_nan()
 };
 
 // Returns true if a fold of floats has kernels that skip NaN (skip_nan.hpp).
@@ -314,7 +314,7 @@ constexpr bool can_skip_nan(const Combine& combine) {
   return has_neutral && !combine.include_self && (kind_of(combine.value) & (kFloats | kHalves)) != 0;
 }
 
-// Returns true if there are slabs for such a fold. The others are rare.
+// Returns true if slabs support a fold that skips NaN. Products and half precision are rare.
 constexpr bool has_skipping_slabs(const Combine& combine) {
   return can_skip_nan(combine) && combine.reduction != Reduction::mul &&
          (kind_of(combine.value) & kFloats) != 0;

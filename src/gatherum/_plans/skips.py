@@ -21,8 +21,8 @@ def scatter_without_nan(
     """Write a scatter of the updates that are not NaN to a new array `out`.
 
     An item of `out` without such updates is a copy of the item of `data`. Return False if the core
-    has no kernel for the call. The operands are arrays or views that `specs` describe. The axis must
-    be nonnegative.
+    has no kernel for the call. The operands are arrays or views that `specs` describe. The axis
+    must be nonnegative.
     """
     plan = build_once(Call(attributes, *specs))
     return native.skip_nan(plan, data, indices, updates, out)

@@ -11,7 +11,7 @@ import numpy as np
 from gatherum._model.dtype_rows import has_arithmetic
 from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
 from gatherum._model.errors.audience import argument, command_hint
-from gatherum._model.errors.calls import _short
+from gatherum._model.errors.calls import _short, _where
 from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with gatherum.groups.factorize(keys)"
@@ -157,6 +157,36 @@ def empty_group(
         f"{op}: `fill_value` must be given for {func!r} of dtype {dtype}, which has no value for "
         f"an empty group: group {group} is empty{where}"
     )
+
+
+def not_for_decimals(op: str, func: str, names: Sequence[str]) -> TypeError:
+    *others, last = map(repr, names)
+    return TypeError(
+        f"{op}: `func` {func!r} is not defined for decimals, only {', '.join(others)} and {last} "
+        "are; convert the values to floats or integers"
+    )
+
+
+def no_argument_of_decimals(op: str, argument: str) -> TypeError:
+    return TypeError(f"{op}: `{argument}` must not be given for decimals")
+
+
+def not_a_decimal(op: str, value: object, where: Sequence[Any]) -> TypeError:
+    return TypeError(
+        f"{op}: `values` must be finite decimals without missing values, got {value!r} "
+        f"({_where('values', where)})"
+    )
+
+
+def long_decimal(op: str, value: object, scale: int, where: Sequence[Any]) -> ValueError:
+    return ValueError(
+        f"{op}: `values` must have at most 38 digits, with {scale} after the point, got {value} "
+        f"({_where('values', where)})"
+    )
+
+
+def not_a_decimal_fill(op: str, value: object) -> TypeError:
+    return TypeError(f"{op}: `fill_value` must be a Decimal or an integer, got {value!r}")
 
 
 def unknown_groups(op: str) -> RuntimeError:

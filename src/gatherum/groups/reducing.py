@@ -14,7 +14,8 @@ from gatherum._model.call_types import Foreign
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 
-from . import errors, options, weighted
+from . import decimals, errors, options, weighted
+from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import reduced
 from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
 from .operands import converted, grouped
@@ -260,6 +261,12 @@ def reduce(
     ``"min"``, ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and these
     functions with the prefix ``nan``.
 
+    Decimals are instances of `decimal.Decimal`, in an array or a list, or a column of decimals of
+    Arrow, Polars or pandas, of at most 38 digits. ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` and
+    ``"count"`` are defined for them. Results are arrays of `decimal.Decimal` with the digits after
+    the point of the value that has the most. Sums are exact, and do not overflow. Means are rounded
+    to the last digit, half to even. `fill_value` is a decimal or an integer.
+
     Examples
     --------
     >>> import gatherum
@@ -293,9 +300,31 @@ def reduce(
         raise errors.one_quantile(REDUCE)
     if weights is not None and checked_ddof:
         raise errors.no_ddof(REDUCE, checked_ddof)
+    if (numbers := decimals_in(REDUCE, values)) is not None:
+        for argument, value in (("weights", weights), ("dtype", dtype)):
+            if value is not None:
+                raise errors.no_argument_of_decimals(REDUCE, argument)
+        results = of_decimals(names, numbers, groups, (size, axis, mode, negative), fill_value)
+        return results[names[0]] if isinstance(func, str) else results
     arguments = size, axis, mode, negative, weights, dtype, checked_ddof, quantiles, checked_method
     results = evaluated(REDUCE, names, values, groups, *arguments, fill_value)
     return results[names[0]] if isinstance(func, str) else results
+
+
+def of_decimals(
+    names: Sequence[str], numbers: DecimalNumbers, groups: Any, options: tuple[Any, Any, Any, Any],
+    fill_value: object,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the result of each function of decimals, by functions of integers."""
+
+    def run(name: str, integers: NDArray[Any], fill: object) -> NDArray[Any]:
+        more = None, None, 0, None, "linear"
+        call = REDUCE, (name,), integers, groups, *options, *more, fill
+        result: NDArray[Any] = evaluated(*call)[name]
+        return result
+
+    axis = plain_values.as_integer(REDUCE, "axis", options[1])
+    return decimals.reduced(REDUCE, names, numbers, run, axis, fill_value)
 
 
 def evaluated(

@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from .arguments import as_array, as_axis, check_boolean, check_choice
 from .elementary import exp, log
 from .group_cumulative import CUMULATIVE, RANKS, cumulated
+from .group_decimals import decimals_in
+from .group_decimals import reduced as reduced_decimals
 from .group_numbers import (
     NUMBERS,
     fold_of,
@@ -119,6 +121,10 @@ def reduce(
     if name == "quantile" and np.ndim(q):
         more = {"method": method, "fill_value": fill_value, "mode": mode, "negative": negative}
         return np.stack([reduce(values, groups, size, func, axis, q=entry, **more) for entry in q])
+    if (decimals := decimals_in(values)) is not None:
+        given = weights is not None or dtype is not None
+        place = groups, size, axis, mode, negative
+        return _of_decimals(op, func, decimals, place, fill_value, given)
     values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
@@ -143,6 +149,25 @@ def reduce(
             item = fill
         out[group] = np.void(item)
     return typed(out, result)
+
+
+def _of_decimals(
+    op: str, func: str, values: Array, place: tuple[Any, Any, Any, str, bool], fill_value: Any,
+    given: bool,
+) -> Array:  # fmt: skip
+    """Reduce decimals. `given` is True if the call has an argument that is not for decimals."""
+    if given:
+        raise TypeError(f"{op}: `weights` and `dtype` must not be given for decimals")
+    groups, size, axis, mode, negative = place
+    items = np.zeros(values.shape, bool)
+    if func == "count":
+        more = {"fill_value": fill_value, "mode": mode, "negative": negative}
+        counts: Array = reduce(items, groups, size, func, axis, **more)
+        return counts
+    _, axis, members = _listed(op, items, *place, None)
+    for group in np.ndindex(members.shape):
+        members[group] = [position for position, _ in members[group]]
+    return reduced_decimals(op, func, values, members, fill_value, axis)
 
 
 def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:

@@ -1,0 +1,126 @@
+"""Convert decimal numbers to integers of the smallest unit, and integers to decimal numbers."""
+
+from __future__ import annotations
+
+import sys
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._arguments import conversion
+from gatherum._frameworks import refusals
+
+from . import errors
+
+# The digits of decimal128, which have at most 127 bits.
+DIGITS = 38
+_EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+
+class DecimalNumbers(NamedTuple):
+    """Decimal numbers: ``(high * 2**64 + low) / 10**scale``."""
+
+    high: NDArray[np.int64]
+    low: NDArray[np.uint64]
+    scale: int
+
+    def integers(self) -> NDArray[np.int64] | None:
+        """Return the integers, or None if some have more than 64 bits."""
+        low = self.low.view(np.int64)
+        return low if np.array_equal(self.high, low >> 63) else None
+
+    def whole(self) -> NDArray[Any]:
+        """Return the integers as an array of Python integers."""
+        whole: NDArray[Any] = self.high.astype(object) * 2**64 + self.low.astype(object)
+        return whole
+
+
+def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
+    """Return the numbers of an array of `Decimal`, a list of them, or a column of decimals of
+    Arrow, Polars or pandas. Return None for anything else.
+    """
+    if isinstance(values, (list, tuple)):
+        if not isinstance(_first_leaf(values), Decimal):
+            return None
+        values = np.asarray(values)
+    elif not isinstance(values, np.ndarray):
+        package = type(values).__module__.partition(".")[0]
+        if package not in ("pyarrow", "polars", "pandas") or package not in sys.modules:
+            return None
+        if (column := _arrow_column(package, values)) is not None:
+            refusals.refuse_nulls(op, "values", values, integers=True)
+            return _of_arrow(column)
+        if package != "pandas" or str(getattr(values, "dtype", "")) != "object":
+            return None
+        values = np.asarray(values)
+    if values.dtype != object or not values.size or conversion.is_masked(values):
+        return None
+    return _of_objects(op, values) if isinstance(values.flat[0], Decimal) else None
+
+
+def decimal_of(number: int, scale: int) -> Decimal:
+    """Return ``number / 10**scale``, with `scale` digits after the point."""
+    return Decimal(f"{number}E{-scale}")
+
+
+def _first_leaf(values: Any) -> object:
+    for _ in range(64):  # the largest number of dimensions
+        if not isinstance(values, (list, tuple)) or not values:
+            break
+        values = values[0]
+    return values
+
+
+def _arrow_column(package: str, values: Any) -> Any:
+    """Return a column of decimals as an array of Arrow, None for any other column."""
+    if package == "polars":
+        values = values.to_arrow() if str(getattr(values, "dtype", "")).startswith("Dec") else None
+    elif package == "pandas":
+        values = values.array if hasattr(getattr(values, "dtype", None), "pyarrow_dtype") else None
+        values = None if values is None else values.__arrow_array__()
+    if values is None:
+        return None
+    import pyarrow
+
+    known = isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray))
+    return values if known and pyarrow.types.is_decimal(values.type) else None
+
+
+def _of_arrow(column: Any) -> DecimalNumbers:
+    import pyarrow
+
+    scale = column.type.scale
+    column = column.cast(pyarrow.decimal128(DIGITS, scale))
+    chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
+    words = [
+        np.frombuffer(chunk.buffers()[1], "<u8")[2 * chunk.offset :][: 2 * len(chunk)]
+        for chunk in chunks
+        if len(chunk)
+    ]
+    pairs = np.concatenate(words) if words else np.zeros(0, np.uint64)
+    high = pairs[1::2].astype(np.uint64).view(np.int64)
+    return DecimalNumbers(high, pairs[::2].astype(np.uint64), scale)
+
+
+def _of_objects(op: str, values: NDArray[Any]) -> DecimalNumbers:
+    numbers = list(values.flat)
+    for position, number in enumerate(numbers):
+        finite = isinstance(number, Decimal) and number.is_finite()
+        if not finite and type(number) is not int:
+            raise errors.not_a_decimal(op, number, _coordinates(position, values))
+    exact = [Decimal(number) for number in numbers]
+    scale = max(0, *(-int(number.as_tuple().exponent) for number in exact))
+    for position, number in enumerate(exact):
+        if number and number.adjusted() + scale >= DIGITS:
+            where = _coordinates(position, values)
+            raise errors.long_decimal(op, numbers[position], scale, where)
+    integers = [int(number.scaleb(scale, _EXACT)) for number in exact]
+    low = np.array([number & (2**64 - 1) for number in integers], np.uint64)
+    high = np.array([number >> 64 for number in integers], np.int64)
+    return DecimalNumbers(high.reshape(values.shape), low.reshape(values.shape), scale)
+
+
+def _coordinates(position: int, values: NDArray[Any]) -> list[int]:
+    return [int(i) for i in np.unravel_index(position, values.shape)]
