@@ -25,7 +25,7 @@ from strategies import same_bits
 
 FUNCTIONS = ("nansum", "nanprod", "nanmean", "nanmax", "nanmin")
 DTYPES = ("f2", "f4", "f8", "bfloat16")
-# The shape of the values, the axis, and the number of groups. Kernels fold 256 items of a row together.
+# The shape of the values, the axis, and the number of groups. Kernels fold 256 items together.
 SHAPES = {
     "items": ((3000,), 0, 40),
     "few items": ((30,), 0, 40),

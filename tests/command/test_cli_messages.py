@@ -8,10 +8,10 @@ import pytest
 
 cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 
-OUTPUTS = (
-    "names no kind of output: expected 'x.npy', 'model.safetensors:tensor', 'x.h5:dataset' or a "
-    "Zarr directory such as 'x.zarr'"
-)
+ARRAYS = "names no kind of output: expected 'x.npy', 'model.safetensors:tensor', 'x.h5:dataset'"
+ZARR = "a Zarr directory such as 'x.zarr'"
+OUTPUTS = f"{ARRAYS} or {ZARR}"
+TABLES = f"{ARRAYS}, {ZARR}, 'x.parquet', 'x.arrow', 'x.feather' or 'x.csv'"
 NUMBER = "number other keys with gatherum.groups.factorize(keys)"
 CENTS = "write decimals as integers, such as cents"
 
@@ -53,7 +53,8 @@ def run(tmp_path, monkeypatch, capfd):
 def test_an_output_of_no_kind(run, line, out):
     if "--workers" in line:
         pytest.importorskip("distributed", reason="install dask distributed")
-    assert run(line.format(out)) == (1, f"gatherum: '{out}' {OUTPUTS}\n")
+    outputs = TABLES if line.startswith("groups") else OUTPUTS
+    assert run(line.format(out)) == (1, f"gatherum: '{out}' {outputs}\n")
     assert Path("out").read_text() == "text"
 
 

@@ -112,6 +112,10 @@ def test_refusals(table: str, tmp_path: Path) -> None:
     values, message = np.ones((2, 3)), "takes results of one dimension, 'sum' has shape (2, 3)"
     with pytest.raises(ValueError, match=re.escape(message)):
         reduce_file(values, np.arange(2), tmp_path / "o.csv")
+    for out in (tmp_path / "o.parquet", tmp_path / "o.arrow"):
+        message = f"reduce_file: {out} has no columns of complex64; write a .npy or .csv file"
+        with pytest.raises(ValueError, match=re.escape(message)):
+            reduce_file(np.ones(2, np.complex64), np.arange(2), out)
     with pytest.raises(ValueError, match="the file has no such column"):
         reduce_file(f"{table}:price", f"{table}:shop,no")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.parquet"]

@@ -53,6 +53,10 @@ def size_of_keys(op: str, value: object) -> ValueError:
     return ValueError(f"{op}: {argument('size')} must not be given for keys, got {value}")
 
 
+def no_column(op: str, out: object, dtype: str) -> ValueError:
+    return ValueError(f"{op}: {out} has no columns of {dtype}; write a .npy or .csv file")
+
+
 def not_a_table(op: str, out: object, name: str, shape: Shape) -> ValueError:
     return ValueError(
         f"{op}: {out} takes results of one dimension, {name!r} has shape {shape}; write a .npy file"

@@ -50,6 +50,19 @@ def test_dtypes(tmp_path, kind):
     assert torch.equal(result.view(torch.uint8), stored[[7, 2]].view(torch.uint8))
 
 
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e5m2])
+def test_rows_of_dtypes_that_numpy_lacks_are_written(tmp_path, kind):
+    safetensors = pytest.importorskip("safetensors.torch", reason="install safetensors")
+    path = str(tmp_path / "t.safetensors")
+    safetensors.save_file({"t": torch.zeros(4, 2, dtype=kind)}, path)
+    rows = torch.tensor([[1.5, -2.0], [0.5, 3.0]]).to(kind)
+    with files.open(path) as table:
+        table.write([3, 1], rows)
+        table.write([0], rows.T[:1])
+    expected = torch.stack([rows[:, 0], rows[1], torch.zeros_like(rows[0]), rows[0]])
+    assert torch.equal(safetensors.load_file(path)["t"].float(), expected.float())
+
+
 def test_quantized_rows():
     codes, scales = np.arange(12, dtype=np.int8).reshape(3, 4), np.ones((3, 2), np.float32)
     with files.open(codes, scales=scales, dtype="bfloat16") as table:

@@ -33,6 +33,7 @@ from gatherum.files.row_access.boxes import SlicedArray
 from gatherum.files.row_access.dimension_names import Names, names_in
 
 from .origins import files_of
+from .tensors import array_of
 
 __all__ = ["ArrayOperand", "Operand", "Path", "files_under", "find_operand", "open_all"]
 
@@ -81,7 +82,9 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
         raise errors.masked_operand(op, role)
     name = "data" if role == "table" else role
     array = registry.spec(op, name, operand)
-    if array is None or isinstance(array, (bytes, bytearray, ArraySpec)):
+    if isinstance(array, ArraySpec):
+        array = array_of(operand, array)
+    if array is None or isinstance(array, (bytes, bytearray)):
         raise errors.neither_path_nor_array(op, role, operand)
     if role == "updates" and is_weak(array):
         return ArrayOperand(role, Weak(op, array))

@@ -1,6 +1,5 @@
 """The `out` argument of a call: an array, or a tensor in CPU memory."""
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,8 @@ from gatherum._model.call import ArraySpec
 from gatherum._model.errors import Shape
 from gatherum._plans.overlap import check_out_memory
 from gatherum.files.formats.dtypes import name_of
+
+from .tensors import bytes_of
 
 __all__ = ["Receiver"]
 
@@ -29,7 +30,9 @@ class Receiver:
             if str(outcome.dtype) == name_of(dtype):  # NumPy lacks it or has another name for it
                 spec = ArraySpec(outcome.shape, dtype, outcome.strides)
             check_out_spec(op, shape, dtype, spec)
-            self.array = _bytes_of(op, out).view(dtype).reshape(shape)
+            if (tensor_bytes := bytes_of(out)) is None:
+                raise errors.out_not_an_array(op, out)
+            self.array = tensor_bytes.view(dtype).reshape(shape)
             return
         self.array = conversion.as_plain_out(op, outcome, shape, dtype)
         if getattr(out, "requires_grad", False):
@@ -43,13 +46,3 @@ class Receiver:
 
 
 NOTHING: NDArray[np.uint8] = np.empty(0, np.uint8)
-
-
-def _bytes_of(op: str, tensor: Any) -> NDArray[np.uint8]:
-    """Return the bytes of a tensor whose dtype NumPy lacks, such as bfloat16."""
-    torch = sys.modules.get("torch")
-    plain = torch is not None and isinstance(tensor, torch.Tensor) and not tensor.requires_grad
-    if not plain or tensor.device.type != "cpu" or not tensor.is_contiguous():
-        raise errors.out_not_an_array(op, tensor)
-    tensor_bytes: NDArray[np.uint8] = tensor.reshape(-1).view(sys.modules["torch"].uint8).numpy()
-    return tensor_bytes

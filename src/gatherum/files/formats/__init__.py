@@ -63,21 +63,27 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     return first if remote is None else _at_url(first, remote)
 
 
-def locate_output(path: str | os.PathLike[str] | Location) -> Location:
-    """Parse an output path like `locate`. UnknownKind lists the formats that can be written."""
+def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str] = ()) -> Location:
+    """Parse an output path like `locate`. UnknownKind lists the formats that can be written, and
+    `tables`, the suffixes of tables that the caller can write.
+    """
     if isinstance(path, Location):
         return path
     try:
         return locate(path)
     except UnknownKind:
-        kinds = _forms(form for form in FORMATS if not form.read_only)
+        arrays = [form.form for form in FORMATS if not form.read_only]
+        kinds = _listed([*arrays, *(f"'x.{suffix}'" for suffix in tables)])
         text = f"{os.fspath(path)!r} names no kind of output: expected {kinds}"
         raise UnknownKind(text) from None
 
 
-def _forms(formats: Iterable[Format] | None = None) -> str:
-    *most, last = (form.form for form in (FORMATS if formats is None else formats))
-    return f"{', '.join(most)} or {last}"
+def _forms() -> str:
+    return _listed([form.form for form in FORMATS])
+
+
+def _listed(forms: list[str]) -> str:
+    return f"{', '.join(forms[:-1])} or {forms[-1]}"
 
 
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:

@@ -18,12 +18,14 @@ from gatherum.files.arguments.operands import Operand, Path, find_operand
 from gatherum.files.arguments.outputs import check_absent, check_target
 from gatherum.files.durable.whole import write_files
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.formats import locate
+from gatherum.files.formats import locate, locate_output
+from gatherum.files.formats.dtypes import name_of
 from gatherum.files.formats.format import Location, first_line
 from gatherum.files.resources.stats import Meter, Stats
 from gatherum.groups import errors
 
 __all__ = [
+    "check_form",
     "check_table",
     "describe_table",
     "labelled",
@@ -41,6 +43,12 @@ def table_form(out: Path) -> str | None:
     suffix = os.path.splitext(os.fspath(out) if isinstance(out, (str, os.PathLike)) else "")[1]
     form = suffix.lower().removeprefix(".")
     return form if form in TABLES else None
+
+
+def check_form(out: Path) -> None:
+    """Raise UnknownKind for a path that is neither an array nor a table."""
+    if table_form(out) is None:
+        locate_output(out, TABLES)
 
 
 def check_table(out: Path, operands: Mapping[str, Operand], settings: RunSettings) -> None:
@@ -159,7 +167,7 @@ def _arrow(results: Results, out: Path, form: str) -> bytes:
 
     content = pyarrow.BufferOutputStream()
     try:
-        table = pyarrow.table({name: pyarrow.array(result) for name, result in results.items()})
+        table = pyarrow.table({name: _column(result, out) for name, result in results.items()})
         if form == "parquet":
             parquet.write_table(table, content)
         else:
@@ -168,3 +176,12 @@ def _arrow(results: Results, out: Path, form: str) -> bytes:
     except pyarrow.ArrowException as error:
         raise ValueError(f"reduce_file: {out} cannot be written: {first_line(error)}") from None
     return content.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def _column(result: NDArray[Any], out: Path) -> Any:
+    import pyarrow
+
+    try:
+        return pyarrow.array(result)
+    except (pyarrow.ArrowException, TypeError):
+        raise errors.no_column("reduce_file", out, name_of(result.dtype)) from None

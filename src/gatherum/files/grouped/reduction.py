@@ -21,7 +21,7 @@ from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
 from .keys import columns_of, number_keys
-from .outputs import check_table, labelled, table_form, write_results
+from .outputs import check_form, check_table, labelled, table_form, write_results
 
 __all__ = ["reduce_file"]
 
@@ -151,6 +151,8 @@ def reduce_file(
     )
     group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
     form = None if out is None else table_form(out)
+    if out is not None:
+        check_form(out)
     if out is not None and form is not None:
         check_table(out, {"values": values, "groups": groups, "weights": weights}, settings)
     if (keys := number_keys(groups, settings)) is not None:

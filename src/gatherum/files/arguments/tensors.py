@@ -1,0 +1,33 @@
+"""The memory of tensors whose dtype NumPy lacks, such as bfloat16."""
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gatherum._model.call import ArraySpec
+from gatherum.files.formats.dtypes import is_added, number_type
+
+__all__ = ["array_of", "bytes_of"]
+
+
+def bytes_of(tensor: Any) -> NDArray[np.uint8] | None:
+    """Return the bytes of a contiguous tensor in CPU memory, None for anything else."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor) or tensor.requires_grad:
+        return None
+    if tensor.device.type != "cpu" or not tensor.is_contiguous():
+        return None
+    tensor_bytes: NDArray[np.uint8] = tensor.reshape(-1).view(torch.uint8).numpy()
+    return tensor_bytes
+
+
+def array_of(tensor: Any, spec: ArraySpec) -> NDArray[Any] | None:
+    """Return the values of a tensor that `spec` describes as an array of the dtype of ml_dtypes, or
+    of named bytes. Return None for dtypes of NumPy and for memory that NumPy cannot read.
+    """
+    if isinstance(spec.dtype, np.dtype) and not is_added(spec.dtype):
+        return None
+    items = bytes_of(tensor.detach().contiguous())
+    return None if items is None else items.view(number_type(spec.dtype.name)).reshape(spec.shape)
