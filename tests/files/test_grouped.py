@@ -154,7 +154,8 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "`groups` must have shape (2,), got (1,)"),
         (([[1.0]], [0]), {"axis": 2}, ValueError, "`axis` must be in [-2, 2), got 2"),
         (([1.0], [0]), {"func": "quantile"}, ValueError,
-         "`func` must be a function that help(gatherum.files.reduce_file) lists, got 'quantile'"),
+         "`func` 'quantile' is not available for files, because it needs a sort of all values and "
+         "the argument `q`; read the values, and call gatherum.groups.reduce"),
         ((None, [0]), {}, ValueError,
          "`values` must be given for 'sum', got None; 'count' needs none"),
         (([1.0], [0]), {"size": -1}, ValueError, "`size` must be at least 0, got -1"),

@@ -136,7 +136,7 @@ def reduce_file(
     """
     if unknown:
         raise unknown_argument("reduce_file", unknown)
-    names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES, IN_FILES)))
+    names = _names_of(func)
     options.check_taken(REDUCE_FILE, names, "weights", weights)
     if values is None and (others := [name for name in names if name != "count"]):
         raise errors.no_values_of(REDUCE_FILE, others[0])
@@ -180,6 +180,15 @@ def reduce_file(
     if out is None:
         return results
     return write_results(results, out, settings, stats, form)
+
+
+def _names_of(func: object) -> tuple[str, ...]:
+    """Return the names of the functions, each once."""
+    names = options.names_of(REDUCE_FILE, func, options.ALIASES)
+    for name in names:
+        if name not in IN_FILES:
+            raise errors.no_quantiles(REDUCE_FILE, name)
+    return tuple(dict.fromkeys(names))
 
 
 def _columns(values: Operand | None, settings: RunSettings) -> dict[str, Operand | None]:
