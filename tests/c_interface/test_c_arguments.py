@@ -71,6 +71,7 @@ def test_calls_without_arguments(core, gather, scatter):
     _refused(core, "spreads", "operands", scatter, None, positions, positions, None)
     _refused(core, "spreads", "squares", scatter, operands, None, positions, None)
     _refused(core, "spreads", "counts", scatter, operands, positions, None, None)
+    _refused(core, "spreads_skip_nan", "program", None, operands, positions, positions, None)
     _refused(core, "fold_take", "program", None, operands, SOME, SOME, None)
     _refused(core, "fold_take", "operands", scatter, None, SOME, SOME, None)
     _refused(core, "fold_take", "sums", scatter, operands, None, SOME, None)

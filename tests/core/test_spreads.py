@@ -143,7 +143,7 @@ def test_exact_means_of_the_smallest_numbers(monkeypatch):
         for most in (2, 50, 2**11):
             values = (rng.integers(0, most, N) * smallest).astype(dtype)
             entries = rng.permutation(np.arange(N) % GROUPS)
-            squares, counts = namespace.squares(values, _places(entries))
+            squares, counts = namespace.squares(values, _places(entries), False)
             for group in range(GROUPS):
                 chosen = values[entries == group].astype(float)
                 total = int((chosen / smallest).sum())
@@ -180,28 +180,44 @@ def test_an_invalid_group_is_named(threads, settings_restored):
         )
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # conversions of the largest values
+@pytest.mark.parametrize(("shape", "axis"), [((70, 300), 0), ((90, 2), 0), ((3, 60, 5), 1)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "bfloat16"])
+def test_rows(dtype, shape, axis, monkeypatch, settings_restored):
+    if dtype == "bfloat16":
+        dtype = pytest.importorskip("ml_dtypes").bfloat16
+    rng = np.random.default_rng(11)
+    numbers = np.where(rng.random(shape) < 0.02, 0.0, rng.standard_normal(shape))
+    holes = np.where(rng.random(shape) < 0.2, np.nan, numbers)
+    special = np.resize(_special(rng), shape)
+    groups = rng.integers(-1, 8, shape[axis])
+    holes[(slice(None),) * axis + (groups == 3,)] = np.nan
+    for threads in (1, 3):
+        gatherum.set_num_threads(threads)
+        for values in (numbers, holes, special):
+            for func in ("var", "std", "nanvar"):
+                options = {"axis": axis, "func": func, "ddof": 1, "mode": "drop", "size": 9}
+                assert same_bits(*_both(monkeypatch, values.astype(dtype), groups, **options))
+
+
 def test_calls_that_the_kernel_does_not_support():
-    """Rows, several units, and groups that are not few."""
-    rng = np.random.default_rng(8)
-    values, groups = rng.standard_normal((6, 4)), np.array([0, 1, 1, 0, 2, 2])
-    for axis, shape in ((0, (3, 4)), (1, (6, 3))):
-        result = gatherum.groups.reduce(
-            values, groups[: values.shape[axis]], 3, func="var", axis=axis
-        )
-        assert result.shape == shape
+    """Several units, and groups that are not few."""
+    values, groups = np.random.default_rng(8).standard_normal((6, 4)), np.array([0, 1, 1, 0])
+    result = gatherum.groups.reduce(values, groups, 3, func="var", axis=1)
+    assert result.shape == (6, 3)
     assert np.isnan(gatherum.groups.reduce([1.0], [0], 10**6, func="var")[1:]).all()
     assert gatherum.groups.reduce(np.zeros(0), np.zeros(0, int), 0, func="var").shape == (0,)
 
 
-def _status(core, read, plan, arrays, cut=None):  # noqa: F811
-    """Call the C function. The operand `cut` is one byte too small."""
+def _status(core, read, plan, arrays, cut=None, name="gatherum_spreads"):  # noqa: F811
+    """Call a C function. The operand `cut` is one byte too small."""
     operands, error, memory = Operands(), Error(), {}
-    for name, array in arrays.items():
+    for operand, array in arrays.items():
         start, before, behind = memory_of(array)
-        memory[name] = Buffer(start, before, behind - (name == cut))
+        memory[operand] = Buffer(start, before, behind - (operand == cut))
     operands.indices, operands.updates = memory["indices"], memory["updates"]
     results = byref(memory["squares"]), byref(memory["counts"])
-    status = core.gatherum_spreads(read(plan), byref(operands), *results, None, byref(error))
+    status = getattr(core, name)(read(plan), byref(operands), *results, None, byref(error))
     return status, error.operand or b""
 
 
@@ -216,6 +232,9 @@ def test_the_c_function_checks_its_operands(core, read):  # noqa: F811
     assert _status(core, read, plan, arrays) == (OK, b"")
     assert arrays["counts"].tolist() == [334, 333, 333]
     assert arrays["squares"].tolist() == [values[i::3].var() * len(values[i::3]) for i in range(3)]
+    values[1] = np.nan
+    assert _status(core, read, plan, arrays, name="gatherum_spreads_skip_nan") == (OK, b"")
+    assert arrays["counts"].tolist() == [334, 332, 333]
     for name in arrays:
         assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
     for name in ("indices", "updates"):

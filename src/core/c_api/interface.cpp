@@ -116,6 +116,38 @@ gatherum_status check_operands(const Program& p, const gatherum_operands& operan
   });
 }
 
+gatherum_status spreads_of(const gatherum_program* program, const gatherum_operands* at, bool skips_nan,
+                           const gatherum_buffer* squares, const gatherum_buffer* counts,
+                           const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"program", program}, {"operands", at}, {"squares", squares}, {"counts", counts}}, error))
+    return GATHERUM_INVALID_CALL;
+  const Program& p = program->value;
+  if (!finds_spreads(p))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no spreads of this program");
+  const int64_t bytes = times(p.result.items(), sizeof(double));
+  static_assert(sizeof(double) == sizeof(int64_t));
+  for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
+    if (b->start == nullptr || b->bytes_after < bytes)
+      return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
+  gatherum_operands read = *at;
+  // They are not accessed, but every item of the output has a place in the results.
+  read.data = read.out = gatherum_memory(squares->start, times(p.result.items(), p.item));
+  const gatherum_status status = check_operands(p, read, false, error);
+  if (status != GATHERUM_OK) return status;
+  const Footprint updates = other_footprint(p.nest, at->updates.start), number{counts->start, bytes};
+  return with_memory(error, [&] {
+    for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
+      if (shares_indices(written, p, at->indices.start)) return report_overlap(error, "indices");
+      if (shares_memory(written, updates)) return report_overlap(error, "updates");
+    }
+    if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
+    const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
+    return report(find_spreads(p, static_cast<const char*>(at->indices.start),
+                               static_cast<const char*>(at->updates.start), skips_nan, to, poll_of(poll)),
+                  error);
+  });
+}
+
 }  // namespace
 
 int32_t gatherum_abi_version(void) noexcept { return GATHERUM_ABI_VERSION; }
@@ -281,6 +313,7 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
 gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* operands,
                                  const gatherum_buffer* squares, const gatherum_buffer* counts,
                                  const gatherum_poll* poll, gatherum_error* error) noexcept {
+<<<<<<< HEAD
   if (is_any_null({{"program", program}, {"operands", operands}, {"squares", squares}, {"counts", counts}},
                   error))
     return GATHERUM_INVALID_CALL;
@@ -308,6 +341,15 @@ gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum
                                static_cast<const char*>(operands->updates.start), to, poll_of(poll)),
                   error);
   });
+=======
+  return spreads_of(program, at, false, squares, counts, poll, error);
+}
+
+gatherum_status gatherum_spreads_skip_nan(const gatherum_program* program, const gatherum_operands* at,
+                                          const gatherum_buffer* squares, const gatherum_buffer* counts,
+                                          const gatherum_poll* poll, gatherum_error* error) noexcept {
+  return spreads_of(program, at, true, squares, counts, poll, error);
+>>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
 }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }

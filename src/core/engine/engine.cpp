@@ -124,6 +124,14 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
   });
 }
 
+bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
+  if (n == 0) return true;
+  Nest repeat;
+  repeat.block = repeat.item = sizeof number;
+  repeat.loops[0] = {n, 0, 0, sizeof number};
+  return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
+}
+
 Outcome outcome_of(const Run& run, const Program& p, const char* index, const Poll& poll) {
   if (!run.memory) return {Status::no_memory, {}};
   if (!run.finished) return {Status::interrupted, {}};

@@ -54,13 +54,13 @@ bool has_positions(const Program& program);
 Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll);
 
-// Returns true if a program finds spreads: it is a scatter of exact means of single floats into all items of
-// its output, without the old values, and its accumulators take at most 16 bytes per update.
+// Returns true if a program finds spreads: it is a scatter of exact means of floats, without the old values. It
+// moves rows, or single floats into all items of its output with accumulators of at most 16 bytes per update.
 bool finds_spreads(const Program& program);
-// Writes the sums of squared distances from the means, and the numbers of updates, of such a program. The
-// remarks on errors and threads at `differentiate` apply.
-Outcome find_spreads(const Program& program, const char* index, const char* updates, const Spreads& to,
-                     const Poll& poll);
+// Writes the sums of squared distances from the means, and the numbers of updates, of such a program. If
+// `skips_nan`, updates that are NaN are skipped. The remarks on errors and threads at `differentiate` apply.
+Outcome find_spreads(const Program& program, const char* index, const char* updates, bool skips_nan,
+                     const Spreads& to, const Poll& poll);
 
 // Returns true if the call is long enough that other Python threads should run during the call.
 bool is_long(const Program& program);

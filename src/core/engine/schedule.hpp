@@ -124,6 +124,8 @@ class WorkerScratch {
 // Runs a nest without index components: copies the block at every point from `source` to `to`. A scatter that
 // is not in place begins with this copy.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
+// Fills an array with one number. Returns false if poll interrupted it.
+bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
 // Finds the first index into a dimension of size 0, which clip and wrap cannot make valid.

@@ -10,6 +10,14 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+template <class V>
+GATHERUM_INLINE bool is_number(typename StoredAs<V>::Type v) {
+  if constexpr (kIsHalf<V>)
+    return (v & 0x7FFF) <= FloatForm<V>::kInfinity;
+  else
+    return v == v;
+}
+
 template <class F>
 inline constexpr bool kSkipsNaN = false;
 template <class F>
@@ -24,13 +32,6 @@ struct SkipNaN<Fold<V, R>> : Fold<V, R> {
   using typename Fold<V, R>::Sum;
   // An unsigned integer of the size of an accumulator.
   using Word = std::conditional_t<sizeof(Sum) == 2, uint16_t, Bits<Sum>>;
-
-  static GATHERUM_INLINE bool is_number(Stored v) {
-    if constexpr (kIsHalf<V>)
-      return (v & 0x7FFF) <= FloatForm<V>::kInfinity;
-    else
-      return v == v;
-  }
 
   static constexpr Sum neutral() {
     if constexpr (R == Reduction::add || R == Reduction::mean) {
@@ -48,7 +49,7 @@ struct SkipNaN<Fold<V, R>> : Fold<V, R> {
   static GATHERUM_INLINE Sum number_of(Stored v) {
     const Sum widened = Fold<V, R>::template widen<Rare>(v);
     return std::bit_cast<Sum>(
-        select(is_number(v), std::bit_cast<Word>(widened), std::bit_cast<Word>(neutral())));
+        select(is_number<V>(v), std::bit_cast<Word>(widened), std::bit_cast<Word>(neutral())));
   }
 };
 

@@ -4,14 +4,6 @@
 namespace gatherum {
 namespace {
 
-// Fills an array with one number. Returns false if poll interrupted it.
-bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll) {
-  Nest repeat;
-  repeat.block = repeat.item = sizeof number;
-  repeat.loops[0] = {n, 0, 0, sizeof number};
-  return run_copy(repeat, reinterpret_cast<const char*>(&number), reinterpret_cast<char*>(to), poll);
-}
-
 // Sorts the updates by destination, then processes one destination at a time.
 Outcome by_groups(const Program& p, const Execution& call, const char* source, const Extremes& extremes) {
   if (p.invalid_is_error) {
@@ -21,8 +13,12 @@ Outcome by_groups(const Program& p, const Execution& call, const char* source, c
   if (extremes.result != nullptr && p.has_copy && !run_copy(p.copy, source, extremes.result, call.poll))
     return {Status::interrupted, {}};
   const int64_t items = p.result.items();
+<<<<<<< HEAD
   if (items > 0 && !fill(extremes.positions, items, extremes.none, call.poll))
     return {Status::interrupted, {}};
+=======
+  if (!fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
+>>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
   if (!p.has_points) return {};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().group_extremes(groups, extremes, share);

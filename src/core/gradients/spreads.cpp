@@ -1,20 +1,46 @@
-// Implements a scatter of squared distances from exact means. Kernel: kernels/scatter_spreads.hpp.
+// Implements a scatter of squared distances from exact means. Kernels: kernels/scatter_spreads.hpp for items,
+// kernels/group_spreads.hpp for rows.
 #include "algorithms/items.hpp"
 
 namespace gatherum {
+namespace {
 
-bool finds_spreads(const Program& p) {
-  int64_t items = 1;
-  for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
-  const bool exact = p.scatter && p.combine.reduction == Reduction::fmean && !p.combine.include_self;
-  if (!exact || !has_spreads(p.combine.value) || !p.has_points || !scatters_items(p, nullptr)) return false;
+bool moves_items(const Program& p) { return p.nest.row_rank() == 0 && p.nest.block == p.item; }
+
+bool fits_slab(const Program& p) {
+  if (!scatters_items(p, nullptr)) return false;
   Items sizes = items_of(p);
   sizes.slots_bytes = chosen_kernels().spread_bytes(p.combine.value, p.destinations);
-  return sizes.alone && fits_slots(sizes) && p.destinations == items && p.step == p.item;
+  return sizes.alone && fits_slots(sizes) && p.destinations == p.result.items() && p.step == p.item;
 }
 
-Outcome find_spreads(const Program& p, const char* index, const char* updates, const Spreads& to,
-                     const Poll& poll) {
+// Sorts the updates by destination, then processes one destination at a time.
+Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
+  if (p.invalid_is_error) {
+    const Outcome checked = check_indices(p, call.at.index, call.poll);
+    if (checked.status != Status::done) return checked;
+  }
+  constexpr int64_t zero = 0;
+  const int64_t items = p.result.items();
+  if (!fill(reinterpret_cast<int64_t*>(to.squares), items, zero, call.poll) ||
+      !fill(to.counts, items, zero, call.poll))
+    return {Status::interrupted, {}};
+  const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+    chosen_kernels().group_spreads(groups, call.at, to, share);
+  });
+  return outcome_of(run, p, call.at.index, call.poll);
+}
+
+}  // namespace
+
+bool finds_spreads(const Program& p) {
+  const bool exact = p.scatter && p.combine.reduction == Reduction::fmean && !p.combine.include_self;
+  if (!exact || !has_spreads(p.combine.value) || !p.has_points) return false;
+  return moves_items(p) ? fits_slab(p) : true;
+}
+
+Outcome find_spreads(const Program& p, const char* index, const char* updates, bool skips_nan,
+                     const Spreads& to, const Poll& poll) {
   const Outcome addressable = check_addressable(p, index);
   if (addressable.status != Status::done) return addressable;
   const auto& kernels = chosen_kernels();
@@ -23,6 +49,13 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   operands.moved = const_cast<char*>(updates);
   operands.data = reinterpret_cast<char*>(to.squares);  // addresses are computed from it
   const int threads = threads_for(work_bytes(p));
+  Combine combine = p.combine;
+  combine.skips_nan = skips_nan;
+  if (!moves_items(p)) {
+    Program rows = p;
+    rows.combine = combine;
+    return by_groups(rows, {at, nullptr, true, threads, poll}, to);
+  }
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);
   const int64_t tasks = shares_slots(p, threads, busy) ? std::min<int64_t>(threads, p.destinations) : 1;
@@ -37,7 +70,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, c
   slabs.step = p.step;
   slabs.range_size = (p.destinations - 1) / tasks + 1;
   slabs.ranges = (p.destinations - 1) / slabs.range_size + 1;
-  slabs.combine = p.combine;
+  slabs.combine = combine;
   const WorkerScratch scratch(kernels.spread_bytes(p.combine.value, slabs.range_size),
                               static_cast<int>(slabs.ranges));
   if (!scratch) return {Status::no_memory, {}};

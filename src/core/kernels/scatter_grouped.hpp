@@ -215,9 +215,9 @@ class FoldGroups : GroupRows {
       const char* src = update(group, t, updates, bytes);
       for (int64_t e = 0; e < elements; ++e) {
         const auto v = load_value<T>(src + e * step);
-        const Word is_number = F::is_number(v) ? 1 : 0;
+        const Word number = is_number<typename F::Value>(v) ? 1 : 0;
         sums[e] = F::template fold<Selected>(sums[e], F::template number_of<Selected>(v));
-        counts[e] = static_cast<Word>(F::kDivides ? counts[e] + is_number : counts[e] | is_number);
+        counts[e] = static_cast<Word>(F::kDivides ? counts[e] + number : counts[e] | number);
       }
     }
     for (int64_t e = 0; e < elements; ++e) {

@@ -100,8 +100,10 @@ struct Kernels {
   void (*merge_sums)(const Combine&, const Merge&);
   // Squared distances from means, in `spread_bytes` of scratch for the destinations of a task. `spread_take`
   // runs one task, and returns false if it found an invalid index.
+  // `group_spreads` is like group_extremes.
   int64_t (*spread_bytes)(Value, int64_t slots);
   bool (*spread_take)(const SlabScatter&, const Operands&, const Spreads&, int64_t task, char* scratch);
+  void (*group_spreads)(const GroupedScatter&, const Operands&, const Spreads&, const GroupShare&);
 };
 
 const Kernels& kernels_portable();

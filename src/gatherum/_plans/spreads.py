@@ -22,9 +22,11 @@ def squares_and_counts(
     specs: tuple[ArraySpec, ArraySpec],
     indices: Any,
     updates: Any,
+    skips_nan: bool,
 ) -> Spreads | None:
     """Return the sum of squared distances from the exact mean of each destination of a scatter, and
-    the number of updates. Return None if the core has no kernel for the call.
+    the number of updates. If `skips_nan`, skip updates that are NaN. Return None if the core has no
+    kernel for the call.
 
     The indices and updates are arrays or views that `specs` describe. `shape` is the shape of the
     result, and the axis must be nonnegative.
@@ -33,4 +35,5 @@ def squares_and_counts(
     plan = build_once(Call(attributes.with_fold(FoldRule.afresh("fmean")), data, *specs))
     squares: NDArray[np.float64] = native.new_result(np.dtype(np.float64), shape)
     counts: NDArray[np.int64] = native.new_result(np.dtype(np.int64), shape)
-    return (squares, counts) if native.spreads(plan, indices, updates, squares, counts) else None
+    call = plan, indices, updates, squares, counts, skips_nan
+    return (squares, counts) if native.spreads(*call) else None

@@ -47,7 +47,7 @@ def reduced(
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if skips and has_nan(kind):
             unweighted = row is FUNCTIONS[row.name]
-            if unweighted and (result := skipping(row, values, grouping, start)) is not None:
+            if unweighted and (result := skipping(row, values, grouping, start, ddof)) is not None:
                 return result
             if xp.holds_any(left_out := xp.isnan(values)):
                 grouping = grouping.without(left_out)

@@ -106,17 +106,18 @@ class Grouping:
         context: AbstractContextManager[None] = getattr(self.xp, "float_mode", nullcontext)()
         return context
 
-    def squares(self, values: Array) -> tuple[Array, Array] | None:
+    def squares(self, values: Array, skips_nan: bool = False) -> tuple[Array, Array] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
 
-        The distances are from the exact mean, and the sum is in float64. The framework computes
-        both in one call. Return None if the framework does not support this.
+        If `skips_nan`, NaN are neither folded nor counted. The distances are from the exact mean,
+        and the sum is in float64. The framework computes both in one call. Return None if the
+        framework does not support this.
         """
         kind, run = self.xp.kind(values), getattr(self.xp, "squares", None)
         if run is None or kind.kind == "c" or not is_reducible(kind, "fmean"):
             return None
         try:
-            both: tuple[Array, Array] | None = run(values, self.destinations)
+            both: tuple[Array, Array] | None = run(values, self.destinations, skips_nan)
             return both
         except IndexError as error:
             raise self._invalid(error) from None

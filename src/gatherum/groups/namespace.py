@@ -220,9 +220,12 @@ def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array)
     return result
 
 
-def squares(values: Array, destinations: Destinations) -> tuple[Array, Array] | None:
+def squares(
+    values: Array, destinations: Destinations, skips_nan: bool
+) -> tuple[Array, Array] | None:
     specs = ArraySpec.of(destinations.indices), ArraySpec.of(values)
-    call = destinations.attributes, destinations.shape, specs, destinations.indices, values
+    operands = destinations.indices, values, skips_nan
+    call = destinations.attributes, destinations.shape, specs, *operands
     return spreads.squares_and_counts(*call)
 
 

@@ -24,14 +24,15 @@ class Arrays(ArrayOps, Protocol):
 
     Each operation rounds once, also in compiled graphs. A framework may also have a function
     ``fused(name, values, destinations)`` that runs a transform in one call, with the bits and
-    derivatives of the composition, or returns None. ``squares(values, destinations)`` returns
-    the sums of squared distances from the exact means and the numbers of real floats in one
-    call, or None. ``without_nan(values, reduction, destinations, start)`` folds the values that
-    are not NaN in one call, or returns None. ``in_blocks(name, run, values, grouping, dtype,
-    like)`` runs a function that needs all values of a group, for arrays in chunks.
-    ``float_mode()`` returns a context in which arithmetic rounds to nearest and keeps subnormal
-    numbers. It replaces the mode of the calling thread. The result may use the memory of
-    `spare`. The framework computes all derivatives, including those of exp and log.
+    derivatives of the composition, or returns None. ``squares(values, destinations,
+    skips_nan)`` returns the sums of squared distances from the exact means and the numbers of
+    real floats in one call, or None. ``without_nan(values, reduction, destinations, start)``
+    folds the values that are not NaN in one call, or returns None. ``in_blocks(name, run,
+    values, grouping, dtype, like)`` runs a function that needs all values of a group, for
+    arrays in chunks. ``float_mode()`` returns a context in which arithmetic rounds to nearest
+    and keeps subnormal numbers. It replaces the mode of the calling thread. The result may use
+    the memory of `spare`. The framework computes all derivatives, including those of exp and
+    log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:

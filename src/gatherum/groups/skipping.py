@@ -6,6 +6,7 @@ import numpy as np
 
 from gatherum._model.call import Array
 
+from . import spreads
 from .grouping import Grouping
 from .rows import FunctionRow
 
@@ -13,7 +14,7 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def skipping(
-    row: FunctionRow, values: Array, grouping: Grouping, start: Array | None
+    row: FunctionRow, values: Array, grouping: Grouping, start: Array | None, ddof: int
 ) -> Array | None:
     """Return the result of a function that skips NaN, or None if it needs other steps.
 
@@ -23,6 +24,8 @@ def skipping(
         return None
     if row.folds and row.reduction is not None:
         return grouping.without_nan(values, row.reduction, start)
+    if row.name in ("var", "std"):
+        return spreads.variance_of_numbers(row.name == "std", values, grouping, start, ddof)
     if row.name != "count" or grouping.elements or not isinstance(values, np.ndarray):
         return None
     if values.dtype.name not in _FLOATS:

@@ -339,11 +339,13 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
     return result
 
 
-def squares(values: Tensor, destinations: Destinations) -> tuple[Tensor, Tensor] | None:
+def squares(
+    values: Tensor, destinations: Destinations, skips_nan: bool
+) -> tuple[Tensor, Tensor] | None:
     if (operands := _specs_and_views(values, destinations)) is None:
         return None
     specs, views = operands
-    call = destinations.attributes, destinations.shape, specs, *views
+    call = destinations.attributes, destinations.shape, specs, *views, skips_nan
     both = spreads.squares_and_counts(*call)
     return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
 

@@ -1,6 +1,7 @@
 // Compiled once for each instruction-set level, like slabs.cpp. This translation unit implements the squared
 // distances of variances.
 #include "kernels/dispatch.hpp"
+#include "kernels/group_spreads.hpp"
 #include "kernels/scatter_spreads.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -8,7 +9,7 @@ namespace {
 
 // Calls f with the C++ type of a value type, in a std::type_identity.
 template <class F>
-auto by_float(Value value, const F& f) {
+auto by_float(Value value, const F& f) -> decltype(f(std::type_identity<double>{})) {
   return by_type(value, [&](auto type) -> decltype(f(std::type_identity<double>{})) {
     if constexpr (has_spreads(kValueOf<typename decltype(type)::type>))
       return f(type);
@@ -30,9 +31,19 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
   });
 }
 
+void group_spreads(const GroupedScatter& call, const Operands& at, const Spreads& to,
+                   const GroupShare& share) {
+  const FloatMode mode;
+  const auto part = by_float(call.combine.value, [](auto type) {
+    return GroupSpreads::Part{&GroupSpreads::part<typename decltype(type)::type>};
+  });
+  each_group(call, share, GroupSpreads(call, at, to, share.unit, part));
+}
+
 }  // namespace
 
 void add_spread_kernels(Kernels& all) {
+  all.group_spreads = group_spreads;
   all.spread_bytes = spread_bytes;
   all.spread_take = spread_take;
 }

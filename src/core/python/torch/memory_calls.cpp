@@ -97,8 +97,9 @@ void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
 }
 
 // Runs the plan of a scatter of means on arrays or views, and writes the squared distances and the counts
-// (gatherum_spreads). Returns false if the core has no kernel for it.
-bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle squares, nb::handle counts) {
+// (gatherum_spreads, or gatherum_spreads_skip_nan). Returns false if the core has no kernel for it.
+bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle squares, nb::handle counts,
+             bool skips_nan) {
   const BoundProgram& program = program_of(plan);
   const Pins pins({indices, updates, squares, counts});
   gatherum_operands operands = {};
@@ -108,7 +109,12 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
                         numbers = memory_of(view_of_operand(counts));
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+<<<<<<< HEAD
     const gatherum_status status = gatherum_spreads(program.core(), &operands, &sums, &numbers, poll, error);
+=======
+    const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
+    const gatherum_status status = find(program.core(), &at, &sums, &numbers, poll, error);
+>>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
   });
@@ -209,7 +215,7 @@ void bind_memory_calls(nb::module_& m) {
   m.def("skip_nan", &skip_nan, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out"));
   m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"), nb::arg("squares"),
-        nb::arg("counts"));
+        nb::arg("counts"), nb::arg("skips_nan"));
   def_positional<kArguments + 2, run_on_views>(
       m, "run_on_views",
       "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "

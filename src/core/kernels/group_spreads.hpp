@@ -1,0 +1,95 @@
+// The squared distances of rows from the exact mean of their destination, for variances. The updates are first
+// sorted by destination, as for scatter_grouped.hpp. Each destination then reads its updates twice.
+//
+//   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
+//   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64
+//
+// C[i] is the number of updates. If the call skips NaN, updates that are NaN are neither counted nor folded.
+// S and C are contiguous, and contain zeros at first. Cost: each part of a row is read twice in short
+// succession, so that the second time it is in cache.
+#pragma once
+
+#include "fold/exact/exact_rows.hpp"
+#include "kernels/scatter_grouped.hpp"
+
+namespace gatherum::GATHERUM_LEVEL {
+
+class GroupSpreads : GroupRows {
+ public:
+  using GroupRows::RowPart;
+  using Part = void (GroupSpreads::*)(const Group&, const RowPart&) const;
+
+  // `part` is the function that processes one part of a row, for the value type of the call.
+  GroupSpreads(const GroupedScatter& call, const Operands& at, const Spreads& to, int64_t unit, Part part)
+      : GroupRows(call, unit), skips_(call.combine.skips_nan), updates_(at.other), to_(to), part_(part) {}
+
+  void operator()(int64_t destination, const Group& group) const {
+    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
+  }
+
+  template <class V>
+  void part(const Group& group, const RowPart& row) const {
+    using T = typename StoredAs<V>::Type;
+    constexpr int64_t most = ExactRow<Fold<V, Reduction::fmean>>::kPart, step = sizeof(T);
+    for (int64_t e = 0; e < row.elements; e += most)
+      narrow_part<V>(group,
+                     {row.data + e * step, row.other + e * step, std::min(most, row.elements - e)});
+  }
+
+ private:
+  template <class V>
+  void narrow_part(const Group& group, const RowPart& row) const {
+    using F = Fold<V, Reduction::fmean>;
+    using T = typename F::Stored;
+    using Widened = Arithmetic<V, std::conditional_t<kIsHalf<V>, float, double>>;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t n = row.elements, bytes = n * step;
+    const char* const updates = updates_ + row.other;
+    int64_t* GATHERUM_RESTRICT const counts = to_.counts + row.data / step;
+    double means[kPart], sums[kPart] = {};
+    {
+      ExactRow<F> exact(n);
+      T numbers[kPart];
+      for (int64_t t = 0; t < group.n; ++t) {
+        const char* from = update(group, t, updates, bytes);
+        if (skips_) from = numbers_of<V>(from, n, numbers, counts);
+        exact.take(from);
+      }
+      if (!skips_) std::fill_n(counts, n, group.n);
+      exact.finish_wide(means, counts);
+    }
+    const bool skips = skips_;
+    for (int64_t t = 0; t < group.n; ++t) {
+      const char* GATHERUM_RESTRICT const from = update(group, t, updates, bytes);
+      for (int64_t e = 0; e < n; ++e) {
+        const auto v = load_value<T>(from + e * step);
+        const double distance = double{Widened::template widen<Selected>(v)} - means[e];
+        const auto square = std::bit_cast<uint64_t>(distance * distance);
+        sums[e] += std::bit_cast<double>(select(!skips || is_number<V>(v), square, uint64_t{0}));
+      }
+    }
+    std::memcpy(to_.squares + row.data / step, sums, static_cast<size_t>(n) * sizeof(double));
+  }
+
+  // Counts the numbers of a row, and copies it with -0 instead of NaN, which changes no exact sum.
+  template <class V, class T>
+  static GATHERUM_NOINLINE const char* numbers_of(const char* GATHERUM_RESTRICT from, int64_t n,
+                                                  T* GATHERUM_RESTRICT to, int64_t* GATHERUM_RESTRICT counts) {
+    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
+    constexpr auto nothing = static_cast<Word>(FloatForm<V>::kSign);
+    for (int64_t e = 0; e < n; ++e) {
+      const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
+      const bool counted = is_number<V>(v);
+      to[e] = std::bit_cast<T>(select(counted, std::bit_cast<Word>(v), nothing));
+      counts[e] += counted ? 1 : 0;
+    }
+    return reinterpret_cast<const char*>(to);
+  }
+
+  const bool skips_;
+  const char* const updates_;
+  const Spreads to_;
+  const Part part_;
+};
+
+}  // namespace gatherum::GATHERUM_LEVEL
