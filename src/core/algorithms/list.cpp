@@ -32,8 +32,8 @@ constexpr std::array kGathers = {
               InvalidIndexCheck::while_writing, false, false},
     Algorithm{"packed", applies_gather_packed, scratch_gather_packed, run_gather_packed,
               InvalidIndexCheck::while_writing, false, false},
-    Algorithm{"streamed", applies_streamed, no_scratch, run_streamed, InvalidIndexCheck::while_writing,
-              false, false},
+    Algorithm{"streamed", applies_streamed, no_scratch, run_streamed, InvalidIndexCheck::while_writing, false,
+              false},
     Algorithm{"direct", applies_gather_direct, no_scratch, run_gather_direct,
               InvalidIndexCheck::while_writing, false, false},
 };
@@ -57,8 +57,8 @@ constexpr std::array kScatters = {
               InvalidIndexCheck::never, false, true},
     Algorithm{"by_column", applies_by_column, no_scratch, run_by_column, InvalidIndexCheck::while_writing,
               false, false},
-    Algorithm{"by_range", applies_by_range, no_scratch, run_by_range, InvalidIndexCheck::while_writing,
-              false, false},
+    Algorithm{"by_range", applies_by_range, no_scratch, run_by_range, InvalidIndexCheck::while_writing, false,
+              false},
     Algorithm{"direct", applies_scatter_direct, no_scratch, run_scatter_direct,
               InvalidIndexCheck::while_writing, false, false},
 };

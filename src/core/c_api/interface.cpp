@@ -116,10 +116,11 @@ gatherum_status check_operands(const Program& p, const gatherum_operands& operan
   });
 }
 
-gatherum_status spreads_of(const gatherum_program* program, const gatherum_operands* at, bool skips_nan,
+gatherum_status spreads_of(const gatherum_program* program, const gatherum_operands* operands, bool skips_nan,
                            const gatherum_buffer* squares, const gatherum_buffer* counts,
                            const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}, {"squares", squares}, {"counts", counts}}, error))
+  if (is_any_null({{"program", program}, {"operands", operands}, {"squares", squares}, {"counts", counts}},
+                  error))
     return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!finds_spreads(p))
@@ -129,22 +130,23 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
   for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
     if (b->start == nullptr || b->bytes_after < bytes)
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
-  gatherum_operands read = *at;
+  gatherum_operands read = *operands;
   // They are not accessed, but every item of the output has a place in the results.
   read.data = read.out = gatherum_memory(squares->start, times(p.result.items(), p.item));
   const gatherum_status status = check_operands(p, read, false, error);
   if (status != GATHERUM_OK) return status;
-  const Footprint updates = other_footprint(p.nest, at->updates.start), number{counts->start, bytes};
+  const Footprint updates = moved_footprint(p.nest, operands->updates.start), number{counts->start, bytes};
   return with_memory(error, [&] {
     for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
-      if (shares_indices(written, p, at->indices.start)) return report_overlap(error, "indices");
+      if (shares_indices(written, p, operands->indices.start)) return report_overlap(error, "indices");
       if (shares_memory(written, updates)) return report_overlap(error, "updates");
     }
     if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
     const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
-    return report(find_spreads(p, static_cast<const char*>(at->indices.start),
-                               static_cast<const char*>(at->updates.start), skips_nan, to, poll_of(poll)),
-                  error);
+    return report(
+        find_spreads(p, static_cast<const char*>(operands->indices.start),
+                     static_cast<const char*>(operands->updates.start), skips_nan, to, poll_of(poll)),
+        error);
   });
 }
 
@@ -223,17 +225,19 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   });
 }
 
-gatherum_status gatherum_skip_nan(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_skip_nan(const gatherum_program* program, const gatherum_operands* operands,
                                   const gatherum_poll* poll, gatherum_error* error) noexcept {
-  if (is_any_null({{"program", program}, {"operands", at}}, error)) return GATHERUM_INVALID_CALL;
+  if (is_any_null({{"program", program}, {"operands", operands}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
   if (!skips_nan(p))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "NaN cannot be skipped in this program");
-  const gatherum_status status = check_operands(p, *at, true, error);
+  const gatherum_status status = check_operands(p, *operands, true, error);
   if (status != GATHERUM_OK) return status;
-  const auto* source = is_in_place(p, *at) ? nullptr : static_cast<const char*>(at->data.start);
+  const auto* source = is_in_place(p, *operands) ? nullptr : static_cast<const char*>(operands->data.start);
   return with_memory(error, [&] {
-    return report(execute_skipping_nan(p, operands_of(p, *at), source, at->fresh != 0, poll_of(poll)), error);
+    return report(
+        execute_skipping_nan(p, operands_of(p, *operands), source, operands->fresh != 0, poll_of(poll)),
+        error);
   });
 }
 
@@ -313,43 +317,13 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
 gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* operands,
                                  const gatherum_buffer* squares, const gatherum_buffer* counts,
                                  const gatherum_poll* poll, gatherum_error* error) noexcept {
-<<<<<<< HEAD
-  if (is_any_null({{"program", program}, {"operands", operands}, {"squares", squares}, {"counts", counts}},
-                  error))
-    return GATHERUM_INVALID_CALL;
-  const Program& p = program->value;
-  if (!finds_spreads(p))
-    return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no spreads of this program");
-  const int64_t bytes = times(p.result.items(), sizeof(double));
-  static_assert(sizeof(double) == sizeof(int64_t));
-  for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
-    if (b->start == nullptr || b->bytes_after < bytes)
-      return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
-  gatherum_operands read = *operands;
-  read.data = read.out = *squares;  // large enough; they are not accessed
-  const gatherum_status status = check_operands(p, read, false, error);
-  if (status != GATHERUM_OK) return status;
-  const Footprint updates = moved_footprint(p.nest, operands->updates.start), number{counts->start, bytes};
-  return with_memory(error, [&] {
-    for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
-      if (shares_indices(written, p, operands->indices.start)) return report_overlap(error, "indices");
-      if (shares_memory(written, updates)) return report_overlap(error, "updates");
-    }
-    if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
-    const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
-    return report(find_spreads(p, static_cast<const char*>(operands->indices.start),
-                               static_cast<const char*>(operands->updates.start), to, poll_of(poll)),
-                  error);
-  });
-=======
-  return spreads_of(program, at, false, squares, counts, poll, error);
+  return spreads_of(program, operands, false, squares, counts, poll, error);
 }
 
-gatherum_status gatherum_spreads_skip_nan(const gatherum_program* program, const gatherum_operands* at,
+gatherum_status gatherum_spreads_skip_nan(const gatherum_program* program, const gatherum_operands* operands,
                                           const gatherum_buffer* squares, const gatherum_buffer* counts,
                                           const gatherum_poll* poll, gatherum_error* error) noexcept {
-  return spreads_of(program, at, true, squares, counts, poll, error);
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+  return spreads_of(program, operands, true, squares, counts, poll, error);
 }
 
 void gatherum_set_num_threads(int32_t n) noexcept { set_threads(std::clamp(n, 1, kMostThreads)); }

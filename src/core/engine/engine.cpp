@@ -194,12 +194,12 @@ bool skips_nan(const Program& p) {
   return p.scatter && can_skip_nan(p.combine) && points(p.nest, p.nest.line + 1) < int64_t{1} << 32;
 }
 
-Outcome execute_skipping_nan(const Program& p, const Operands& at, const char* source, bool fresh,
+Outcome execute_skipping_nan(const Program& p, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll) {
   Program skipping = p;
   skipping.combine.skips_nan = true;
   skipping.small_choice = -1;
-  return execute(skipping, at, source, fresh, poll);
+  return execute(skipping, operands, source, fresh, poll);
 }
 
 namespace {

@@ -25,9 +25,9 @@ Outcome execute(const Program& program, const Operands& operands, const char* so
 
 // Returns true if execute_skipping_nan supports a program.
 bool skips_nan(const Program& program);
-// Like execute, for a scatter whose updates that are NaN are skipped. A destination without other updates keeps
-// its old value.
-Outcome execute_skipping_nan(const Program& program, const Operands& at, const char* source, bool fresh,
+// Like execute, for a scatter whose updates that are NaN are skipped. A destination without other updates
+// keeps its old value.
+Outcome execute_skipping_nan(const Program& program, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll);
 
 // Finds the first invalid index in row-major order, in any mode. In the modes clip and wrap, only indices
@@ -54,8 +54,9 @@ bool has_positions(const Program& program);
 Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll);
 
-// Returns true if a program finds spreads: it is a scatter of exact means of floats, without the old values. It
-// moves rows, or single floats into all items of its output with accumulators of at most 16 bytes per update.
+// Returns true if a program finds spreads: it is a scatter of exact means of floats, without the old values.
+// It moves rows, or single floats into all items of its output with accumulators of at most 16 bytes per
+// update.
 bool finds_spreads(const Program& program);
 // Writes the sums of squared distances from the means, and the numbers of updates, of such a program. If
 // `skips_nan`, updates that are NaN are skipped. The remarks on errors and threads at `differentiate` apply.

@@ -1,8 +1,8 @@
 // Folds that skip NaN: updates that are NaN change nothing.
 //
 // Every accumulator starts from the neutral element of its fold, and a NaN is folded as the neutral element,
-// so each step needs no branch. An accumulator that folds numbers has the same bits as a fold that starts from
-// the first number: -0 + x, 1 * x, and the maximum of -infinity and x are x. Callers count the numbers,
+// so each step needs no branch. An accumulator that folds numbers has the same bits as a fold that starts
+// from the first number: -0 + x, 1 * x, and the maximum of -infinity and x are x. Callers count the numbers,
 // because a destination without numbers keeps its old value.
 #pragma once
 

@@ -285,13 +285,8 @@ class Slab<F, true> {
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
       Slot& entry = slots_[slot];
       if constexpr (kSkipsNaN<F>) {
-<<<<<<< HEAD
         entry.sum = F::template fold<Selected>(entry.sum, F::template number_of<Selected>(update));
-        entry.count += F::is_number(update) ? 1 : 0;
-=======
-        at.sum = F::template fold<Selected>(at.sum, F::template number_of<Selected>(update));
-        at.count += is_number<typename F::Value>(update) ? 1 : 0;
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+        entry.count += is_number<typename F::Value>(update) ? 1 : 0;
       } else {
         entry.sum = fold_unsettled<F>(entry.sum, F::template widen<Branched>(update));
         ++entry.count;

@@ -13,12 +13,7 @@ Outcome by_groups(const Program& p, const Execution& call, const char* source, c
   if (extremes.result != nullptr && p.has_copy && !run_copy(p.copy, source, extremes.result, call.poll))
     return {Status::interrupted, {}};
   const int64_t items = p.result.items();
-<<<<<<< HEAD
-  if (items > 0 && !fill(extremes.positions, items, extremes.none, call.poll))
-    return {Status::interrupted, {}};
-=======
-  if (!fill(at.positions, items, at.none, call.poll)) return {Status::interrupted, {}};
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+  if (!fill(extremes.positions, items, extremes.none, call.poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().group_extremes(groups, extremes, share);

@@ -17,7 +17,7 @@ bool fits_slab(const Program& p) {
 // Sorts the updates by destination, then processes one destination at a time.
 Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
   if (p.invalid_is_error) {
-    const Outcome checked = check_indices(p, call.at.index, call.poll);
+    const Outcome checked = check_indices(p, call.operands.index, call.poll);
     if (checked.status != Status::done) return checked;
   }
   constexpr int64_t zero = 0;
@@ -26,9 +26,9 @@ Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
       !fill(to.counts, items, zero, call.poll))
     return {Status::interrupted, {}};
   const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
-    chosen_kernels().group_spreads(groups, call.at, to, share);
+    chosen_kernels().group_spreads(groups, call.operands, to, share);
   });
-  return outcome_of(run, p, call.at.index, call.poll);
+  return outcome_of(run, p, call.operands.index, call.poll);
 }
 
 }  // namespace
@@ -54,7 +54,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   if (!moves_items(p)) {
     Program rows = p;
     rows.combine = combine;
-    return by_groups(rows, {at, nullptr, true, threads, poll}, to);
+    return by_groups(rows, {operands, nullptr, true, threads, poll}, to);
   }
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);

@@ -347,20 +347,17 @@ GATHERUM_API gatherum_status gatherum_extremes(const gatherum_program* program,
  * receives the number of updates, an int64. `squares` and `counts` are contiguous. The operands `data` and
  * `out` are not accessed. Supports float16, bfloat16, float32 and float64 with include_self false: rows, and
  * single items that all indices of the call address together, unless the items are more than about a
- * thirtieth of the updates. Returns GATHERUM_INVALID_PROGRAM for other programs, and GATHERUM_TOO_SMALL if an operand is
- * smaller than the program requires. After an error the outputs are undefined. */
+ * thirtieth of the updates. Returns GATHERUM_INVALID_PROGRAM for other programs, and GATHERUM_TOO_SMALL if an
+ * operand is smaller than the program requires. After an error the outputs are undefined. */
 GATHERUM_API gatherum_status gatherum_spreads(const gatherum_program* program,
                                               const gatherum_operands* operands,
                                               const gatherum_buffer* squares, const gatherum_buffer* counts,
                                               const gatherum_poll* poll,
                                               gatherum_error* error) GATHERUM_NOEXCEPT;
 /* Like gatherum_spreads, without the updates that are NaN. */
-GATHERUM_API gatherum_status gatherum_spreads_skip_nan(const gatherum_program* program,
-                                                       const gatherum_operands* operands,
-                                                       const gatherum_buffer* squares,
-                                                       const gatherum_buffer* counts,
-                                                       const gatherum_poll* poll,
-                                                       gatherum_error* error) GATHERUM_NOEXCEPT;
+GATHERUM_API gatherum_status gatherum_spreads_skip_nan(
+    const gatherum_program* program, const gatherum_operands* operands, const gatherum_buffer* squares,
+    const gatherum_buffer* counts, const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
 
 /* Edges from rows of a table to destinations, sorted by destination, for one or many folds of rows. Every
  * index is read and checked once. */

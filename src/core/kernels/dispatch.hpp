@@ -29,8 +29,8 @@ void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
 // The functions of slabs.cpp for folds that skip NaN.
 int64_t skipping_bytes(const Combine& combine, int64_t slots);
-bool skipping_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch);
-void skipping_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch);
+bool skipping_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch);
+void skipping_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch);
 
 // Calls f with the width of an item as a constant. The plan chooses these kernels only for these widths.
 template <class F>

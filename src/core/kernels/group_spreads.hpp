@@ -1,5 +1,5 @@
-// The squared distances of rows from the exact mean of their destination, for variances. The updates are first
-// sorted by destination, as for scatter_grouped.hpp. Each destination then reads its updates twice.
+// The squared distances of rows from the exact mean of their destination, for variances. The updates are
+// first sorted by destination, as for scatter_grouped.hpp. Each destination then reads its updates twice.
 //
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
 //   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64
@@ -20,8 +20,13 @@ class GroupSpreads : GroupRows {
   using Part = void (GroupSpreads::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the value type of the call.
-  GroupSpreads(const GroupedScatter& call, const Operands& at, const Spreads& to, int64_t unit, Part part)
-      : GroupRows(call, unit), skips_(call.combine.skips_nan), updates_(at.other), to_(to), part_(part) {}
+  GroupSpreads(const GroupedScatter& call, const Operands& operands, const Spreads& to, int64_t unit,
+               Part part)
+      : GroupRows(call, unit),
+        skips_(call.combine.skips_nan),
+        updates_(operands.moved),
+        to_(to),
+        part_(part) {}
 
   void operator()(int64_t destination, const Group& group) const {
     each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
@@ -32,8 +37,7 @@ class GroupSpreads : GroupRows {
     using T = typename StoredAs<V>::Type;
     constexpr int64_t most = ExactRow<Fold<V, Reduction::fmean>>::kPart, step = sizeof(T);
     for (int64_t e = 0; e < row.elements; e += most)
-      narrow_part<V>(group,
-                     {row.data + e * step, row.other + e * step, std::min(most, row.elements - e)});
+      narrow_part<V>(group, {row.data + e * step, row.moved + e * step, std::min(most, row.elements - e)});
   }
 
  private:
@@ -44,7 +48,7 @@ class GroupSpreads : GroupRows {
     using Widened = Arithmetic<V, std::conditional_t<kIsHalf<V>, float, double>>;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     const int64_t n = row.elements, bytes = n * step;
-    const char* const updates = updates_ + row.other;
+    const char* const updates = updates_ + row.moved;
     int64_t* GATHERUM_RESTRICT const counts = to_.counts + row.data / step;
     double means[kPart], sums[kPart] = {};
     {
@@ -74,7 +78,8 @@ class GroupSpreads : GroupRows {
   // Counts the numbers of a row, and copies it with -0 instead of NaN, which changes no exact sum.
   template <class V, class T>
   static GATHERUM_NOINLINE const char* numbers_of(const char* GATHERUM_RESTRICT from, int64_t n,
-                                                  T* GATHERUM_RESTRICT to, int64_t* GATHERUM_RESTRICT counts) {
+                                                  T* GATHERUM_RESTRICT to,
+                                                  int64_t* GATHERUM_RESTRICT counts) {
     using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
     constexpr auto nothing = static_cast<Word>(FloatForm<V>::kSign);
     for (int64_t e = 0; e < n; ++e) {

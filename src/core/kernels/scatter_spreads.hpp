@@ -3,8 +3,8 @@
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
 //   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64
 //
-// C[i] is the number of updates. If it is 0, S[i] is 0. NaN in S have any bits. If the call skips NaN, updates
-// that are NaN are neither counted nor folded.
+// C[i] is the number of updates. If it is 0, S[i] is 0. NaN in S have any bits. If the call skips NaN,
+// updates that are NaN are neither counted nor folded.
 //
 // Both passes over the updates stay in one task, which has a range of the destinations.
 // scatter_slabs.hpp lists the guarantees of the plan. The caller guarantees that there is exactly one unit,
@@ -103,22 +103,14 @@ class NumberSlab {
 };
 
 // Folds the updates of a task once. Returns false if it skipped an invalid tuple.
-<<<<<<< HEAD
-template <class Slab>
-bool take_once(const SlabScatter& call, const Taking& taking, const Operands& operands, const Slab& slab) {
-  if (call.ranges == 1 && !call.numbering->far && folds_checked<Slab>(*call.numbering))
-    return take_checked(slab, taking.numbering(), call.units, taking.range, operands);
-  return take_units<typename Slab::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
-=======
 template <class V, class Slab>
-bool take_once(const SlabScatter& call, const Taking& taking, const Operands& at, const Slab& all) {
+bool take_once(const SlabScatter& call, const Taking& taking, const Operands& operands, const Slab& all) {
   using Numbers = NumberSlab<V, Slab>;
   const Numbers slab(all, call.combine.skips_nan);
   if (call.ranges == 1 && !call.numbering->far && folds_checked<Numbers>(*call.numbering))
-    return take_checked(slab, taking.numbering(), call.units, taking.range, at);
-  return take_units<typename Numbers::Stored>(slab, taking.numbering(), call.units, taking.range, at,
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
-                                           taking.share);
+    return take_checked(slab, taking.numbering(), call.units, taking.range, operands);
+  return take_units<typename Numbers::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
+                                              taking.share);
 }
 
 // Writes the sums and the counts of a task's destinations. Returns false if it skipped an invalid tuple.
@@ -130,22 +122,14 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
   const Taking taking(call, t);
   MeanSlab<V> sums(scratch, t.layout, false, false);
   sums.read();
-<<<<<<< HEAD
-  bool valid = take_once(call, taking, operands, sums);
-=======
-  bool valid = take_once<V>(call, taking, at, sums);
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+  bool valid = take_once<V>(call, taking, operands, sums);
   const SquareSlab<V> squares(scratch + MeanSlab<V>::bytes(slots), slots);
   std::fill_n(to.counts + t.first, slots, 0);
   sums.each_mean([&](int64_t slot, double mean, int64_t count) {
     squares.set_mean(slot, mean);
     to.counts[t.first + slot] = count;
   });
-<<<<<<< HEAD
-  valid &= take_once(call, taking, operands, squares);
-=======
-  valid &= take_once<V>(call, taking, at, squares);
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+  valid &= take_once<V>(call, taking, operands, squares);
   squares.write(to.squares + t.first);
   return valid;
 }

@@ -46,9 +46,8 @@ class ExactRow {
   // Writes means in float64. An item without terms has the mean 0.
   void finish_wide(double* means, const int64_t* counts) {
     for (int64_t e = 0; e < n_; ++e)
-      with_window(e, [&](char* window) {
-        means[e] = Window::finish_wide(window, state(e), F::divisor(counts[e]));
-      });
+      with_window(
+          e, [&](char* window) { means[e] = Window::finish_wide(window, state(e), F::divisor(counts[e])); });
   }
 
   void finish(char* to, int64_t count) {

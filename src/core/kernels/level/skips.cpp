@@ -6,8 +6,8 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-// Calls f with the fold of a call for which has_skipping_slabs() is true. If not `finishes`, f gets the fold of
-// means for sums: the slabs of both are the same until they are written.
+// Calls f with the fold of a call for which has_skipping_slabs() is true. If not `finishes`, f gets the fold
+// of means for sums: the slabs of both are the same until they are written.
 template <class T, bool finishes, class F>
 auto by_skipping(Reduction r, const F& f) {
   if (r == Reduction::max) return f(SkipNaN<Fold<T, Reduction::max>>{});
@@ -28,15 +28,15 @@ int64_t skipping_bytes(const Combine& combine, int64_t slots) {
   return by_skipping<true>(combine, [&](auto fold) { return Slab<decltype(fold), true>::bytes(slots); });
 }
 
-bool skipping_take(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+bool skipping_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   return by_skipping<false>(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::slab_take<decltype(fold), true>(call, at, task, scratch);
+    return GATHERUM_LEVEL::slab_take<decltype(fold), true>(call, operands, task, scratch);
   });
 }
 
-void skipping_write(const SlabScatter& call, const Operands& at, int64_t task, char* scratch) {
+void skipping_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   by_skipping<true>(call.combine, [&](auto fold) {
-    GATHERUM_LEVEL::slab_write<decltype(fold), true>(call, at, task, scratch);
+    GATHERUM_LEVEL::slab_write<decltype(fold), true>(call, operands, task, scratch);
   });
 }
 

@@ -19,7 +19,7 @@ int64_t slab_bytes(const Combine& combine, int64_t item, int64_t slots) {
 
 bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const FloatMode mode;
-  if (call.combine.skips_nan) return skipping_take(call, at, task, scratch);
+  if (call.combine.skips_nan) return skipping_take(call, operands, task, scratch);
   return by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
     return GATHERUM_LEVEL::slab_take<decltype(fold), decltype(counted)::value>(call, operands, task, scratch);
   });
@@ -27,7 +27,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
 
 void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const FloatMode mode;
-  if (call.combine.skips_nan) return skipping_write(call, at, task, scratch);
+  if (call.combine.skips_nan) return skipping_write(call, operands, task, scratch);
   by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
     GATHERUM_LEVEL::slab_write<decltype(fold), decltype(counted)::value>(call, operands, task, scratch);
   });

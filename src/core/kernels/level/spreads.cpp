@@ -31,13 +31,13 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
   });
 }
 
-void group_spreads(const GroupedScatter& call, const Operands& at, const Spreads& to,
+void group_spreads(const GroupedScatter& call, const Operands& operands, const Spreads& to,
                    const GroupShare& share) {
   const FloatMode mode;
   const auto part = by_float(call.combine.value, [](auto type) {
     return GroupSpreads::Part{&GroupSpreads::part<typename decltype(type)::type>};
   });
-  each_group(call, share, GroupSpreads(call, at, to, share.unit, part));
+  each_group(call, share, GroupSpreads(call, operands, to, share.unit, part));
 }
 
 }  // namespace

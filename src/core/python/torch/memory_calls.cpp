@@ -109,12 +109,8 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
                         numbers = memory_of(view_of_operand(counts));
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-<<<<<<< HEAD
-    const gatherum_status status = gatherum_spreads(program.core(), &operands, &sums, &numbers, poll, error);
-=======
     const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
-    const gatherum_status status = find(program.core(), &at, &sums, &numbers, poll, error);
->>>>>>> b9d84ba7 (Compute variances of rows and of numbers without NaN in one call (not built yet))
+    const gatherum_status status = find(program.core(), &operands, &sums, &numbers, poll, error);
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
   });
@@ -126,15 +122,15 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
 bool skip_nan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out) {
   const BoundProgram& program = program_of(plan);
   const Pins pins({data, indices, updates, out});
-  gatherum_operands at = {};
-  at.data = memory_of(view_of_operand(data));
-  at.indices = memory_of(view_of_operand(indices));
-  at.updates = memory_of(view_of_operand(updates));
-  at.out = memory_of(view_of_operand(out));
-  at.fresh = 1;
+  gatherum_operands operands = {};
+  operands.data = memory_of(view_of_operand(data));
+  operands.indices = memory_of(view_of_operand(indices));
+  operands.updates = memory_of(view_of_operand(updates));
+  operands.out = memory_of(view_of_operand(out));
+  operands.fresh = 1;
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    const gatherum_status status = gatherum_skip_nan(program.core(), &at, poll, error);
+    const gatherum_status status = gatherum_skip_nan(program.core(), &operands, poll, error);
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
   });
