@@ -45,6 +45,7 @@ def test_empty_groups_and_modes():
     assert [str(x) for x in gatherum.groups.reduce(values[:1], [1])] == ["0.0", "1.5"]
 
 
+@pytest.mark.frameworks
 def test_columns():
     arrow, polars = pytest.importorskip("pyarrow"), pytest.importorskip("polars")
     pandas = pytest.importorskip("pandas")

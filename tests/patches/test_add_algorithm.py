@@ -50,7 +50,7 @@ DECLARED = """Applies applies_few;
 Runs run_few;
 """
 ROW = """    Algorithm{"few", applies_few, no_scratch, run_few,
-              InvalidIndexCheck::while_writing, false},
+              InvalidIndexCheck::while_writing, false, false},
 """
 
 
