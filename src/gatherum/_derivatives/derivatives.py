@@ -249,7 +249,8 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right
 
     def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
-        return xp.gather(Attributes("gather", axis, "fill", False), table, indices, fill_value)
+        gather = Attributes("gather", axis, mode="fill", negative=False)
+        return xp.gather(gather, table, indices, fill_value)
 
     sorted_entries = pick(order, sides, -1)
     belongs = pick(destination_numbers, sorted_entries, 0)

@@ -55,7 +55,9 @@ class Grouping:
         """
         name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
         make_destinations: Any = Destinations
-        attributes = Attributes(name, axis, mode, negative, caller=_caller(op, operand))
+        attributes = Attributes(
+            name, axis, mode=mode, negative=negative, caller=_caller(op, operand)
+        )
         destinations = make_destinations(xp, attributes, groups, tuple(shape))
         return cls(op, operand, groups, destinations, axis)
 
@@ -156,7 +158,7 @@ class Grouping:
     def without(self, left_out: Array) -> Grouping:
         """Return the grouping without the masked values."""
         groups = self.xp.where(left_out, -1, self.group_numbers())
-        attributes = Attributes("scatter_elements", self.axis, "drop", False)
+        attributes = Attributes("scatter_elements", self.axis, mode="drop", negative=False)
         return replace(
             self, destinations=self.destinations._replace(attributes=attributes, indices=groups)
         )

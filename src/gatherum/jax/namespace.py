@@ -284,7 +284,7 @@ def sqrt(x: Array) -> Array:
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
     gather_attributes = Attributes(
-        "gather", 0, attributes.mode, attributes.negative, caller=attributes.caller
+        "gather", mode=attributes.mode, negative=attributes.negative, caller=attributes.caller
     )
     return gather(gather_attributes, arange(0, size, entries), entries, -1)
 

@@ -68,7 +68,7 @@ class Fold:
     @property
     def attributes(self) -> Attributes:
         """The attributes of the accumulator."""
-        return Attributes("scatter_slices", 0, "drop", False).with_fold(
+        return Attributes("scatter_slices", mode="drop", negative=False).with_fold(
             FoldRule.afresh(self.reduction)
         )
 
