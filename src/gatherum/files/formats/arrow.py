@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.formats.format import Format, Location, choose_member, first_line
+from gatherum.files.formats.format import Format, KeyColumn, Location, choose_member, first_line
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.resources.disk import DiskFile
@@ -69,6 +69,20 @@ class Arrow(Format):
         resources.budget.check_chunk(location, max(nbytes, groups.held), *part)
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
+
+    def named_columns(self, location: Location, resources: Resources) -> list[str]:
+        """Return the names of the columns in a location, which are separated by commas."""
+        self.require()
+        from gatherum.files.formats import arrow_keys
+
+        return arrow_keys.named_columns(location, resources)
+
+    def open_keys(self, location: Location, resources: Resources) -> list[KeyColumn]:
+        """Open the columns in a location. Strings are read as dictionaries."""
+        self.require()
+        from gatherum.files.formats import arrow_keys
+
+        return arrow_keys.open_keys(location, resources)
 
 
 def groups_of(location: Location, resources: Resources, encoded: str | None = None) -> Groups:
