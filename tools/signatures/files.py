@@ -19,7 +19,7 @@ from model import (
 DOCSTRINGS = Path(__file__).parent / "file_docstrings.py"
 TYPES = {"fill_value": "Any"}
 OPERAND = "Operand"
-MEMORY = Parameter("memory", "str | int", '"1GiB"', keyword_only=True)
+MEMORY = Parameter("memory", "str | int", "MEMORY", keyword_only=True)
 SPILL_DIR = Parameter("spill_dir", "Path | None", "None", keyword_only=True)
 IN_PLACE = Parameter("in_place", "bool", "False", keyword_only=True)
 OTHERS = (
@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 """
 GATHER_IMPORTS = """\
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -52,6 +53,7 @@ __all__ = ["gather_elements_file", "gather_file", "gather_nd_file"]
 """
 SCATTER_IMPORTS = """\
 from gatherum._model.call_types import ReductionName
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments import plain_values
 from gatherum._model.call import Attributes
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import MODES, ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -58,7 +59,7 @@ def reduce_file(
     *,
     weights: Operand | None = None,
     fill_value: object = None,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = False,
     spill_dir: Path | None = None,
