@@ -85,7 +85,9 @@ def no_group(
             f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
         )
     if mode in MOVING:
-        problem = f"cannot be {mode}ped into [{valid[0]}, {valid[1]}), which is empty"
+        problem = (
+            f"cannot be {MOVING[mode].participle} into [{valid[0]}, {valid[1]}), which is empty"
+        )
     else:
         problem = f"is not in [{valid[0]}, {valid[1]})"
     where = ", ".join(map(str, position))

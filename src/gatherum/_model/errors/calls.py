@@ -393,7 +393,7 @@ def index_out_of_bounds(
     if position is None:
         return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
     if mode in MOVING:
-        problem = f"cannot be {mode}ped into axis {axis}, which has size {size}"
+        problem = f"cannot be {MOVING[mode].participle} into axis {axis}, which has size {size}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
     return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")

@@ -19,6 +19,7 @@ from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import index_out_of_bounds, renamed
+from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.storage import Source
@@ -31,7 +32,7 @@ from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import evaluated
 
 from .batches import TooLargeError, batches, read_whole
-from .folds import GROWING, Fold, Folds, is_folded
+from .folds import Fold, Folds, is_folded
 
 __all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
@@ -156,7 +157,8 @@ class _Opened:
 
     def _folded(self, names: list[str], resources: Resources) -> Results:
         attributes, group_count = self.attributes, self.shape[0]
-        if group_count is None and not (attributes.mode in GROWING and not attributes.negative):
+        # Valid entries depend on the number of groups if entries are moved or count from the end.
+        if group_count is None and (attributes.mode in MOVING or attributes.negative):
             group_count = self.with_group_count(resources).shape[0]
         shape, limit = (group_count, *self.shape[1:]), resources.budget.fold
         rules = attributes, self.call.fill_value, limit

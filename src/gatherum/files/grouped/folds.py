@@ -23,12 +23,10 @@ from gatherum.groups.rows import FunctionRow
 
 from .batches import TooLargeError
 
-__all__ = ["GROWING", "Folds", "is_folded"]
+__all__ = ["Folds", "is_folded"]
 
 # Functions of truth values, and their reduction.
 TRUTH = {"any": "max", "all": "min"}
-# Modes in which the number of groups may grow, because valid entries do not depend on it.
-GROWING = ("raise", "fill", "drop")
 
 
 def is_folded(name: str) -> bool:
