@@ -3,7 +3,7 @@
 The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
 of calls. `tools/signatures` copies the parameters of these functions to generated modules, such as
 `overloads`, which tells type checkers that a result has the dtype of `data`. It also copies the
-shared parts of the first docstring to the others.
+shared parts of the first docstring to the docstrings of the other functions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The three scatters: docstrings that define their behaviour, and one line of code each.
 
 `tools/signatures` copies the parameters of these functions to generated modules, and the shared
-parts of the first docstring to the others.
+parts of the first docstring to the docstrings of the other functions.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import numpy as np
 from gatherum._arguments.indices import first_invalid
 from gatherum._derivatives.array_ops import Array, Destinations
 from gatherum._model.call import Attributes, FoldRule
-from gatherum._model.callers import Caller, no_group
+from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_reducible
-from gatherum._model.errors import Shape
+from gatherum._model.errors import Shape, no_group
 from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 

@@ -29,7 +29,7 @@ from gatherum.groups import errors, options
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
-from gatherum.groups.reducing import evaluated
+from gatherum.groups.reducing import ReduceOptions, evaluated
 
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
@@ -174,10 +174,11 @@ class _Opened:
         values, groups, weights = (arrays.get(role) for role in ("values", "groups", "weights"))
         if size is None:
             size = max(0, int(arrays["groups"].max(initial=-1)) + 1)
-        arguments = size, attributes.axis, attributes.mode, attributes.negative, weights
-        unused = None, 0, None, "linear"
-        call = values, groups, *arguments, *unused, self.call.fill_value
-        results: Results = evaluated(REDUCE_FILE, names, *call)
+        rules = ReduceOptions(
+            size=size, axis=attributes.axis, mode=attributes.mode, negative=attributes.negative,
+            weights=weights, fill_value=self.call.fill_value,
+        )  # fmt: skip
+        results: Results = evaluated(REDUCE_FILE, names, values, groups, rules)
         return results
 
     def with_group_count(self, resources: Resources) -> _Opened:
