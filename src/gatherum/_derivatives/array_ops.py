@@ -131,10 +131,7 @@ class Destinations(NamedTuple):
         """Gather from an array of the data's shape; skipped entries yield `fill_value`."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
-        gather = Attributes(
-            op, attributes.axis, mode=attributes.mode, negative=attributes.negative,
-            caller=attributes.caller,
-        )  # fmt: skip
+        gather = attributes.gathering(op, attributes.axis)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
     def put(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:

@@ -259,8 +259,10 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     factors = pick(xp.reshape(updates, (before, n, after)), sorted_entries, 1, 1)
     products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
-    stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
-    both = xp.stack((stands, length + n - 1 - stands), 0)
+    sorted_positions = xp.scatter(
+        Attributes("scatter_elements", negative=False), entry, order, entry
+    )
+    both = xp.stack((sorted_positions, length + n - 1 - sorted_positions), 0)
     products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)
     earlier, later = xp.unstack(products, 1)
     return xp.reshape(earlier, moved), xp.reshape(later, moved)

@@ -160,6 +160,13 @@ class Attributes(NamedTuple):
         reduction, include_self = fold
         return self._replace(reduction=reduction, include_self=include_self)
 
+    def gathering(self, op: str = "gather", axis: int = 0) -> Attributes:
+        """Return the gather that handles indices in the same way, without a fill value."""
+        reduction, include_self = FoldRule()
+        return self._replace(
+            op=op, axis=axis, reduction=reduction, include_self=include_self, fill=b""
+        )
+
     @property
     def keywords(self) -> dict[str, Any]:
         """The attributes as keyword arguments of the operator, without the fill value."""

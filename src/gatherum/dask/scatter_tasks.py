@@ -24,11 +24,11 @@ def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
     checked = _ADDERS[tasks.strategy.name](tasks)
     for coordinates in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
-        if (key := (tasks.name, *coordinates)) in tasks.made:
+        if (key := (tasks.name, *coordinates)) in tasks.by_key:
             continue
         block = tasks.data(coordinates)  # no entry addresses it
         if checked is None:
-            tasks.made[key] = private.Alias(key, block.key)
+            tasks.by_key[key] = private.Alias(key, block.key)
         else:
             tasks.result(coordinates, block_kernels.kept, checked, block)
 

@@ -33,7 +33,8 @@ class Grouping:
 
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
-    given: Array  # the groups as passed, for messages; None: errors keep the operator's message
+    # The groups as passed, for messages; None if errors keep the operator's message.
+    original_groups: Array
     destinations: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 
@@ -226,7 +227,7 @@ class Grouping:
 
     def _invalid(self, error: IndexError) -> IndexError:
         """Return the error for the first invalid entry of the groups that the caller passed."""
-        groups = None if self.given is None else self.xp.to_numpy(self.given)
+        groups = None if self.original_groups is None else self.xp.to_numpy(self.original_groups)
         if groups is None:
             return error
         attributes, size = self.destinations.attributes, self.shape[self.axis]

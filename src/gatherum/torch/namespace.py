@@ -354,10 +354,7 @@ def squares(values: Tensor, destinations: Destinations) -> tuple[Tensor, Tensor]
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     positions = arange(0, size, entries)
-    lookup = Attributes(
-        "gather", mode=attributes.mode, negative=attributes.negative, caller=attributes.caller
-    )
-    return gather(lookup, positions, entries, -1)
+    return gather(attributes.gathering(), positions, entries, -1)
 
 
 # --- for pointers to edges

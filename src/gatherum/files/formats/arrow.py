@@ -66,7 +66,7 @@ class Arrow(Format):
         part = ("batch", "")
         if isinstance(groups, ParquetGroups):
             part = ("row group", "; write the file with a smaller row_group_size")
-        resources.budget.check_chunk(location, max(nbytes, groups.held), *part)
+        resources.budget.check_chunk(location, max(nbytes, groups.batch_bytes), *part)
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
 
@@ -110,7 +110,7 @@ def _groups_in(
 class ParquetGroups:
     """One column of the row groups of a Parquet file."""
 
-    held = 0
+    batch_bytes = 0
 
     def __init__(self, raw: Any, encoded: str | None = None) -> None:
         from pyarrow import parquet
@@ -134,7 +134,7 @@ class ParquetGroups:
 class ArrowGroups:
     """One column of the record batches of an Arrow file."""
 
-    held = 0
+    batch_bytes = 0
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
@@ -167,7 +167,7 @@ class StreamGroups:
         self._raw = raw
         self.schema = pyarrow.ipc.open_stream(raw).schema
         self.lengths: list[int] = []
-        self.held = 0  # bytes of the largest batch, which is read with all its columns
+        self.batch_bytes = 0  # bytes of the largest batch, which is read with all its columns
 
     def choose(self, name: str) -> None:
         """Select a column, and find the end of each batch."""
@@ -186,7 +186,7 @@ class StreamGroups:
         for batch in pyarrow.ipc.open_stream(self._raw, options=self._options):
             self.lengths.append(len(batch))
             self._ends.append(self._raw.tell())
-            self.held = max(self.held, self._ends[-1] - self._ends[-2])
+            self.batch_bytes = max(self.batch_bytes, self._ends[-1] - self._ends[-2])
 
     def read(self, group_number: int) -> Any:
         """Return the column of one batch. The batch is read as a stream of only that batch."""
