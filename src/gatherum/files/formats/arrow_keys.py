@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gatherum.files.formats.arrow import Groups, groups_of, plain_errors
+from gatherum.files.formats.arrow_groups import Groups, groups_of, plain_errors
 from gatherum.files.formats.format import KeyColumn, Location, choose_member
 from gatherum.files.resources.resources import Resources
 
