@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from gatherum import reference
+from gatherum._model.modes import MODES
 from gatherum._system import native
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes for its number types")
@@ -132,7 +133,7 @@ def test_rows_of_every_length(length, bits):
     check(data, [3, 1, 1], columns, **attributes)
 
 
-@pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("negative", [False, True])
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", ">i4", "uint64"])
 def test_modes(mode, negative, dtype):

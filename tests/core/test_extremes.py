@@ -79,7 +79,7 @@ def _located(values, groups, data, extreme, include_self):
 
 def _run(values, groups, data, extreme, include_self, wanted=True):
     """Run the core's pass into memory with canaries around it."""
-    attributes = Attributes("scatter_slices", 0, "raise", False, extreme, include_self)
+    attributes = Attributes("scatter_slices", 0, extreme, include_self, negative=False)
     specs = [ArraySpec.of(one) for one in (data, groups, values)]
     result = guarded(data.shape, data.dtype) if wanted else None
     positions = guarded(data.shape, "i8")

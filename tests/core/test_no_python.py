@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum._model.modes import MODES
 from gatherum._system import native
 from python_calls import python_calls
 
@@ -37,7 +38,7 @@ def operands_of(op, kind):
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize("kind", ["array", "memory map", "swapped", "tensor"])
-@pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", OPERANDS)
 def test_no_call_runs_python(op, mode, kind):
     operands, function = operands_of(op, kind), getattr(gatherum, op)

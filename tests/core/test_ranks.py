@@ -8,8 +8,9 @@ import pytest
 
 import gatherum
 from canaries import guarded_copy, strays
-from gatherum import files, reference
+from gatherum import _core, files, reference
 from gatherum._model import shape_limits
+from gatherum._model.operators import OPERATORS
 from strategies import SCATTERS, same_bits
 
 MOST = 64
@@ -194,6 +195,15 @@ def test_the_limit_is_numpys():
     assert np.zeros((1,) * shape_limits.MAX_RANK).ndim == shape_limits.MAX_RANK
     with pytest.raises(ValueError, match="64"):
         np.zeros((1,) * (shape_limits.MAX_RANK + 1))
+
+
+def test_the_limit_is_that_of_the_core():
+    """The core reports its limit, kMaxLoops, with the fault."""
+    layouts = [shape_limits.OperandLayout.contiguous((1,) * n, 4) for n in (MOST + 1, 1)]
+    fields = {"index_width": 8, "item": 4}
+    facts = OPERATORS["gather"].addressing.facts
+    fault = _core.lower(facts, 0, *layouts, None, None, fields)
+    assert fault == ("too_many_dimensions", "data", 0, shape_limits.MAX_RANK, MOST + 1, ())
 
 
 ONES = np.ones((1,) * MOST, F4)

@@ -44,7 +44,7 @@ class Toy(Format):
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "FORMATS", [*formats.FORMATS, Toy()])
+    monkeypatch.setattr(formats, "FORMATS", formats.checked([*formats.FORMATS, Toy()]))
 
 
 def put(path: Path, array: Any) -> str:
@@ -77,3 +77,34 @@ def test_a_new_format_is_named_where_none_fits(tmp_path: Path) -> None:
     (tmp_path / "t.toy").write_text("no toy")
     with pytest.raises(ValueError, match=r"t.toy: not a toy$"):
         files.gather_file(tmp_path / "t.toy", np.array([0]))
+
+
+class Unread(Format):
+    pass
+
+
+class Bare(Unread):
+    def open(self, location: Location, resources: Resources) -> Source:
+        raise NotImplementedError
+
+
+class Named(Bare):
+    name, form = "named", "'x.named'"
+
+
+class Again(Toy):
+    name = "again"
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (Unread, "abstract method '?open'?$"),
+        (Bare, "Bare has no `name`, no `form`, no `header` or `read_only`, no `suffixes` or `begi"),
+        (Named, "Named has no `header` or `read_only`, no `suffixes` or `begins`$"),
+        (Again, "the format Again repeats toy$"),
+    ],
+)  # fmt: skip
+def test_a_forgotten_part_is_named(kind: type[Format], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        formats.checked([Toy(), kind()])

@@ -162,6 +162,15 @@ def test_formats_that_the_command_does_not_know(run: Any) -> None:
     assert (status, "--workers does not go with --format" in error) == (2, True)
 
 
+def test_the_help_names_every_format() -> None:
+    commands = pytest.importorskip(
+        "gatherum._command.cli.files", reason="install click: pip install click rich"
+    )
+    option = next(each for each in commands.gather.params if each.name == "format")
+    *names, last = (form.name for form in FORMATS)
+    assert option.help.endswith(f": {', '.join(names)} or {last}.")
+
+
 def test_a_url_whose_format_is_given() -> None:
     result = locate("https://user:secret@host/download?id=7#wte", "safetensors")
     assert (result.file, result.member, str(result)) == (

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from files.storage import FORMATS, bits, choose_pass, get, leftovers, put
 from files.test_equality import DTYPES, FUNCTIONS, numbers
 from gatherum._model.dtypes import is_reducible
+from gatherum._model.modes import MODES
 from gatherum._model.reductions import FOLDS
 from gatherum._plans.plans import apply
 from gatherum.files.durable import build
 from gatherum.files.strategies import table_pass
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
-
-MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 
 class Case:

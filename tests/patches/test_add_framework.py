@@ -174,6 +174,6 @@ def test_attributes_are_plain_values(toy, monkeypatch):
     monkeypatch.setattr(ToyAdapter, "call", lambda self, *call: taken.append(call) or call[1])
     gatherum.gather(Toy(DATA), [0], np.int32(1), mode="clip", negative=np.False_)
     ((attributes, *_),) = taken
-    assert attributes == Attributes("gather", 1, "clip", False)
+    assert attributes == Attributes("gather", 1, mode="clip", negative=False)
     assert type(attributes.axis) is int
     assert attributes.negative is False

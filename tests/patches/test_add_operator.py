@@ -1,4 +1,4 @@
-"""Follows the recipe "Add an operator" by rows.patch: a pair with a new addressing.
+"""Follows the recipes "Add an operator" and "Add an operator on files": a pair, and its functions.
 
 ``gather_rows`` takes slices of each batch by separate indices, ``scatter_rows`` is its inverse.
 """
@@ -15,8 +15,9 @@ import gatherum
 from recipes import copied, patched, run
 from source import ROOT
 
-PATCH = ROOT / "tests" / "patches" / "rows.patch"
-MOST_FILES = 6
+# The patches, and how many files each may change.
+FOLDER = ROOT / "tests" / "patches"
+PATCHES = {FOLDER / "rows.patch": 6, FOLDER / "rows_on_files.patch": 3}
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.name == "nt", reason="the core's libraries are found as on Unix"),
@@ -27,11 +28,12 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the tree with the operators. The core is the installed one."""
-    folder = copied(
-        tmp_path_factory.mktemp("rows"), "src/gatherum", "tests", "README.md", "pyproject.toml"
-    )
-    changed = patched(folder, PATCH)
-    assert len(set(changed)) <= MOST_FILES, changed
+    parts = "src/gatherum", "tests", "tools", "README.md", "pyproject.toml"
+    folder = copied(tmp_path_factory.mktemp("rows"), *parts)
+    for patch, most in PATCHES.items():
+        changed = patched(folder, patch)
+        assert len(set(changed)) <= most, changed
+    run(folder, "tools/signatures")
     package = Path(gatherum.__file__).parent
     for built in (*package.glob("_core*"), *package.glob("lib/*")):
         target = folder / "src" / "gatherum" / built.relative_to(package)
@@ -93,6 +95,8 @@ for call in (gatherum.explain("gather_rows", data, indices, axis=1), report):
 assert gatherum.index_report("gather_rows", data.shape, indices, axis=1).duplicates == 1
 add = gatherum.prepare("scatter_rows", data, indices, axis=1, reduction="add")
 assert (add(data, updates) == added).all()
+refused(TypeError, "scatter_rows: unknown argument 'dim'; write axis=",
+        gatherum.scatter_rows, data, indices, updates, dim=1)
 refused(ValueError, "scatter_rows: `updates` must have shape (2, 2, 2), got (7,)",
         gatherum.scatter_rows, data, indices, np.zeros(7, "f4"), 1)
 refused(ValueError, "`indices` must have the batch dimensions of `data`, (2,), got (1,)",
@@ -177,19 +181,25 @@ refused(NotImplementedError, "gather_rows: ONNX has no operator for it; write th
 """,
     "files": """
 import os, tempfile
-from gatherum.files.file_call import FileCall, RunSettings
+from gatherum import files
+from gatherum._command import cli
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
     for name, array in (("data", data), ("indices", indices), ("updates", updates)):
         np.save(f"{name}.npy", array)
-    operands = {"table": "data.npy", "indices": "indices.npy"}
-    attributes, settings = {"axis": 1, "mode": "raise", "negative": True}, RunSettings("64MiB")
-    FileCall("gather_rows", operands, "out.npy", attributes, settings).run()
+    operands = ["data.npy", "indices.npy"]
+    files.gather_rows_file(*operands, "out.npy", axis=1)
     assert (np.load("out.npy") == taken).all()
-    attributes |= {"reduction": "add", "include_self": True}
-    operands["updates"] = "updates.npy"
-    FileCall("scatter_rows", operands, "out.npy", attributes, settings).run()
+    operands.append("updates.npy")
+    files.scatter_rows_file(*operands, "out.npy", axis=1, reduction="add")
     assert (np.load("out.npy") == added).all()
+    refused(TypeError, "gather_rows: unknown argument 'dim'; write axis=",
+            files.gather_rows_file, *operands[:2], dim=1)
+    assert cli.run(["gather-rows", *operands[:2], "-o", "new.npy", "--axis", "1"]) == 0
+    assert (np.load("new.npy") == taken).all()
+    line = "scatter-rows", *operands, "--in-place", "--axis", "1", "--reduction", "add"
+    assert cli.run(line) == 0
+    assert (np.load("data.npy") == added).all()
     os.chdir("/")
 """,
 }
@@ -198,16 +208,26 @@ with tempfile.TemporaryDirectory() as folder:
 @pytest.mark.frameworks
 @pytest.mark.parametrize("name", CALLS)
 def test_the_added_operators_return_the_expected_rows(tree: Path, name: str) -> None:
-    needed = {"onnx": "onnxscript", "files": "numpy", "vectors": "numpy"}.get(name, name)
+    needed = {"onnx": "onnxscript", "files": "click", "vectors": "numpy"}.get(name, name)
     if not find_spec(needed):
         pytest.skip(f"install {needed} to test with it")
     run(tree, "-c", GIVEN + CALLS[name])
 
 
+def test_the_generated_modules_are_current(tree: Path) -> None:
+    assert run(tree, "tools/signatures", "--check") == ""
+
+
 # A file of the recipe, the omitted part, and the message of Python or a test.
 FORGOTTEN = {
     "its function": (
-        "_functions/gathers.py", r"def gather_rows\(.*?(?=\nfor )", "KeyError: 'gather_rows'",
+        "_functions/gathers.py",
+        r"@typed_as\(overloads.gather_rows\)\ndef gather_rows\(.*?(?=\nfor )",
+        "KeyError: 'gather_rows'",
+    ),
+    "its overloads": (
+        "_functions/overloads.py", r"@overload\ndef gather_rows\(.*?raise NotImplementedError\n",
+        "has no attribute 'gather_rows'",
     ),
     "its inverse": (
         "_model/operators.py",

@@ -1,45 +1,37 @@
 """Follows the recipe "Add a reduction" by absmax.patch, and tests the effects of omitted parts."""
 
-import os
 import re
-import shutil
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from recipes import build, copied, needs_build, patched, run
+from recipes import (
+    CHECKS_CORE,
+    built_tree,
+    compile_kernels,
+    copied,
+    files_of,
+    needs_build,
+    patched,
+    run,
+)
 from source import ROOT
 
 FRAMEWORK = pytest.mark.frameworks
 PATCH = ROOT / "tests" / "patches" / "absmax.patch"
-COMPILER = os.environ.get("CXX", "g++")
 MOST_FILES = 8
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="the command lines are those of Unix"),
-    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
-    pytest.mark.skipif(
-        not COMPILER or not shutil.which(COMPILER),
-        reason="compiles the core: install a C++ compiler, or name it in CXX",
-    ),
-]
-
-
-MACROS = ["LEVEL=level_portable", "KERNELS=kernels_portable", "SLABS=level_portable"]
-KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
-KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]
+pytestmark = CHECKS_CORE
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a copy of the tree with the reduction, built without optimization."""
-    folder = copied(tmp_path_factory.mktemp("absmax"), "src", "tests", "CMakeLists.txt")
-    changed = patched(folder, PATCH)
-    assert len(set(changed)) <= MOST_FILES, changed
-    build(folder)
-    return folder
+    return built_tree(tmp_path_factory)
+
+
+def test_the_recipe_changes_few_files() -> None:
+    assert len(set(files_of(PATCH))) <= MOST_FILES
 
 
 # Tests that read their reductions from the table: they cover the new row without a change.
@@ -190,13 +182,6 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def compile_folds(sources: Path) -> subprocess.CompletedProcess[str]:
-    core = sources / "src" / "core"
-    command = [COMPILER, *KERNELS, f"-I{core}", str(core / "kernels" / "level" / "grouped.cpp")]
-    english = os.environ | {"LC_ALL": "C"}
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=english)
-
-
 @pytest.mark.parametrize("part", FORGOTTEN)
 def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -> None:
     name, pattern, instead, said = FORGOTTEN[part]
@@ -206,7 +191,7 @@ def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -
     assert changes == 1
     path.write_text(without)
     try:
-        done = compile_folds(sources)
+        done = compile_kernels(sources)
     finally:
         path.write_text(whole)
     assert done.returncode != 0
@@ -214,7 +199,7 @@ def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -
 
 
 def test_with_all_its_parts_it_compiles(sources: Path) -> None:
-    assert compile_folds(sources).returncode == 0
+    assert compile_kernels(sources).returncode == 0
 
 
 @needs_build

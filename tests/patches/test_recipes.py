@@ -7,7 +7,7 @@ import pytest
 from source import ROOT
 
 
-@pytest.mark.parametrize("name", ["absmax", "rows", "float4"])
+@pytest.mark.parametrize("name", ["absmax", "first", "rows", "rows_on_files", "float4"])
 def test_each_hunk_of_a_patch_is_in_its_file(name):
     patch = (ROOT / "tests" / "patches" / f"{name}.patch").read_text()
     for part in re.split(r"^--- a/", patch, flags=re.MULTILINE)[1:]:

@@ -36,3 +36,6 @@ def test_a_changed_signature_is_detected(tmp_path: Path) -> None:
     generated = {path for path in tmp_path.rglob("*.py") if path.read_text().startswith(HEADING)}
     assert stale <= generated
     assert tmp_path / "src" / "gatherum" / "_functions" / "overloads.py" in stale
+    before, after = "    negative : bool, default True\n", "    negative : bool\n"
+    source.write_text(source.read_text().replace(before, after, 1))
+    assert tmp_path / check(tmp_path).split()[0] == source

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,22 @@ from typing import Any
 import pytest
 
 from source import ROOT
+
+COMPILER = os.environ.get("CXX", "g++")
+MACROS = ["LEVEL=level_portable", "KERNELS=kernels_portable", "SLABS=level_portable"]
+KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
+KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]
+# The recipes that change the core and are built together.
+BUILT = ("absmax", "first")
+CHECKS_CORE = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="the command lines are those of Unix"),
+    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
+    pytest.mark.skipif(
+        not COMPILER or not shutil.which(COMPILER),
+        reason="compiles the core: install a C++ compiler, or name it in CXX",
+    ),
+]
 
 
 def copied(folder: Path, *parts: str) -> Path:
@@ -29,7 +46,31 @@ def patched(folder: Path, patch: Path) -> list[str]:
     """Apply a patch, and return the files that it changes."""
     command = ["patch", "-p1", "-s", "-i", str(patch)]
     subprocess.run(command, cwd=folder, check=True)
+    return files_of(patch)
+
+
+def files_of(patch: Path) -> list[str]:
+    """Return the files that a patch changes."""
     return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
+
+
+@cache
+def built_tree(factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the tree with the recipes of `BUILT`, built once in a run of the tests."""
+    folder = copied(factory.mktemp("built"), "src", "tests", "tools", "CMakeLists.txt")
+    for name in BUILT:
+        patched(folder, ROOT / "tests" / "patches" / f"{name}.patch")
+    run(folder, "tools/signatures")
+    build(folder)
+    return folder
+
+
+def compile_kernels(sources: Path) -> subprocess.CompletedProcess[str]:
+    """Check that kernels of a copy compile, without writing code."""
+    core = sources / "src" / "core"
+    command = [COMPILER, *KERNELS, f"-I{core}", str(core / "kernels" / "level" / "grouped.cpp")]
+    english = os.environ | {"LC_ALL": "C"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=english)
 
 
 def build(tree: Path) -> None:

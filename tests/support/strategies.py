@@ -20,6 +20,7 @@ from canaries import byte_rows, guarded, guarded_copy
 from gatherum import _core
 from gatherum._model import operators
 from gatherum._model.dtypes import value_of
+from gatherum._model.modes import MODES
 from gatherum._model.reductions import REDUCTIONS
 from gatherum.reference.reductions import check_reducible
 
@@ -61,7 +62,6 @@ Shape = tuple[int, ...]
 MOST_DIMENSIONS = 64  # of NumPy's arrays
 SCATTERS = operators.SCATTERS
 OPERATORS = tuple(operators.OPERATORS)
-MODES = ("raise", "clip", "wrap", "fill", "drop")
 INDEX_DTYPES = [
     np.dtype(f"{kind}{width}").newbyteorder(order)
     for order in "=S"

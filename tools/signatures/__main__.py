@@ -1,6 +1,7 @@
 """Write the modules that repeat the signatures of the six functions.
 
-``python tools/signatures`` reads the hand-written functions and writes all generated modules. With
+``python tools/signatures`` reads the hand-written functions and writes all generated modules. It
+also copies the shared parts of the docstrings of the gathers, and of the scatters. With
 ``--check`` it writes nothing, prints the modules that would change, and exits with status 1 if
 there are any.
 """
@@ -11,10 +12,11 @@ from pathlib import Path
 import files
 import frameworks
 import overloads
+import shared_docstrings
 import stores
 from model import ROOT
 
-PARTS = (overloads, frameworks, files, stores)
+PARTS = (shared_docstrings, overloads, frameworks, files, stores)
 
 
 def stale_files(*, write: bool) -> list[Path]:

@@ -18,7 +18,7 @@ def gather_file() -> None:
     axis : int
         The dimension of the table that is indexed.
     memory : str or int
-        The bytes that the run may use, such as ``"1GiB"``.
+        The bytes that the run may use, such as ``"512MiB"``.
     mode, negative, fill_value
         As in `gatherum.gather`.
     spill_dir : path, optional

@@ -19,7 +19,7 @@ from model import (
 DOCSTRINGS = Path(__file__).parent / "file_docstrings.py"
 TYPES = {"fill_value": "Any"}
 OPERAND = "Operand"
-MEMORY = Parameter("memory", "str | int", '"1GiB"', keyword_only=True)
+MEMORY = Parameter("memory", "str | int", "MEMORY", keyword_only=True)
 SPILL_DIR = Parameter("spill_dir", "Path | None", "None", keyword_only=True)
 IN_PLACE = Parameter("in_place", "bool", "False", keyword_only=True)
 OTHERS = (
@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 
 """
 GATHER_IMPORTS = """\
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -47,40 +48,43 @@ from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.options import GatherOptions, TupleOptions
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.files.strategies.reordered import Axes
-
-__all__ = ["gather_elements_file", "gather_file", "gather_nd_file"]
 """
 SCATTER_IMPORTS = """\
 from gatherum._model.call_types import ReductionName
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.options import ScatterOptions
 from gatherum.files.resources.stats import Progress, Stats
-
-__all__ = ["scatter_elements_file", "scatter_nd_file", "scatter_slices_file"]
 """
 
 
 def files() -> dict[Path, str]:
     """Return the text of the modules."""
     docstrings = read_docstrings(DOCSTRINGS)
-    written = [
-        (each.scatters, _on_files(each, docstrings[f"{each.name}_file"]))
-        for each in six_functions().values()
-        if f"{each.name}_file" in docstrings
-    ]
-    gathers = (text for scatters, text in written if not scatters)
-    scatters = (text for scatters, text in written if scatters)
+    functions = [each for each in six_functions().values() if f"{each.name}_file" in docstrings]
+    gathers = [each for each in functions if not each.scatters]
+    scatters = [each for each in functions if each.scatters]
     return {
         PACKAGE / "files" / "gathers.py": written_module(
-            "The three gathers on files.", IMPORTS + GATHER_IMPORTS, *gathers
+            "The three gathers on files.",
+            IMPORTS + GATHER_IMPORTS + _names(gathers),
+            *(_on_files(each, docstrings[f"{each.name}_file"]) for each in gathers),
         ),
         PACKAGE / "files" / "scatters.py": written_module(
-            "The three scatters on files.", IMPORTS + SCATTER_IMPORTS, *scatters
+            "The three scatters on files.",
+            IMPORTS + SCATTER_IMPORTS + _names(scatters),
+            *(_on_files(each, docstrings[f"{each.name}_file"]) for each in scatters),
         ),
     }
+
+
+def _names(functions: list[Function]) -> str:
+    """Return the statement that lists the names of a module."""
+    names = ", ".join(sorted(f'"{each.name}_file"' for each in functions))
+    return f"\n__all__ = [{names}]\n"
 
 
 def _has_axes(function: Function) -> bool:

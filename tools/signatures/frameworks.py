@@ -169,12 +169,12 @@ def _for_onnx(function: Function) -> str:
         one._replace(name=bounds.get(one.name, one.name), keyword_only=False)
         for one in function.typed(ONNX_TYPES, "out")
     ]
-    fold = ", reduction, include_self" if function.scatters else ""
+    fold = ("reduction", "include_self") if function.scatters else ()
     updates = ", updates" if function.scatters else ""
-    attributes = f'"{function.name}", {function.position}, bounds, negative{fold}'
+    attributes = f'"{function.name}"', function.position, *fold, "mode=bounds", "negative=negative"
     return written_function(
         written_head(function.name, [*parameters, 'caller: str = ""'], "Value"),
         f'"""Write the nodes of a `{function.name}`."""',
-        f"attributes = Attributes({attributes})",
+        *written_call("attributes = Attributes", attributes),
         f"return onnx_nodes.{function.name}(attributes, data, indices{updates})",
     )

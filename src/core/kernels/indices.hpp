@@ -64,24 +64,29 @@ GATHERUM_NOINLINE inline void load(IndexType t, const char* address, int64_t str
   load_width<uint8_t, int8_t>(t, address, stride, n, values);
 }
 
-// clip and wrap: makes values valid in place. A uint64 of 2^63 or more appears as a negative bit pattern,
-// with `is_signed` false. size >= 1 (the plan rejects 0).
+// In the modes that move an index: makes values valid in place. A uint64 of 2^63 or more appears as a
+// negative bit pattern, with `is_signed` false. size >= 1 (the plan rejects 0).
 inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) {
   const bool is_signed = nest.index.is_signed || nest.index.width < 8;
-  for (int i = 0; i < n; ++i) {
-    int64_t v = values[i];
-    if (nest.mode == Mode::wrap) {
-      if (is_signed) {
+  const auto replace_each = [&](const auto& valid) {
+    for (int i = 0; i < n; ++i) values[i] = valid(values[i]);
+  };
+  switch (nest.mode) {
+    case Mode::wrap:
+      return replace_each([&](int64_t v) {
+        if (!is_signed) return static_cast<int64_t>(static_cast<uint64_t>(v) % static_cast<uint64_t>(size));
         v %= size;
-        values[i] = v < 0 ? v + size : v;
-      } else {
-        values[i] = static_cast<int64_t>(static_cast<uint64_t>(v) % static_cast<uint64_t>(size));
-      }
-      continue;
-    }
-    if (!is_signed && v < 0) v = size - 1;
-    if (nest.negative && v < 0 && v >= -size) v += size;
-    values[i] = v < 0 ? 0 : (v >= size ? size - 1 : v);
+        return v < 0 ? v + size : v;
+      });
+    case Mode::clip:
+      return replace_each([&](int64_t v) {
+        if (!is_signed && v < 0) v = size - 1;
+        if (nest.negative && v < 0 && v >= -size) v += size;
+        return v < 0 ? 0 : (v >= size ? size - 1 : v);
+      });
+    case Mode::raise:
+    case Mode::drop:
+      break;  // invalid indices stay invalid
   }
 }
 
@@ -142,8 +147,7 @@ inline void load_resolved(const Nest& nest, int c, const char* address, int64_t 
   if (stride == nest.index.width) prefetch_on(nest, address, stride, n);
   load(nest.index, address + nest.component[c].offset, stride, n, values);
   compiler_barrier(values);
-  if (nest.mode == Mode::clip || nest.mode == Mode::wrap)
-    force_valid(nest, nest.component[c].size, n, values);
+  if (moves_index(nest.mode)) force_valid(nest, nest.component[c].size, n, values);
 }
 
 inline constexpr int kLanes = GATHERUM_LANES;

@@ -289,8 +289,7 @@ const char* complete(Program& p) {
   p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));
   p.unaddressable = -1;
   for (int c = p.checks.components - 1; c >= 0; --c)
-    if (p.checks.component[c].size == 0 && (p.mode == Mode::clip || p.mode == Mode::wrap))
-      p.unaddressable = c;
+    if (p.checks.component[c].size == 0 && moves_index(p.mode)) p.unaddressable = c;
   count_destinations(p);
   set_reaches(p);
   constexpr double kNear = 512 << 10;  // approximate capacity of a core's private cache, besides the streams

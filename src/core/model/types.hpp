@@ -24,6 +24,8 @@ constexpr ModeRow kModes[] = {{"raise", Mode::raise},
                               {"fill", Mode::drop},
                               {"drop", Mode::drop}};
 constexpr int kModeCount = sizeof(kModes) / sizeof(ModeRow);
+// Whether a mode maps an invalid index to a valid one, unless the dimension has size 0.
+constexpr bool moves_index(Mode m) { return m != Mode::raise && m != Mode::drop; }
 
 enum class Value : uint8_t {
   none,  // can be copied, but has no arithmetic

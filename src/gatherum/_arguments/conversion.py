@@ -109,7 +109,7 @@ def _refuse(
             continue
         if is_masked(array) or refusals.has_mask(array):
             raise errors.masked_array(op, operand)
-        refusals.refuse_nulls(op, operand, array, held=array is not value, integers=integers)
+        refusals.refuse_nulls(op, operand, array, in_list=array is not value, integers=integers)
         if array is not value:
             refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
         refusals.refuse(op, operand, array)

@@ -221,8 +221,8 @@ def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     Return None if it does not select slices, if some are filled, or if the indices are not in
     memory.
     """
-    plain, (op, axis, mode, negative, *_) = plain_array(indices), attributes
-    if op != "gather" or mode not in ("raise", "clip", "wrap") or adapter_of(type(plain)):
+    plain, op = plain_array(indices), attributes.op
+    if op != "gather" or attributes.fills or adapter_of(type(plain)):
         return None
-    arguments = 0, "none", True, mode, negative, 0, None
-    return native.dispatch_call("gather", np.arange(shape[axis]), plain, None, *arguments)
+    arguments = *attributes._replace(axis=0).positional, 0, None
+    return native.dispatch_call(op, np.arange(shape[attributes.axis]), plain, None, *arguments)

@@ -131,16 +131,14 @@ class Destinations(NamedTuple):
         """Gather from an array of the data's shape; skipped entries yield `fill_value`."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
-        own = op, attributes.axis, attributes.mode, attributes.negative
-        gather = Attributes(*own, caller=attributes.caller)
+        gather = attributes.gathering(op, attributes.axis)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
     def put(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
-        own = op, attributes.axis, attributes.mode, attributes.negative
-        scatter = Attributes(*own, *fold, caller=attributes.caller)
+        scatter = attributes._replace(op=op, fill=b"").with_fold(fold)
         return self.xp.scatter(scatter, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:

@@ -249,7 +249,8 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right
 
     def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
-        return xp.gather(Attributes("gather", axis, "fill", False), table, indices, fill_value)
+        gather = Attributes("gather", axis, mode="fill", negative=False)
+        return xp.gather(gather, table, indices, fill_value)
 
     sorted_entries = pick(order, sides, -1)
     belongs = pick(destination_numbers, sorted_entries, 0)
@@ -258,8 +259,10 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     factors = pick(xp.reshape(updates, (before, n, after)), sorted_entries, 1, 1)
     products = _products_in_front(xp, factors, belongs, belongs)
     entry = xp.arange(0, n, order)
-    stands = xp.scatter(Attributes("scatter_elements", negative=False), entry, order, entry)
-    both = xp.stack((stands, length + n - 1 - stands), 0)
+    sorted_positions = xp.scatter(
+        Attributes("scatter_elements", negative=False), entry, order, entry
+    )
+    both = xp.stack((sorted_positions, length + n - 1 - sorted_positions), 0)
     products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)
     earlier, later = xp.unstack(products, 1)
     return xp.reshape(earlier, moved), xp.reshape(later, moved)

@@ -50,7 +50,9 @@ class AggregateOptions(NamedTuple):
     @property
     def gather(self) -> Attributes:
         """The gather of rows, which returns zeros for skipped edges."""
-        return Attributes("gather", self.axis, self.mode, self.negative, caller=_SOURCES)
+        return Attributes(
+            "gather", self.axis, mode=self.mode, negative=self.negative, caller=_SOURCES
+        )
 
 
 def check_edges(
@@ -137,12 +139,14 @@ def composed(
     if fold.skips:
         targets = _complete(xp, sources, targets, rows, fold)
         fold = fold._replace(negative=False)
-    attributes = len(before), fold.mode, fold.negative, fold.reduction, False, b"", _TARGETS
+    attributes = Attributes(
+        scatter, len(before), fold.reduction, False, fold.mode, fold.negative, caller=_TARGETS
+    )
     empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
     if fold.fill_value is not None:
         empty = xp.item(NAME, xp.kind(data), fold.fill_value, data)
     table = xp.broadcast_to(empty, (*before, fold.size, *row))
-    return xp.scatter(Attributes(scatter, *attributes), table, tuples(targets), carried)
+    return xp.scatter(attributes, table, tuples(targets), carried)
 
 
 def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:

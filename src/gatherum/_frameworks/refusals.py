@@ -104,11 +104,11 @@ def has_mask(value: object) -> bool:
 
 
 def refuse_nulls(
-    op: str, operand: str, value: object, *, held: bool = False, integers: bool = False
+    op: str, operand: str, value: object, *, in_list: bool = False, integers: bool = False
 ) -> None:
     """Raise TypeError for a column with nulls; the message has code that removes them.
 
-    `held` is True if the column is an item of a list. `integers` is True if the operand accepts
+    `in_list` is True if the column is an item of a list. `integers` is True if the operand accepts
     only integers, and therefore no NaN.
     """
     root = next(iter(_roots(type(value)) & _HAVE_NULLS.keys()), None)
@@ -117,9 +117,9 @@ def refuse_nulls(
     table = root == "pyarrow" and hasattr(value, "columns")
     without, as_nan = _WITHOUT_NULLS["pyarrow table" if table else root]
     instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
-    advice = instead.format("item" if held else operand)
+    advice = instead.format("item" if in_list else operand)
     kind = f"{root}.{type(value).__name__}"
-    raise framework_errors.has_nulls(op, operand, kind, advice, held=held)
+    raise framework_errors.has_nulls(op, operand, kind, advice, in_list=in_list)
 
 
 def _arrow_nulls(value: Any) -> bool:

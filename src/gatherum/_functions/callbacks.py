@@ -92,7 +92,7 @@ def _plan_of(
     *positional, out = arguments
     if not isinstance(data, tuple):
         conversion.check_decimals(op, "data", data)
-    attributes = Attributes.from_positional(op, *positional)
+    attributes = Attributes(op, *positional)
     data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, data_spec, indices_spec, attributes.axis)

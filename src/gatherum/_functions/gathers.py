@@ -2,7 +2,8 @@
 
 The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
 of calls. `tools/signatures` copies the parameters of these functions to generated modules, such as
-`overloads`, which tells type checkers that a result has the dtype of `data`.
+`overloads`, which tells type checkers that a result has the dtype of `data`. It also copies the
+shared parts of the first docstring to the docstrings of the other functions.
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ def gather_elements(
         has a non-integer dtype, an operand is not an array, is masked or belongs to another
         framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `mode`, `axis` or `fill_value` has an invalid value, the shapes do not match,
-        or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+        If `mode`, `axis` or `fill_value` has an invalid value, the shapes do not match, or `out`
+        has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
         dimension has size 0. The message names the first invalid index in row-major order.
@@ -274,8 +275,8 @@ def gather_nd(
         `indices` has a non-integer dtype, an operand is not an array, is masked or belongs to
         another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `mode`, `batch_dims` or `fill_value` has an invalid value, the shapes do not match,
-        or `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+        If `mode`, `batch_dims` or `fill_value` has an invalid value, the shapes do not match, or
+        `out` has another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
         dimension has size 0. The message names the first invalid index in row-major order.

@@ -1,6 +1,7 @@
 """The three scatters: docstrings that define their behaviour, and one line of code each.
 
-`tools/signatures` copies the parameters of these functions to generated modules.
+`tools/signatures` copies the parameters of these functions to generated modules, and the shared
+parts of the first docstring to the docstrings of the other functions.
 """
 
 from __future__ import annotations
@@ -211,8 +212,8 @@ def scatter_elements(
         reduction is not defined for the dtype, an operand is not an array, is masked or belongs to
         another framework, or `out` is not an ndarray or has another dtype.
     ValueError
-        If `reduction`, `mode` or `axis` has an invalid value, the shapes do not match, or
-        `out` has another shape, is read-only, overlaps itself or shares memory with an input.
+        If `reduction`, `mode` or `axis` has an invalid value, the shapes do not match, or `out` has
+        another shape, is read-only, overlaps itself or shares memory with an input.
     IndexError
         If an index is invalid in mode ``"raise"``, or cannot be clipped or wrapped because its
         dimension has size 0. The message names the first invalid index in row-major order; `data`

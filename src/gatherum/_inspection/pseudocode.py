@@ -7,6 +7,7 @@ import itertools
 from gatherum import _core
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
+from gatherum._model.modes import FILLING, MOVING
 from gatherum._model.nests import Nest
 from gatherum._plans.plans import Plan
 
@@ -48,14 +49,13 @@ def rule(call: Call) -> str:
     """Describe how `check` handles an index."""
     low = "-n" if call.negative and call.indices.dtype.kind == "i" else "0"
     wraps = ", counted from the end below 0" if low == "-n" else ""
-    otherwise = {
-        "raise": "an IndexError",
-        "clip": "the nearest of 0 and n - 1",
-        "wrap": "x modulo n",
-        "fill": "fill_value is stored" if call.updates is None else "the update is dropped",
-    }
-    otherwise["drop"] = otherwise["fill"]
-    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise[call.mode]}"
+    if call.mode in MOVING:
+        otherwise = MOVING[call.mode].result
+    elif call.mode in FILLING:
+        otherwise = "fill_value is stored" if call.updates is None else "the update is dropped"
+    else:
+        otherwise = "an IndexError"
+    return f"check(x, n): x in [{low}, n){wraps}; else {otherwise}"
 
 
 def _name(component: int) -> str:

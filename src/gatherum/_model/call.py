@@ -110,7 +110,7 @@ class FoldRule(NamedTuple):
 
 
 class Attributes(NamedTuple):
-    """An operator and its arguments other than arrays.
+    """An operator and its arguments other than arrays, in the order of the core's functions.
 
     Attributes
     ----------
@@ -118,8 +118,8 @@ class Attributes(NamedTuple):
         The operator's name.
     axis : int
         `axis` or `batch_dims`, as the caller passed it.
-    mode, negative, reduction, include_self
-        The operator's arguments. A gather has the defaults of the last two.
+    reduction, include_self, mode, negative
+        The operator's arguments. A gather has the defaults of the first two.
     fill : bytes
         The item that a gather stores for an invalid index; b"" for an item of zero bits.
     caller : str
@@ -128,25 +128,12 @@ class Attributes(NamedTuple):
 
     op: str
     axis: int = 0
-    mode: str = "raise"
-    negative: bool = True
     reduction: str = "none"
     include_self: bool = True
+    mode: str = "raise"
+    negative: bool = True
     fill: bytes = b""
     caller: str = ""
-
-    @classmethod
-    def from_positional(
-        cls,
-        op: str,
-        axis: int = 0,
-        reduction: str = "none",
-        include_self: bool = True,
-        mode: str = "raise",
-        negative: bool = True,
-    ) -> Attributes:
-        """Create attributes from the arguments of the core's functions, in their order."""
-        return cls(op, axis, mode, negative, reduction, include_self)
 
     @property
     def operator(self) -> Operator:
@@ -173,6 +160,13 @@ class Attributes(NamedTuple):
         reduction, include_self = fold
         return self._replace(reduction=reduction, include_self=include_self)
 
+    def gathering(self, op: str = "gather", axis: int = 0) -> Attributes:
+        """Return the gather that handles indices in the same way, without a fill value."""
+        reduction, include_self = FoldRule()
+        return self._replace(
+            op=op, axis=axis, reduction=reduction, include_self=include_self, fill=b""
+        )
+
     @property
     def keywords(self) -> dict[str, Any]:
         """The attributes as keyword arguments of the operator, without the fill value."""
@@ -187,7 +181,7 @@ class Attributes(NamedTuple):
 
     @property
     def positional(self) -> tuple[int, str, bool, str, bool]:
-        """The arguments of `from_positional` after the operator's name."""
+        """The arguments of the core's functions after the operator's name and the operands."""
         return self.axis, self.reduction, self.include_self, self.mode, self.negative
 
 

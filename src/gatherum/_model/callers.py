@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .errors import index_out_of_bounds
-from .modes import MOVING
+from .errors import index_out_of_bounds, no_group
 
 
 class Caller(NamedTuple):
@@ -66,27 +65,3 @@ class Caller(NamedTuple):
 def caller_of(text: str) -> Caller | None:
     """Parse a caller from its string. Return None for an empty string."""
     return Caller(*text.split("|")) if text else None
-
-
-def no_group(
-    op: str,
-    value: object,
-    valid: tuple[int, int],
-    position: Sequence[object] | None,
-    mode: str,
-    operand: str,
-) -> IndexError:
-    """Create the error for the first invalid group.
-
-    `position` is None if another thread changed the group during the call.
-    """
-    if position is None:
-        return IndexError(
-            f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
-        )
-    if mode in MOVING:
-        problem = f"cannot be {mode}ped into [{valid[0]}, {valid[1]}), which is empty"
-    else:
-        problem = f"is not in [{valid[0]}, {valid[1]})"
-    where = ", ".join(map(str, position))
-    return IndexError(f"{op}: group {value} {problem} ({operand}[{where}])")

@@ -18,6 +18,8 @@ from gatherum import _core
 from . import errors
 from .errors import Shape
 
+# The most dimensions of an operand or a result. NumPy has the same limit. In the core it is
+# kMaxLoops (model/nest.hpp), because a nest may have one loop for each dimension of a result.
 MAX_RANK = 64
 MAX_BYTES = int(np.iinfo(np.intp).max)
 

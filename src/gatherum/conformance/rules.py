@@ -13,7 +13,7 @@ import numpy as np
 from gatherum._model.call import FoldRule
 from gatherum._model.dtype_rows import ROWS
 from gatherum._model.dtypes import is_reducible
-from gatherum._model.modes import MOVING
+from gatherum._model.modes import FILLING, MOVING
 from gatherum._model.operators import Operator
 from gatherum._model.reductions import REDUCTIONS
 
@@ -134,7 +134,7 @@ def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iter
 
 
 def _modes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
-    for mode in ("clip", "wrap", "fill", "drop"):
+    for mode in (*MOVING, *FILLING):
         more: dict[str, Any] = {"fill_value": 7} if mode == "fill" and not op.scatters else {}
         yield make_call(op, table(dtype), pointing(op, 3, -4, 1, 7, -9), mode=mode, **more)
 

@@ -207,8 +207,8 @@ class DeviceAccumulator(Accumulator):
         check_before_updates(op, self._spec, entries.spec, attributes.axis)
         values = device_calls.as_operand(framework, op, "updates", updates, self._spec.dtype)
         plan = _plan(attributes, self._spec, entries.spec, values.spec)
-        held = View(self._device_data.address, self._spec, self._device_number, self)
-        operands: dict[str, Operand | None] = {"data": held, "indices": entries, "updates": values}
+        data = View(self._device_data.address, self._spec, self._device_number, self)
+        operands: dict[str, Operand | None] = {"data": data, "indices": entries, "updates": values}
         device_calls.one_device(op, operands)
         size = int(np.prod(entries.spec.shape, dtype=object))
         with self._at(
@@ -294,7 +294,7 @@ class DeviceAccumulator(Accumulator):
                 raise cuda_errors.not_on_cuda(op, "out", type(out).__name__, None)
             target = self._framework.view(op, "out", out)
             check_out_spec(op, self._spec.shape, self._spec.dtype, target.spec)
-            device_calls.one_device(op, {"data": self._held(), "out": target})
+            device_calls.one_device(op, {"data": self._data_view(), "out": target})
             if not target.writable:
                 raise errors.out_read_only(op)
         with self._at([] if out is None else [out]) as device_stream:
@@ -312,7 +312,7 @@ class DeviceAccumulator(Accumulator):
             self._framework.written(out, *where)
         return out
 
-    def _held(self) -> View:
+    def _data_view(self) -> View:
         return View(self._device_data.address, self._spec, self._device_number, self)
 
     def _store(self, device_stream: _DeviceStream, address: int, target: View) -> None:

@@ -102,7 +102,7 @@ def _plan(attributes: QuantizedAttributes, spec: Spec, indices: ArraySpec) -> Pl
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
     shape_limits.check_rank(NAME, "`indices`", len(indices.shape))
     shape_limits.check_result(NAME, spec.result_shape(indices.shape), load_dtype(spec.result))
-    gather = Attributes("gather", spec.axis, attributes.mode, attributes.negative)
+    gather = Attributes("gather", spec.axis, mode=attributes.mode, negative=attributes.negative)
     values = ArraySpec.contiguous(spec.values, np.dtype(np.uint8))
     return build_once(Call(gather, values, indices, None, None))
 

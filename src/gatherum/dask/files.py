@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import tempfile
-import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -20,7 +19,6 @@ from gatherum._model.errors import Shape
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
 from gatherum.files.formats.decoding import decoded
-from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Meter
@@ -48,8 +46,8 @@ class FileArray:
         self.path = os.path.abspath(location.file)
         if location.member is not None:
             self.path = f"{self.path}:{location.member}"
-        if location.format.name == "npz":
-            _refuse_compressed(location)
+        if location.format.decodes_from_start(location):
+            raise dask_errors.compressed_member(location)
         with _opened(self.path, watched=True) as stored:
             source = self._decoded(stored)
             self.shape, self.dtype, self.state = source.shape, source.dtype, _state(stored)
@@ -130,17 +128,6 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
 def _state(source: Source) -> list[Any]:
     """Return a flat file's size and time, which show a change on any machine."""
     return source.opened.state()[-2:] if isinstance(source.storage, FlatStorage) else []
-
-
-def _refuse_compressed(location: Location) -> None:
-    """Raise ValueError for a deflated member, because each read would decode it from its start."""
-    if not zipfile.is_zipfile(location.file):
-        return  # the reader raises
-    with zipfile.ZipFile(location.file) as archive:
-        for info in archive.infolist():
-            named = location.member in (None, info.filename, info.filename.removesuffix(".npy"))
-            if named and info.compress_type != zipfile.ZIP_STORED:
-                raise dask_errors.compressed_member(location)
 
 
 def from_file(path: str | os.PathLike[str], chunks: Any = "auto", *, decode: bool = True) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from gatherum.dask.graph.tasks import Ref, Tasks
 from gatherum.dask.planning.layout import Coordinates
+from gatherum.dask.planning.movements import Movement, for_gathers
 from gatherum.dask.planning.routing import ChunkRoute
 from gatherum.dask.planning.strategy import is_small
 
@@ -18,14 +19,17 @@ from .graph import block_kernels
 
 def gather_tasks(tasks: Tasks) -> None:
     """Add the tasks of a gather."""
-    if tasks.strategy.name == "tasks":
-        _by_routes(tasks)
-        return
-    if tasks.strategy.name == "shuffle":
-        from gatherum.dask.shuffling.shuffle import gather_by_shuffle
+    _ADDERS[tasks.strategy.name](tasks)
 
-        gather_by_shuffle(tasks, is_small(tasks.index_bytes))
-        return
+
+def _by_shuffle(tasks: Tasks) -> None:
+    from gatherum.dask.shuffling.shuffle import gather_by_shuffle
+
+    gather_by_shuffle(tasks, is_small(tasks.index_bytes))
+
+
+def _by_columns(tasks: Tasks) -> None:
+    """Read the rows of each block of indices from the complete table of its column."""
     layout, checked = tasks.layout, tasks.check()
     for shared in layout.shared_coordinates():
         for free in layout.free_coordinates():
@@ -85,3 +89,13 @@ def _taken(
     return tasks.add(
         "take", coordinates, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
     )
+
+
+_ADDERS = for_gathers(
+    {
+        Movement.BLOCKWISE: _by_columns,
+        Movement.BROADCAST: _by_columns,
+        Movement.TASKS: _by_routes,
+        Movement.SHUFFLE: _by_shuffle,
+    }
+)

@@ -56,21 +56,21 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
         return self._tasks is not None
 
     @property
-    def _made(self) -> dict[Any, Any]:
+    def _by_key(self) -> dict[Any, Any]:
         if self._tasks is None:
             tasks = Tasks(self)
             (scatter_tasks if self.call.operator.scatters else gather_tasks)(tasks)
-            self._tasks = tasks.made
+            self._tasks = tasks.by_key
         return self._tasks
 
     def __getitem__(self, key: Key) -> Any:
-        return self._made[key]
+        return self._by_key[key]
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(self._made)
+        return iter(self._by_key)
 
     def __len__(self) -> int:
-        return len(self._made)
+        return len(self._by_key)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_tasks": None}

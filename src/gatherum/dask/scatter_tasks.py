@@ -12,6 +12,7 @@ from typing import Any
 
 from gatherum.dask.graph.tasks import Ref, Tasks
 from gatherum.dask.planning.layout import Coordinates, runs_within
+from gatherum.dask.planning.movements import Movement, for_scatters
 from gatherum.dask.planning.partials import cut_out, finish_whole, fold_apart, merged
 from gatherum.dask.planning.strategy import FOLD_STEP, MERGED
 
@@ -21,24 +22,21 @@ from .graph import block_kernels
 
 def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
-    if tasks.strategy.name == "blockwise":
-        checked = _fold_blocks(tasks)
-    elif tasks.strategy.name == "partial":
-        checked = _fold_apart(tasks)
-    elif tasks.strategy.name == "shuffle":
-        from gatherum.dask.shuffling.shuffle import scatter_by_shuffle
-
-        checked = scatter_by_shuffle(tasks)
-    else:
-        checked = _fold_by_routes(tasks)
+    checked = _ADDERS[tasks.strategy.name](tasks)
     for coordinates in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
-        if (key := (tasks.name, *coordinates)) in tasks.made:
+        if (key := (tasks.name, *coordinates)) in tasks.by_key:
             continue
         block = tasks.data(coordinates)  # no entry addresses it
         if checked is None:
-            tasks.made[key] = private.Alias(key, block.key)
+            tasks.by_key[key] = private.Alias(key, block.key)
         else:
             tasks.result(coordinates, block_kernels.kept, checked, block)
+
+
+def _fold_by_shuffle(tasks: Tasks) -> Ref | None:
+    from gatherum.dask.shuffling.shuffle import scatter_by_shuffle
+
+    return scatter_by_shuffle(tasks)
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
@@ -98,7 +96,7 @@ def _merged(tasks: Tasks, coordinates: Coordinates, parts: Sequence[Ref]) -> Ref
 
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
-    whole = tasks.strategy.name == "broadcast"
+    whole = tasks.strategy.name is Movement.BROADCAST
     entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
@@ -164,3 +162,14 @@ def _cut(
     coordinates = (*column[0], *column[1], group)
     arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
     return tasks.add("cut", coordinates, block_kernels.routed_updates, *arguments)
+
+
+_ADDERS = for_scatters(
+    {
+        Movement.BLOCKWISE: _fold_blocks,
+        Movement.PARTIAL: _fold_apart,
+        Movement.BROADCAST: _fold_by_routes,
+        Movement.TASKS: _fold_by_routes,
+        Movement.SHUFFLE: _fold_by_shuffle,
+    }
+)

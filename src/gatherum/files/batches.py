@@ -33,7 +33,7 @@ class Batches:
         self._changed = Condition()
         self._come: deque[NDArray[Any]] = deque()
         self._next = 0  # the number of the batch that is fetched next
-        self._held = 0  # the bytes of the fetched batches and their rows
+        self._fetched_bytes = 0  # the bytes of the fetched batches and their rows
         self._asking = self._ended = False
         self._error: BaseException | None = None
 
@@ -63,7 +63,7 @@ class Batches:
                 size += self._size(indices)
                 if group and (size > self._most or indices.dtype != group[0].dtype):
                     break
-                self._held -= self._size(indices)
+                self._fetched_bytes -= self._size(indices)
                 group.append(self._come.popleft())
             self._ask_on()
         if wait and not group and self._error is not None:
@@ -83,7 +83,7 @@ class Batches:
                 indices = self._copied(batch)
                 with self._changed:
                     self._come.append(indices)
-                    self._held += self._size(indices)
+                    self._fetched_bytes += self._size(indices)
                     self._changed.notify()
                     self._asking = self._has_space()
                     if not self._asking:
@@ -105,7 +105,7 @@ class Batches:
         return indices
 
     def _has_space(self) -> bool:
-        return not self._ended and self._held < self._most and len(self._come) < TOGETHER
+        return not self._ended and self._fetched_bytes < self._most and len(self._come) < TOGETHER
 
     def _size(self, indices: NDArray[Any]) -> int:
         return indices.size * self._nbytes + indices.nbytes

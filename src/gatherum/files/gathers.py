@@ -6,6 +6,7 @@ from typing import Any, Never, Unpack, overload
 
 from numpy.typing import NDArray
 
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -41,7 +42,7 @@ def gather_file(
     out: Path | None = None,
     axis: int = 0,
     *,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,
@@ -69,7 +70,7 @@ def gather_file(
     axis : int
         The dimension of the table that is indexed.
     memory : str or int
-        The bytes that the run may use, such as ``"1GiB"``.
+        The bytes that the run may use, such as ``"512MiB"``.
     mode, negative, fill_value
         As in `gatherum.gather`.
     spill_dir : path, optional
@@ -142,7 +143,7 @@ def gather_elements_file(
     out: Path | None = None,
     axis: int = 0,
     *,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,
@@ -218,7 +219,7 @@ def gather_nd_file(
     out: Path | None = None,
     batch_dims: int = 0,
     *,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,

@@ -7,6 +7,7 @@ from typing import Any, Never, Unpack, overload
 from numpy.typing import NDArray
 
 from gatherum._model.call_types import ReductionName
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -46,7 +47,7 @@ def scatter_slices_file(
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     spill_dir: Path | None = None,
@@ -134,7 +135,7 @@ def scatter_elements_file(
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     spill_dir: Path | None = None,
@@ -225,7 +226,7 @@ def scatter_nd_file(
     *,
     reduction: ReductionName = "none",
     include_self: bool = True,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     spill_dir: Path | None = None,

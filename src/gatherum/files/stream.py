@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.plain_values import as_boolean
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
@@ -42,7 +43,7 @@ def rows(
     batches: Iterable[Any],
     axis: int = 0,
     *,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = True,
     fill_value: Any = 0,

@@ -12,9 +12,9 @@ import numpy as np
 from gatherum._arguments.indices import first_invalid
 from gatherum._derivatives.array_ops import Array, Destinations
 from gatherum._model.call import Attributes, FoldRule
-from gatherum._model.callers import Caller, no_group
+from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_reducible
-from gatherum._model.errors import Shape
+from gatherum._model.errors import Shape, no_group
 from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 
@@ -33,7 +33,8 @@ class Grouping:
 
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
-    given: Array  # the groups as passed, for messages; None: errors keep the operator's message
+    # The groups as passed, for messages; None if errors keep the operator's message.
+    original_groups: Array
     destinations: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 
@@ -55,7 +56,9 @@ class Grouping:
         """
         name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
         make_destinations: Any = Destinations
-        attributes = Attributes(name, axis, mode, negative, caller=_caller(op, operand))
+        attributes = Attributes(
+            name, axis, mode=mode, negative=negative, caller=_caller(op, operand)
+        )
         destinations = make_destinations(xp, attributes, groups, tuple(shape))
         return cls(op, operand, groups, destinations, axis)
 
@@ -173,7 +176,7 @@ class Grouping:
         if isinstance(groups, np.ndarray):  # narrow numbers are faster to read
             groups = groups.astype(np.min_scalar_type(-max(self.shape[self.axis], 1)))
         groups = self.xp.where(left_out, -1, groups)
-        attributes = Attributes("scatter_elements", self.axis, "drop", False)
+        attributes = Attributes("scatter_elements", self.axis, mode="drop", negative=False)
         return replace(
             self, destinations=self.destinations._replace(attributes=attributes, indices=groups)
         )
@@ -241,7 +244,7 @@ class Grouping:
 
     def _invalid(self, error: IndexError) -> IndexError:
         """Return the error for the first invalid entry of the groups that the caller passed."""
-        groups = None if self.given is None else self.xp.to_numpy(self.given)
+        groups = None if self.original_groups is None else self.xp.to_numpy(self.original_groups)
         if groups is None:
             return error
         attributes, size = self.destinations.attributes, self.shape[self.axis]

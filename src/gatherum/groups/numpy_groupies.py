@@ -14,9 +14,8 @@ from gatherum._arguments.casting import has_nan
 from gatherum._arguments.xarray_labels import refuse_labels
 from gatherum._model import shape_limits
 from gatherum._model.call import Array
-from gatherum._model.callers import no_group
 from gatherum._model.dtypes import check_movable, is_index
-from gatherum._model.errors import Shape, out_of_range, unknown_argument
+from gatherum._model.errors import Shape, no_group, out_of_range, unknown_argument
 from gatherum._system import native
 
 from . import errors

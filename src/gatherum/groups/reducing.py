@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Never, overload
 
@@ -18,9 +19,11 @@ from . import decimals, errors, options, weighted
 from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import reduced
 from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
+from .grouping import Grouping
 from .operands import converted, grouped
 from .options import ALIASES
 from .order_statistics import METHODS
+from .rows import FunctionRow
 
 REDUCE = "groups.reduce"
 
@@ -300,56 +303,76 @@ def reduce(
         raise errors.one_quantile(REDUCE)
     if weights is not None and checked_ddof:
         raise errors.no_ddof(REDUCE, checked_ddof)
+    rules = ReduceOptions(
+        size=size, axis=axis, mode=mode, negative=negative, weights=weights, dtype=dtype,
+        ddof=checked_ddof, quantiles=quantiles, quantile_method=checked_method,
+        fill_value=fill_value,
+    )  # fmt: skip
     if (numbers := decimals_in(REDUCE, values)) is not None:
-        for argument, value in (("weights", weights), ("dtype", dtype)):
-            if value is not None:
-                raise errors.no_argument_of_decimals(REDUCE, argument)
-        results = of_decimals(names, numbers, groups, (size, axis, mode, negative), fill_value)
-        return results[names[0]] if isinstance(func, str) else results
-    arguments = size, axis, mode, negative, weights, dtype, checked_ddof, quantiles, checked_method
-    results = evaluated(REDUCE, names, values, groups, *arguments, fill_value)
+        results = of_decimals(names, numbers, groups, rules)
+    else:
+        results = evaluated(REDUCE, names, values, groups, rules)
     return results[names[0]] if isinstance(func, str) else results
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReduceOptions:
+    """The arguments of a reduction besides the functions, the values and the groups."""
+
+    size: object = None
+    axis: object = 0
+    mode: object = "raise"
+    negative: object = False
+    weights: Any = None
+    dtype: Any = None
+    ddof: int = 0
+    quantiles: float | tuple[float, ...] | None = None
+    quantile_method: str = "linear"
+    fill_value: object = None
+
+    def reduced(self, name: str, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
+        """Return the result of a function."""
+        ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
+        if row.name != "quantile" or quantiles is None:
+            return reduced(name, array, grouping, ddof, fill_value, row)
+        if isinstance(quantiles, tuple) and hasattr(grouping.xp, "in_blocks"):
+            rows = (options.row_with_q(row, each, self.quantile_method) for each in quantiles)
+            results = [reduced(name, array, grouping, ddof, fill_value, each) for each in rows]
+            return grouping.xp.stack(results, 0)
+        row = options.row_with_q(row, quantiles, self.quantile_method)
+        return reduced(name, array, grouping, ddof, fill_value, row)
+
+
 def of_decimals(
-    names: Sequence[str], numbers: DecimalNumbers, groups: Any, options: tuple[Any, Any, Any, Any],
-    fill_value: object,
-) -> dict[str, Any]:  # fmt: skip
+    names: Sequence[str], numbers: DecimalNumbers, groups: Any, rules: ReduceOptions
+) -> dict[str, Any]:
     """Return the result of each function of decimals, by functions of integers."""
+    for argument, value in (("weights", rules.weights), ("dtype", rules.dtype)):
+        if value is not None:
+            raise errors.no_argument_of_decimals(REDUCE, argument)
 
     def run(name: str, integers: NDArray[Any], fill: object) -> NDArray[Any]:
-        more = None, None, 0, None, "linear"
-        call = REDUCE, (name,), integers, groups, *options, *more, fill
+        call = REDUCE, (name,), integers, groups, replace(rules, fill_value=fill)
         result: NDArray[Any] = evaluated(*call)[name]
         return result
 
-    axis = plain_values.as_integer(REDUCE, "axis", options[1])
-    return decimals.reduced(REDUCE, names, numbers, run, axis, fill_value)
+    axis = plain_values.as_integer(REDUCE, "axis", rules.axis)
+    return decimals.reduced(REDUCE, names, numbers, run, axis, rules.fill_value)
 
 
 def evaluated(
-    op: str, names: Sequence[str], values: Any, groups: Any, size: object, axis: object,
-    mode: object, negative: object, weights: Any, dtype: Any, ddof: int,
-    quantiles: float | tuple[float, ...] | None, quantile_method: str, fill_value: object,
-) -> dict[str, Any]:  # fmt: skip
+    op: str, names: Sequence[str], values: Any, groups: Any, rules: ReduceOptions
+) -> dict[str, Any]:
     """Return the result of each function, for the caller `op`."""
-    array, grouping = grouped(op, values, groups, size, axis, mode, negative, weights)
-    array, scale = converted(names, array, grouping, values, weights, dtype)
+    array, grouping = grouped(
+        op, values, groups, rules.size, rules.axis, rules.mode, rules.negative, rules.weights
+    )
+    array, scale = converted(names, array, grouping, values, rules.weights, rules.dtype)
 
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]
         row = row if scale is None else weighted.row_with(row, scale)
-        if row.name == "quantile" and quantiles is not None:
-            if isinstance(quantiles, tuple) and hasattr(grouping.xp, "in_blocks"):
-                rows = (
-                    options.row_with_q(row, quantile, quantile_method) for quantile in quantiles
-                )
-                results = [
-                    reduced(name, array, grouping, ddof, fill_value, quantile) for quantile in rows
-                ]
-                return grouping.xp.stack(results, 0)
-            row = options.row_with_q(row, quantiles, quantile_method)
-        call = partial(reduced, name, array, grouping, ddof, fill_value, row)
+        call = partial(rules.reduced, name, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)

@@ -97,12 +97,13 @@ def _comparable(xp: Arrays, values: Array) -> Array:
 
 def take(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:
     """Gather from a flat table; invalid positions yield `fill`."""
-    return xp.gather(Attributes("gather", 0, "fill", False), table, positions, fill)
+    attributes = Attributes("gather", mode="fill", negative=False)
+    return xp.gather(attributes, table, positions, fill)
 
 
 def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: str) -> Array:
     """Scatter into a flat table, whose items are not part of a fold; skip invalid positions."""
-    attributes = Attributes("scatter_slices", 0, "drop", False, *FoldRule.afresh(reduction))
+    attributes = Attributes("scatter_slices", 0, *FoldRule.afresh(reduction), "drop", False)
     return xp.scatter(attributes, table, positions, updates)
 
 

@@ -283,10 +283,7 @@ def sqrt(x: Array) -> Array:
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
-    gather_attributes = Attributes(
-        "gather", 0, attributes.mode, attributes.negative, caller=attributes.caller
-    )
-    return gather(gather_attributes, arange(0, size, entries), entries, -1)
+    return gather(attributes.gathering(), arange(0, size, entries), entries, -1)
 
 
 # --- for pointers to edges

@@ -106,12 +106,11 @@ def counting(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    op, options = attributes.op, attributes.positional
-    caller = attributes.caller
+    op, caller = attributes.op, attributes.caller
     if _is_recorded(data):
-        axis, mode, negative = attributes[1:4]
-        return cast(Tensor, overload(op)(data, indices, axis, mode, negative, fill_value, caller))
-    call = op, data, indices, None, *options, fill_value, None
+        options = attributes.axis, attributes.mode, attributes.negative
+        return cast(Tensor, overload(op)(data, indices, *options, fill_value, caller))
+    call = op, data, indices, None, *attributes.positional, fill_value, None
     return cast(Tensor, index_errors.run_for(caller, native.dispatch_call, *call))
 
 
@@ -331,10 +330,11 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
     values = astype(values, dtype(working_dtype(kind(values))))
-    op, axis, mode, negative = destinations.attributes[:4]
-    options = op, axis, mode, negative, destinations.attributes.caller
+    attributes = destinations.attributes
+    options = attributes.op, attributes.axis, attributes.mode, attributes.negative
+    size = destinations.shape[attributes.axis]
     result: Tensor = overload(SOFTMAX)(
-        values, destinations.indices, name, destinations.shape[axis], *options
+        values, destinations.indices, name, size, *options, attributes.caller
     )
     return result
 
@@ -382,8 +382,7 @@ def _specs_and_views(
 
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     positions = arange(0, size, entries)
-    lookup = Attributes("gather", 0, attributes.mode, attributes.negative, caller=attributes.caller)
-    return gather(lookup, positions, entries, -1)
+    return gather(attributes.gathering(), positions, entries, -1)
 
 
 # --- for pointers to edges

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 import gatherum
 import gatherum.cuda
 from cases import CASES
+from gatherum._model.modes import MODES
 from strategies import DATA_DTYPES, OPERATORS, Call, calls, same_bits
 
 MANY = settings(
@@ -302,7 +303,7 @@ def test_readers_of_out_wait_for_the_call(on_core):
     assert target == [2.0]
 
 
-@pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_graph_takes_no_array_that_is_known_by_protocol_only(on_core, mode):
     on_core.capturing.add(40)
     data, index = HostArray(np.arange(4.0), 40), HostArray(np.array([1]))

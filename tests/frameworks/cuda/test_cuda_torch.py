@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
 from gatherum._model.call import Attributes  # noqa: E402
+from gatherum._model.modes import MODES  # noqa: E402
 from gatherum._model.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum._model.reductions import FOLDS  # noqa: E402
 from gatherum.cuda import device_views  # noqa: E402
@@ -27,7 +28,6 @@ pytestmark = [
     pytest.mark.frameworks,
     pytest.mark.filterwarnings(r"ignore:`torch\.jit\.script:DeprecationWarning"),
 ]
-MODES = ("raise", "clip", "wrap", "fill", "drop")
 
 
 def example(op, dtype=torch.float32):

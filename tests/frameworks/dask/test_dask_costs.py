@@ -20,6 +20,7 @@ import gatherum.dask  # noqa: E402
 from gatherum.dask import operands  # noqa: E402
 from gatherum.dask.planning import costs, strategy  # noqa: E402
 from gatherum.dask.planning.layout import runs_within  # noqa: E402
+from gatherum.dask.planning.movements import Movement, for_gathers  # noqa: E402
 from gatherum.dask.shuffling.shuffle_shards import RowsSpec  # noqa: E402
 
 
@@ -127,3 +128,14 @@ def test_the_page_shows_the_results_of_the_benchmark(capsys, monkeypatch):
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 9
     assert [line for line in printed if line not in page] == []
+
+
+def test_the_table_of_strategies_is_that_of_the_documentation():
+    page = (Path(__file__).parents[3] / "docs" / "dask.md").read_text("utf-8")
+    rows = [f"| `{movement}` | {movement.when} | {movement.effect} |" for movement in Movement]
+    assert "\n".join(["| strategy | when | what happens |", "|---|---|---|", *rows]) in page
+
+
+def test_a_strategy_without_a_row_is_named():
+    with pytest.raises(TypeError, match=r"strategies without a row, or without a use: shuffle$"):
+        for_gathers({Movement.BLOCKWISE: 0, Movement.BROADCAST: 0, Movement.TASKS: 0})

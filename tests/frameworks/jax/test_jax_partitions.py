@@ -228,12 +228,12 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
 
 def test_dimensions_that_devices_may_divide():
     """Other sizes next to an axis, and repeated updates."""
-    elements = Attributes("gather_elements", 1, "raise", True)
+    elements = Attributes("gather_elements", 1)
     numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))
     assert numbered.operands == ((0, 1, 2), (3, 4, 2))
     assert numbered.result == (3, 4, 2)
     assert numbered.shared == {4, 2}
-    slices = Attributes("scatter_slices", 0, "raise", True, "add")
+    slices = Attributes("scatter_slices", reduction="add")
     numbered = Numbered.of(slices, (4, 5, 6), (3,), (1, 6))
     assert numbered.operands[0] == numbered.result == (0, 1, 2)
     assert numbered.operands[2][1] == 2

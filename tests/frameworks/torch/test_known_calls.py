@@ -5,6 +5,7 @@ from tensors import torch
 
 import gatherum
 import gatherum.torch.torch_scatter as ts
+from gatherum._model.modes import MODES
 from gatherum._system import native
 from gatherum.torch.torch_scatter import scatter_arguments, segments
 
@@ -178,7 +179,7 @@ def test_compiled_autograd():
         assert torch.equal(gradient(), expected)
 
 
-@pytest.mark.parametrize("mode", ["raise", "clip", "wrap", "fill", "drop"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_the_gradient_of_a_known_gather(monkeypatch, mode, axis):
     src = values(torch.float32, 5, 6).requires_grad_()

@@ -347,9 +347,7 @@ def _run_cast(
         ]
         return _run(operator, [copies[0], indices, copies[1]], out, options)
     check_cast(table, like, dtype)
-    # a temporary file: safetensors for a table in safetensors, whose dtype .npy may lack; else .npy
-    with_types = "safetensors:picked" if table.format.name == "safetensors" else "npy"
-    picked = locate(os.path.join(folder, f"picked.{with_types}"))
+    picked = locate(os.path.join(folder, f"picked.{table.format.temporary}"))
     stats = _run(operator, operands, picked, options)
     copy_array(cast_copy(picked, like, dtype, folder, "cast"), out, memory=options["memory"])
     return stats

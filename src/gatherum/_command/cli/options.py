@@ -12,6 +12,7 @@ import numpy as np
 from click.core import ParameterSource
 
 from gatherum._model import errors
+from gatherum._model.defaults import MEMORY
 from gatherum._model.modes import FILLING, MODES
 from gatherum._model.narrow_floats import FORMATS
 from gatherum._model.reductions import REDUCTIONS
@@ -129,7 +130,7 @@ decode = click.option(
     "_FillValue, missing_value, _Unsigned), or to use the stored numbers.",
 )  # fmt: skip
 memory = click.option(
-    "--memory", default="1GiB", show_default=True, callback=_size, metavar="BYTES",
+    "--memory", default=MEMORY, show_default=True, callback=_size, metavar="BYTES",
     help="The maximum memory to use.",
 )  # fmt: skip
 spill_dir = click.option(

@@ -146,7 +146,9 @@ def gather_quantized(
             )  # fmt: skip
 
         packed = bits not in (None, 8) and attributes.axis in (-1, len(data.shape) - 1)
-        labels = Attributes("gather", attributes.axis, "fill" if packed else mode, negative)
+        labels = Attributes(
+            "gather", attributes.axis, mode="fill" if packed else mode, negative=negative
+        )
         return xarray_labels.gathered(NAME, labels, data, indices, run_plain)
     zeros = zero_points
     if not type(data) is type(indices) is type(scales) is np.ndarray or not (

@@ -393,10 +393,35 @@ def index_out_of_bounds(
     if position is None:
         return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
     if mode in MOVING:
-        problem = f"cannot be {mode}ped into axis {axis}, which has size {size}"
+        problem = f"cannot be {MOVING[mode].participle} into axis {axis}, which has size {size}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
     return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
+
+
+def no_group(
+    op: str,
+    value: object,
+    valid: tuple[int, int],
+    position: Sequence[object] | None,
+    mode: str,
+    operand: str,
+) -> IndexError:
+    """Create the error for the first invalid group.
+
+    `position` is None if another thread changed the group during the call.
+    """
+    if position is None:
+        return IndexError(
+            f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
+        )
+    if mode in MOVING:
+        problem = (
+            f"cannot be {MOVING[mode].participle} into [{valid[0]}, {valid[1]}), which is empty"
+        )
+    else:
+        problem = f"is not in [{valid[0]}, {valid[1]})"
+    return IndexError(f"{op}: group {value} {problem} ({_where(operand, position)})")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

@@ -27,8 +27,8 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
 
 
-def has_nulls(op: str, operand: str, found: str, instead: str, *, held: bool) -> TypeError:
-    kind = f"a list of {found} objects with nulls" if held else f"a {found} with nulls"
+def has_nulls(op: str, operand: str, found: str, instead: str, *, in_list: bool) -> TypeError:
+    kind = f"a list of {found} objects with nulls" if in_list else f"a {found} with nulls"
     return TypeError(f"{op}: `{operand}` must be without nulls, got {kind}; {instead}")
 
 

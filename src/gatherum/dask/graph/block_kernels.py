@@ -193,33 +193,35 @@ class BlockFold:
 
     def __init__(self, call: DaskCall, data: Array) -> None:
         attributes = call.array_call.attributes
-        self.how = attributes.fold_keywords
-        self.held: Array | Accumulator
+        self.fold_keywords = attributes.fold_keywords
+        self.state: Array | Accumulator
         if attributes.fold.needs_accumulator(call.dtype):
-            self.held = begin(data, attributes)
+            self.state = begin(data, attributes)
         else:
-            self.held = apply("gather_nd", data, np.empty(0, np.int64))
+            self.state = apply("gather_nd", data, np.empty(0, np.int64))
 
     def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
         """Fold a batch with the operator of this name."""
-        if isinstance(self.held, Accumulator):
+        if isinstance(self.state, Accumulator):
             axis = attributes.get("axis", attributes.get("batch_dims", 0))
-            getattr(self.held, op)(indices, updates, axis)
+            getattr(self.state, op)(indices, updates, axis)
         else:
-            apply(op, self.held, indices, updates, out=self.held, **attributes, **self.how)
+            apply(
+                op, self.state, indices, updates, out=self.state, **attributes, **self.fold_keywords
+            )
 
     def copy(self) -> BlockFold:
         """Return a copy that continues the fold, because tasks must not change their inputs."""
         other = copy.copy(self)
-        if isinstance(self.held, Accumulator):
-            other.held = copy.copy(self.held)
+        if isinstance(self.state, Accumulator):
+            other.state = copy.copy(self.state)
         else:
-            other.held = apply("gather_nd", self.held, np.empty(0, np.int64))
+            other.state = apply("gather_nd", self.state, np.empty(0, np.int64))
         return other
 
     def finish(self) -> Array:
         """Return the block after all updates."""
-        return self.held.finish() if isinstance(self.held, Accumulator) else self.held
+        return self.state.finish() if isinstance(self.state, Accumulator) else self.state
 
 
 def fold_block(

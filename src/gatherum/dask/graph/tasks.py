@@ -28,19 +28,19 @@ class RechunkedOperand:
     """An operand, by name and chunks. It is rechunked when the tasks are created."""
 
     def __init__(self, array: Any, chunks: Chunks) -> None:
-        self.name, self.given, self.dtype = array.name, array.chunks, array.dtype
+        self.name, self.original_chunks, self.dtype = array.name, array.chunks, array.dtype
         self.chunks = chunks
 
     def blocks(self, tasks: dict[Any, Any]) -> Callable[[Coordinates], Ref]:
         """Add the tasks that rechunk the array; return a function from coordinates to blocks."""
         name = self.name
-        if self.given != self.chunks:
+        if self.original_chunks != self.chunks:
             shape = tuple(map(sum, self.chunks))
             if 0 in shape:  # Dask cannot rechunk some of these
                 wanted = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
             else:
                 empty_graph = HighLevelGraph({self.name: {}}, {self.name: set()})
-                array = da.Array(empty_graph, self.name, self.given, dtype=self.dtype)
+                array = da.Array(empty_graph, self.name, self.original_chunks, dtype=self.dtype)
                 wanted = array.rechunk(self.chunks, method="tasks")
             tasks.update(dict(wanted.dask))
             name = wanted.name
@@ -64,8 +64,8 @@ class Tasks:
         call, layout, strategy = layer.call, layer.layout, layer.strategy
         self.name, self.token = layer.name, layer.token
         self.operator, self.layout, self.strategy = call.operator, layout, strategy
-        self.made: dict[Any, Any] = {}
-        self.data, self.indices, *updates = (source.blocks(self.made) for source in layer.sources)
+        self.by_key: dict[Any, Any] = {}
+        self.data, self.indices, *updates = (source.blocks(self.by_key) for source in layer.sources)
         self._updates = updates[0] if updates else None
         self.refuses = call.refuses
         self.call = self.node("call", call)
@@ -79,8 +79,8 @@ class Tasks:
     ) -> Ref:
         """Add a task unless it exists, and return a reference to it."""
         key = (f"{self.operator.name}-{step}-{self.token}", *coordinates)
-        if key not in self.made:
-            self.made[key] = private.Task(key, function, *arguments)
+        if key not in self.by_key:
+            self.by_key[key] = private.Task(key, function, *arguments)
         return private.TaskRef(key)
 
     def result(
@@ -88,7 +88,7 @@ class Tasks:
     ) -> None:
         """Add the task of a block of the result."""
         key = (self.name, *coordinates)
-        self.made[key] = private.Task(key, function, *arguments)
+        self.by_key[key] = private.Task(key, function, *arguments)
 
     def entry_groups(self) -> list[range]:
         """Return runs of adjacent blocks of entries that one task processes together."""
@@ -185,5 +185,5 @@ class Tasks:
     def node(self, step: str, value: object) -> Ref:
         """Add a value that many tasks share, and return a reference to it."""
         key = f"{self.operator.name}-{step}-{self.token}"
-        self.made[key] = private.DataNode(key, value)
+        self.by_key[key] = private.DataNode(key, value)
         return private.TaskRef(key)

@@ -18,6 +18,7 @@ from gatherum._functions.accumulator import element_bytes
 from gatherum.dask.dask_call import DaskCall
 
 from .layout import ChunkLayout, runs_within
+from .movements import Movement, for_gathers, for_scatters
 from .strategy import (
     FOLD_STEP,
     MERGED,
@@ -52,14 +53,8 @@ class Cost:
 
 def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
     """Return the cost of a call with a strategy."""
-    sizes = _Sizes(call, layout, strategy)
-    if strategy.name in ("tasks", "shuffle"):
-        return _routed_scatter(sizes) if call.operator.scatters else _routed_gather(sizes)
-    if call.operator.scatters and strategy.name == "broadcast":
-        return _broadcast_scatter(sizes)
-    if strategy.name == "partial":
-        return _partial_scatter(sizes)
-    return _whole_columns(sizes)
+    costs = _SCATTER_COSTS if call.operator.scatters else _GATHER_COSTS
+    return costs[strategy.name](_Sizes(call, layout, strategy))
 
 
 @dataclass(frozen=True)
@@ -201,7 +196,7 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     routes, small = shared * runs, is_small(index_bytes(sizes.call))
     tasks = 2 + routes + sizes.check_count * (routes + 1) + free * owners + columns * blocks
     taken, replied = max(sizes.owner_group_bytes, default=0), sizes.largest_group * sizes.row_bytes
-    if sizes.strategy.name == "shuffle":
+    if sizes.strategy.name is Movement.SHUFFLE:
         barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += shared + free * barriers + (shared if small else routes + shared)
         tasks += columns * sum(len(run) > 1 for run in sizes.entry_groups)
@@ -237,7 +232,7 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
     routes = shared * runs
     tasks = 2 + routes + sizes.check_count * (routes + 1) + sizes.block_count
     cut = 2 * sizes.largest_group * sizes.row_bytes
-    if sizes.strategy.name == "shuffle":
+    if sizes.strategy.name is Movement.SHUFFLE:
         with_entries = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += free * with_entries * (runs + 1)
         peak = max(cut + sizes.strategy.chunk, sizes.bytes_per_data_byte * sizes.block_bytes)
@@ -325,3 +320,22 @@ def _partial_scatter(sizes: _Sizes) -> Cost:
             table + sizes.largest_group * (sizes.row_bytes + sizes.entry_index_bytes),
         ),
     )
+
+
+_GATHER_COSTS = for_gathers(
+    {
+        Movement.BLOCKWISE: _whole_columns,
+        Movement.BROADCAST: _whole_columns,
+        Movement.TASKS: _routed_gather,
+        Movement.SHUFFLE: _routed_gather,
+    }
+)
+_SCATTER_COSTS = for_scatters(
+    {
+        Movement.BLOCKWISE: _whole_columns,
+        Movement.PARTIAL: _partial_scatter,
+        Movement.BROADCAST: _broadcast_scatter,
+        Movement.TASKS: _routed_scatter,
+        Movement.SHUFFLE: _routed_scatter,
+    }
+)

@@ -14,13 +14,9 @@ from gatherum.dask import private
 from gatherum.dask.dask_call import DaskCall
 
 from .layout import ChunkLayout, runs_within
+from .movements import MOST_PAIRS, SMALL_BYTES, Movement
 from .partials import can_be_partial
 
-# A table is small if every task may hold all of it; updates are small if every chunk may receive
-# all of them.
-SMALL_BYTES = 64 << 20
-# On a cluster, rows are moved by a shuffle if more pairs of tasks than this exchange rows.
-MOST_PAIRS = 256
 # The number of chunks of updates in one step of a fold.
 FOLD_STEP = 2
 # The bytes for each entry during the creation of a route: five int64 and two narrow integers.
@@ -60,20 +56,9 @@ def chunk_bytes() -> int:
 
 @dataclass(frozen=True)
 class Strategy:
-    """How rows move.
+    """How the rows of a call move."""
 
-    The name is one of:
-
-    - ``"blockwise"``: chunks are aligned, and no rows move;
-    - ``"partial"``: each task folds updates into a separate table, and the tables are merged. The
-      order of updates must not matter, or the last one must win;
-    - ``"broadcast"``: a small operand is sent completely to all tasks that need it;
-    - ``"tasks"``: entries are split by the owners of their rows, and rows are sent back;
-    - ``"shuffle"``: as "tasks", but rows are sent from worker to worker with the P2P machinery of
-      distributed.
-    """
-
-    name: str
+    name: Movement
     reason: str  # the reason for the choice, with the numbers compared
     chunk: int  # maximum bytes of adjacent blocks that share a task
 
@@ -86,19 +71,19 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
     chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
     column = layout.column_elements * item
     if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
-        return Strategy("partial", why, chunk)
+        return Strategy(Movement.PARTIAL, why, chunk)
     if layout.owners <= 1:
-        return Strategy("blockwise", "the indexed dimensions are not chunked", chunk)
+        return Strategy(Movement.BLOCKWISE, Movement.BLOCKWISE.when, chunk)
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
         entries = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
         if is_small(moved + entries):
-            return Strategy(
-                "broadcast", f"{moved + entries:,} bytes of indices and updates; {small}", chunk
-            )
+            why = f"{moved + entries:,} bytes of indices and updates; {small}"
+            return Strategy(Movement.BROADCAST, why, chunk)
     elif is_small(column):
-        return Strategy("broadcast", f"{column:,} bytes of data a column of chunks; {small}", chunk)
+        why = f"{column:,} bytes of data a column of chunks; {small}"
+        return Strategy(Movement.BROADCAST, why, chunk)
     addressed = layout.addressed or {}
     members = max(addressed.values(), key=len, default=None)
     pairs = len(runs_within(owner_bytes(call, layout), chunk, members))
@@ -106,11 +91,12 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
     if members is not None:
         reason = f"at most {len(members)} of {reason} addressed"
-    wanted = config.get("gatherum.way", "shuffle" if pairs > MOST_PAIRS else "tasks")
-    if wanted == "shuffle" and 0 not in map(sum, layout.moved) and _can_shuffle():
+    wanted = config.get("gatherum.way", Movement.SHUFFLE if pairs > MOST_PAIRS else Movement.TASKS)
+    if wanted == Movement.SHUFFLE and 0 not in map(sum, layout.moved) and _can_shuffle():
         # A sender's rows also wait in buffers, so smaller pieces need less memory.
-        return Strategy("shuffle", f"{reason}, {pairs} pairs of tasks", max(1, chunk // 4))
-    return Strategy("tasks", f"{reason}, {pairs} pairs of tasks", chunk)
+        chunk = max(1, chunk // 4)
+        return Strategy(Movement.SHUFFLE, f"{reason}, {pairs} pairs of tasks", chunk)
+    return Strategy(Movement.TASKS, f"{reason}, {pairs} pairs of tasks", chunk)
 
 
 def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:

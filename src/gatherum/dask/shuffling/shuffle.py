@@ -48,7 +48,7 @@ class Shuffle:
         """Add the barrier, and return a reference to it. No sender can be added after this."""
         key = private.barrier_key(self.id)
         task = private.P2PBarrierTask(key, wait_for_all, self.id, *self.sent, spec=self.spec)
-        self.tasks.made[key] = task
+        self.tasks.by_key[key] = task
         return task.ref()
 
 

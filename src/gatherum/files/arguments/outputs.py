@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import no_folder
 from gatherum._model.errors.audience import option
 from gatherum._model.operators import OPERATORS
@@ -33,7 +34,7 @@ Operands = Mapping[str, Location | ArrayOperand]
 class RunSettings:
     """The settings of a run. Storage options may contain credentials, so they are not shown."""
 
-    memory: str | int = "1GiB"
+    memory: str | int = MEMORY
     spill_dir: Path | None = None
     resume: bool = False
     overwrite: bool = True

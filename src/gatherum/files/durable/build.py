@@ -64,7 +64,7 @@ class Build:
 
     def _start_over(self) -> None:
         """Remove the files that an earlier run has left, and no other files."""
-        if self.journal.found:
+        if self.journal.existed:
             self._warn()
             self._remove_parts()
         for path in self._parts():

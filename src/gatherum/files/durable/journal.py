@@ -54,14 +54,14 @@ class Journal:
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
         self.path = path
         self._forced, self._known = False, set[str]()
-        self._fd, self._made = _opened(path)
+        self._fd, self._created = _opened(path)
         try:
             self._lock()
             self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
             earlier = self._read()
             self.progress = _progress(earlier)
-            self.found = bool(earlier)  # an empty file may belong to another program
-            self.resumed = resume and self.found
+            self.existed = bool(earlier)  # an empty file may belong to another program
+            self.resumed = resume and self.existed
             if self.resumed:
                 self._check_same(earlier, self._first)
                 earlier = self._lasting(earlier)
@@ -76,7 +76,7 @@ class Journal:
 
     def begin(self) -> None:
         """Discard the records of an earlier run, whose parts are all removed."""
-        self._made = True  # from now on, the content belongs to this run
+        self._created = True  # from now on, the content belongs to this run
         self._cut(0)
         self._append(self._first)
         self.resumed, self.records, self._known = False, [], set()
@@ -90,7 +90,7 @@ class Journal:
         except (BlockingIOError, FileNotFoundError):
             same = False
         if not same:
-            self._made = False  # the file belongs to another run
+            self._created = False  # the file belongs to another run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
@@ -186,7 +186,7 @@ class Journal:
 
     def give_up(self) -> None:
         """Remove the journal if this run created it, and keep an earlier one."""
-        if self._made:
+        if self._created:
             self.remove()
         else:
             self.close()

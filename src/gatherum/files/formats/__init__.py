@@ -15,7 +15,27 @@ from gatherum.files.remote import UrlAddress, address_of
 
 __all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
 
-FORMATS: list[Format] = [Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()]
+
+def checked(formats: list[Format]) -> list[Format]:
+    """Return the formats. Raise TypeError for one that lacks a part or repeats a name."""
+    names: set[str] = set()
+    for form in formats:
+        kind = type(form)
+        missing = [part for part in ("name", "form") if not hasattr(form, part)]
+        if not form.read_only and kind.header is Format.header:
+            missing.append("header` or `read_only")
+        if not form.suffixes and not form.directories and kind.begins is Format.begins:
+            missing.append("suffixes` or `begins")
+        if missing:
+            raise TypeError(f"the format {kind.__name__} has no `{'`, no `'.join(missing)}`")
+        own = {form.name, *form.suffixes}
+        if repeated := sorted(names & own):
+            raise TypeError(f"the format {kind.__name__} repeats {', '.join(repeated)}")
+        names |= own
+    return formats
+
+
+FORMATS = checked([Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()])
 START = 64 << 10  # bytes of a file that determine its format
 UNREAD = {
     b"CDF": "a file of netCDF 3, which is not read; nccopy -k nc4 makes one of netCDF 4 of it",

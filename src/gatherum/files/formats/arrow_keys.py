@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gatherum.files.formats.arrow import Groups, groups_of, plain_errors
-from gatherum.files.formats.format import Location, choose_member
+from gatherum.files.formats.arrow_groups import Groups, groups_of, plain_errors
+from gatherum.files.formats.format import KeyColumn, Location, choose_member
 from gatherum.files.resources.resources import Resources
 
-__all__ = ["KeyColumn", "named_columns", "open_keys"]
+__all__ = ["named_columns", "open_keys"]
 
 
 @dataclass(frozen=True)
-class KeyColumn:
+class ArrowKeys:
     """One column of keys. `kind` is its type in Arrow."""
 
     location: Location
@@ -61,7 +61,7 @@ def _named(location: Location, names: list[str]) -> list[str]:
 def open_keys(location: Location, resources: Resources) -> list[KeyColumn]:
     """Open the columns in a location. Strings are read as dictionaries."""
     schema = groups_of(location, resources).schema
-    columns = []
+    columns: list[KeyColumn] = []
     for name in _named(location, schema.names):
         if schema.names.count(name) > 1:
             count = schema.names.count(name)
@@ -69,5 +69,5 @@ def open_keys(location: Location, resources: Resources) -> list[KeyColumn]:
         groups = groups_of(location, resources, encoded=name)
         with plain_errors(f"{location}: cannot be read"):
             groups.choose(name)
-        columns.append(KeyColumn(location, name, groups, schema.field(name).type))
+        columns.append(ArrowKeys(location, name, groups, schema.field(name).type))
     return columns

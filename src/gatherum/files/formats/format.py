@@ -2,6 +2,8 @@
 
 import os
 import re
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -20,7 +22,7 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 
 __all__ = [
-    "MOST_LISTED", "Format", "Location", "choose_member", "find_named", "first_line",
+    "MOST_LISTED", "Format", "KeyColumn", "Location", "choose_member", "find_named", "first_line",
     "in_zarr", "is_group",
 ]  # fmt: skip
 
@@ -73,6 +75,25 @@ class Location:
         return self.text
 
 
+class KeyColumn(Protocol):
+    """A column of a table whose values may be keys of groups."""
+
+    @property
+    def name(self) -> str:
+        """The name of the column."""
+
+    @property
+    def length(self) -> int:
+        """The number of rows."""
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the values are keys, which are numbered, and not numbers of groups."""
+
+    def batches(self) -> Iterator[Any]:
+        """Yield the keys of consecutive rows as arrays of Arrow."""
+
+
 class Format(Protocol):
     """A file format for arrays.
 
@@ -90,6 +111,9 @@ class Format(Protocol):
     read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
     remote: bool = False  # whether the format is also read from URLs
+    parallel: bool = False  # whether several processes may write parts of the same array
+    # The suffix of a temporary file that supports all dtypes of the format, and the member in it.
+    temporary: str = "npy"
 
     def recognize(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
@@ -109,11 +133,27 @@ class Format(Protocol):
         """Raise ImportError if a package that the format needs is missing."""
         return
 
+    @abstractmethod
     def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check its header without reading an element.
 
         Raise ValueError if the file is not in this format, and OSError if it cannot be read.
         """
+
+    def decodes_from_start(self, location: Location) -> bool:
+        """Return True if a read of any part of an array decodes the array from its start."""
+        return False
+
+    def named_columns(self, location: Location, resources: Resources) -> list[str]:
+        """Return the names of the columns of a table that a location names.
+
+        Return no names if the format does not store tables.
+        """
+        return []
+
+    def open_keys(self, location: Location, resources: Resources) -> list[KeyColumn]:
+        """Open the columns that a location names. They may be keys of groups."""
+        return []
 
     # ------------------------------------------------------------------ written
 

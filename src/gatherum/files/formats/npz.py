@@ -30,6 +30,17 @@ class Npz(Format):
         """Return True if a file of this format can begin with these bytes."""
         return start.startswith((b"PK\3\4", b"PK\5\6"))
 
+    def decodes_from_start(self, location: Location) -> bool:
+        """Return True if the member is compressed."""
+        if not zipfile.is_zipfile(location.file):
+            return False  # `open` raises
+        with zipfile.ZipFile(location.file) as archive:
+            return any(
+                info.compress_type != zipfile.ZIP_STORED
+                for info in archive.infolist()
+                if location.member in (None, info.filename, info.filename.removesuffix(".npy"))
+            )
+
     def open(self, location: Location, resources: Resources) -> Source:
         """Find an array, stored or deflated, and check its headers."""
         name, file = location.text, location.open(resources)

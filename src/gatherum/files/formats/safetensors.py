@@ -54,6 +54,7 @@ class Safetensors(Format):
 
     name, form, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
     remote = True
+    temporary = "safetensors:copied"
 
     def begins(self, start: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""

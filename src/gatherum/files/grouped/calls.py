@@ -19,6 +19,7 @@ from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import index_out_of_bounds, renamed
+from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.storage import Source
@@ -28,10 +29,10 @@ from gatherum.groups import errors, options
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
-from gatherum.groups.reducing import evaluated
+from gatherum.groups.reducing import ReduceOptions, evaluated
 
 from .batches import TooLargeError, batches, read_whole
-from .folds import GROWING, Fold, Folds, is_folded
+from .folds import Fold, Folds, is_folded
 
 __all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
@@ -156,7 +157,8 @@ class _Opened:
 
     def _folded(self, names: list[str], resources: Resources) -> Results:
         attributes, group_count = self.attributes, self.shape[0]
-        if group_count is None and not (attributes.mode in GROWING and not attributes.negative):
+        # Valid entries depend on the number of groups if entries are moved or count from the end.
+        if group_count is None and (attributes.mode in MOVING or attributes.negative):
             group_count = self.with_group_count(resources).shape[0]
         shape, limit = (group_count, *self.shape[1:]), resources.budget.fold
         rules = attributes, self.call.fill_value, limit
@@ -172,10 +174,11 @@ class _Opened:
         values, groups, weights = (arrays.get(role) for role in ("values", "groups", "weights"))
         if size is None:
             size = max(0, int(arrays["groups"].max(initial=-1)) + 1)
-        arguments = size, attributes.axis, attributes.mode, attributes.negative, weights
-        unused = None, 0, None, "linear"
-        call = values, groups, *arguments, *unused, self.call.fill_value
-        results: Results = evaluated(REDUCE_FILE, names, *call)
+        rules = ReduceOptions(
+            size=size, axis=attributes.axis, mode=attributes.mode, negative=attributes.negative,
+            weights=weights, fill_value=self.call.fill_value,
+        )  # fmt: skip
+        results: Results = evaluated(REDUCE_FILE, names, values, groups, rules)
         return results
 
     def with_group_count(self, resources: Resources) -> _Opened:

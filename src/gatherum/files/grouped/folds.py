@@ -23,12 +23,10 @@ from gatherum.groups.rows import FunctionRow
 
 from .batches import TooLargeError
 
-__all__ = ["GROWING", "Folds", "is_folded"]
+__all__ = ["Folds", "is_folded"]
 
 # Functions of truth values, and their reduction.
 TRUTH = {"any": "max", "all": "min"}
-# Modes in which the number of groups may grow, because valid entries do not depend on it.
-GROWING = ("raise", "fill", "drop")
 
 
 def is_folded(name: str) -> bool:
@@ -68,7 +66,7 @@ class Fold:
     @property
     def attributes(self) -> Attributes:
         """The attributes of the accumulator."""
-        return Attributes("scatter_slices", 0, "drop", False).with_fold(
+        return Attributes("scatter_slices", mode="drop", negative=False).with_fold(
             FoldRule.afresh(self.reduction)
         )
 
@@ -114,7 +112,7 @@ class Folds:
         self, op: str, names: Sequence[str], dtype: np.dtype[Any],
         shape: tuple[Any, ...], attributes: Attributes, fill_value: object, limit: int,
     ) -> None:  # fmt: skip
-        self._op, self._dtype, self._rest, self._limit = op, dtype, shape[1:], limit
+        self._op, self._dtype, self._row_shape, self._limit = op, dtype, shape[1:], limit
         self._folds = [Fold.of(op, name, dtype, fill_value) for name in names]
         self._attributes, self._grows = attributes, shape[0] is None
         self.group_count = shape[0] or 0
@@ -171,7 +169,7 @@ class Folds:
         for fold in self._folds:
             if fold is not self._counter(fold):
                 continue
-            data = fold.begin((count, *self._rest))
+            data = fold.begin((count, *self._row_shape))
             if (old := self._accumulators.get(fold.name)) is None:
                 accumulator = begin(data, fold.attributes)
             else:
@@ -183,7 +181,7 @@ class Folds:
         each = sum(
             element_bytes(fold.stored, fold.reduction) + fold.dtype.itemsize for fold in self._folds
         )
-        return bool(count * math.prod(self._rest) * each <= self._limit)
+        return bool(count * math.prod(self._row_shape) * each <= self._limit)
 
     def _counter(self, fold: Fold) -> Fold:
         """Return the fold that counts the values of each group for a fold."""
@@ -202,7 +200,7 @@ class Folds:
         if counter is not fold:
             counts = accumulator.counts()[: self.group_count]
             return np.where(counts == 0, np.asarray(fold.start), counts)
-        shape_limits.check_result(self._op, (self.group_count, *self._rest), fold.dtype)
+        shape_limits.check_result(self._op, (self.group_count, *self._row_shape), fold.dtype)
         if fold.start is None:
             counts = accumulator.counts()[: self.group_count]
             if counts.size and not counts.all():

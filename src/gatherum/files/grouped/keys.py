@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
 from gatherum.files.file_call import RunSettings
 from gatherum.files.formats import locate
-from gatherum.files.formats.arrow_keys import named_columns, open_keys
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Resources
@@ -46,16 +45,16 @@ class Keys:
 def columns_of(operand: Operand, settings: RunSettings) -> list[str]:
     """Return the names of the columns that the path of a table names; none for other operands."""
     with ExitStack() as stack:
-        location = _columnar(operand)
-        return [] if location is None else named_columns(location, _resources(stack, settings))
+        location, resources = _located(operand), _resources(stack, settings)
+        return [] if location is None else location.format.named_columns(location, resources)
 
 
 def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
     """Return the keys of a file or an array. Return None if they are the numbers of groups."""
     with ExitStack() as stack:
-        location, resources = _columnar(operand), _resources(stack, settings)
-        if location is not None:
-            columns = open_keys(location, resources)
+        location, resources = _located(operand), _resources(stack, settings)
+        columns = [] if location is None else location.format.open_keys(location, resources)
+        if columns:
             if len(columns) == 1 and not columns[0].is_key:
                 return None
             names = [column.name for column in columns]
@@ -82,18 +81,14 @@ def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
     return source if source.dtype.kind in KINDS and len(source.shape) == 1 else None
 
 
-def _columnar(operand: Operand) -> Location | None:
-    """Return the location of columns of a table, None for other operands."""
+def _located(operand: Operand) -> Location | None:
+    """Return the location of a file; None for arrays, and for files that are not read."""
     if not isinstance(operand, (str, os.PathLike, Location)):
         return None
     try:
-        location = locate(operand)
+        return locate(operand)
     except (OSError, TypeError, ValueError):  # the call raises it
         return None
-    if location.format.name != "arrow":
-        return None
-    location.require()
-    return location
 
 
 def _resources(stack: ExitStack, settings: RunSettings) -> Resources:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments import plain_values
 from gatherum._model.call import Attributes
+from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import MODES, ModeName
 from gatherum.files.arguments.operands import Operand, Path
@@ -58,7 +59,7 @@ def reduce_file(
     *,
     weights: Operand | None = None,
     fill_value: object = None,
-    memory: str | int = "1GiB",
+    memory: str | int = MEMORY,
     mode: ModeName = "raise",
     negative: bool = False,
     spill_dir: Path | None = None,
@@ -136,15 +137,8 @@ def reduce_file(
     """
     if unknown:
         raise unknown_argument("reduce_file", unknown)
-    names = _names_of(func)
-    options.check_taken(REDUCE_FILE, names, "weights", weights)
-    if values is None and (others := [name for name in names if name != "count"]):
-        raise errors.no_values_of(REDUCE_FILE, others[0])
-    attributes = Attributes("scatter_slices", plain_values.as_integer(REDUCE_FILE, "axis", axis))
-    attributes = attributes._replace(
-        mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
-        negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
-    )
+    names = _names(func, values, weights)
+    attributes = _attributes(axis, mode, negative)
     plain_values.as_boolean(REDUCE_FILE, "decode", decode)
     settings = RunSettings(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
@@ -163,32 +157,58 @@ def reduce_file(
     columns = _columns(values, settings)
     plain = isinstance(func, str) and keys is None and len(columns) == 1
     direct = plain and out is not None and form is None
-    results: dict[str, NDArray[Any]] = {}
-    stats: Stats | None = None
-    for column, operand in columns.items():
-        operands = {"groups": groups, "values": operand, "weights": weights}
-        given = {role: each for role, each in operands.items() if each is not None}
-        of_column, stats = replace(call, operands=given).run(None if form else out, direct=direct)
-        prefix = f"{column}_" if len(columns) > 1 else ""
-        results |= {f"{prefix}{name}": result for name, result in of_column.items()}
+    results, stats = _run(call, columns, weights, None if form else out, direct=direct)
     if plain and out is None:
         return results[names[0]]
     if keys is not None:
         results = labelled(keys.labels, results)
     elif form is not None:
         results = labelled(_group_numbers(groups, results, settings), results)
-    if out is None:
-        return results
-    return write_results(results, out, settings, stats, form)
+    return results if out is None else write_results(results, out, settings, stats, form)
 
 
-def _names_of(func: object) -> tuple[str, ...]:
-    """Return the names of the functions, each once."""
-    names = options.names_of(REDUCE_FILE, func, options.ALIASES)
+def _names(
+    func: FileFunction | FileFunctions, values: Operand | None, weights: Operand | None
+) -> tuple[str, ...]:
+    """Return the names of the functions, after checking that the operands suit them."""
+    names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES)))
     for name in names:
         if name not in IN_FILES:
             raise errors.no_quantiles(REDUCE_FILE, name)
-    return tuple(dict.fromkeys(names))
+    options.check_taken(REDUCE_FILE, names, "weights", weights)
+    if values is None and (others := [name for name in names if name != "count"]):
+        raise errors.no_values_of(REDUCE_FILE, others[0])
+    return names
+
+
+def _attributes(axis: int, mode: str, negative: bool) -> Attributes:
+    """Return the attributes of the scatter of slices, after checking the arguments."""
+    return Attributes(
+        "scatter_slices",
+        plain_values.as_integer(REDUCE_FILE, "axis", axis),
+        mode=plain_values.as_choice(REDUCE_FILE, "mode", mode, MODES),
+        negative=plain_values.as_boolean(REDUCE_FILE, "negative", negative),
+    )
+
+
+def _run(
+    call: GroupCall,
+    columns: dict[str, Operand | None],
+    weights: Operand | None,
+    out: Path | None,
+    *,
+    direct: bool,
+) -> tuple[dict[str, NDArray[Any]], Stats | None]:
+    """Run a call on each column of values. Return the results, and the statistics of the last."""
+    results: dict[str, NDArray[Any]] = {}
+    stats: Stats | None = None
+    for column, values in columns.items():
+        operands = {**call.operands, "values": values, "weights": weights}
+        used = {role: each for role, each in operands.items() if each is not None}
+        of_column, stats = replace(call, operands=used).run(out, direct=direct)
+        prefix = f"{column}_" if len(columns) > 1 else ""
+        results |= {f"{prefix}{name}": result for name, result in of_column.items()}
+    return results, stats
 
 
 def _columns(values: Operand | None, settings: RunSettings) -> dict[str, Operand | None]:

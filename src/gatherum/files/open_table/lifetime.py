@@ -41,7 +41,7 @@ class Handle:
         decode: bool = True,
         follow: bool = False,
     ) -> None:
-        self._where, self._given = anchored("table", table)
+        self._where, self._original = anchored("table", table)
         options, nbytes = checked_options(storage_options), size_of("cache", cache)
         count = READERS if readers is None else as_integer("open", "readers", readers)
         if not 1 <= count <= MOST_READERS:
@@ -213,7 +213,7 @@ class Handle:
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """Pickle the arguments of `open`, including `storage_options` and the password of a URL."""
         self._opened("pickle")
-        return type(self), (self._given, *self._settings)
+        return type(self), (self._original, *self._settings)
 
     def _after_fork(self) -> None:
         """Reset threads and locks, which a child process does not inherit from its parent."""

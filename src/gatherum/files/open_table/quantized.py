@@ -194,13 +194,13 @@ class QuantizedTable(Table):
         if zero_points is not None:
             anchors.append(anchored("zero_points", zero_points))
         self._beside = [where for where, _ in anchors]
-        self._given_beside = [operand for _, operand in anchors] + [None] * (2 - len(anchors))
-        self._how = dict(options)
+        self._original_beside = [operand for _, operand in anchors] + [None] * (2 - len(anchors))
+        self._options = dict(options)
         super().__init__(table, cache, readers, direct, storage_options, decode, follow)
 
     def _new_state(self) -> State:
         try:
-            return QuantizedState(self._where, self._beside, self._settings, self._how)
+            return QuantizedState(self._where, self._beside, self._settings, self._options)
         except REFUSALS as error:
             raise _named(error, OPEN)  # noqa: B904  # the same error
 
@@ -264,7 +264,7 @@ class QuantizedTable(Table):
     def __reduce__(self) -> tuple[Callable[..., Table], tuple[Any, ...]]:
         """Pickle the arguments of `open`."""
         _, arguments = super().__reduce__()
-        return QuantizedTable, (*arguments, *self._given_beside, self._how)
+        return QuantizedTable, (*arguments, *self._original_beside, self._options)
 
 
 def _unpacked(part: State, spec: Spec, row_numbers: Ints) -> NDArray[Any]:

@@ -25,7 +25,7 @@ class UrlAddress:
     shown: str  # without user, password and query, for messages, journals and formats
     member: str | None  # the array in the file, if the URL names one after a ``#``
     _host: str = field(repr=False)  # as in requests, with user and password
-    _rest: str = field(repr=False)  # the text after the host
+    _path: str = field(repr=False)  # the text after the host
     _query: str = field(repr=False)
 
     def __str__(self) -> str:
@@ -34,11 +34,11 @@ class UrlAddress:
     def named(self, file: str) -> "UrlAddress":
         """Return the address of a file whose `shown` form is `file`, a prefix of this one."""
         cut = len(self.shown) - len(file)
-        return replace(self, shown=file, member=None, _rest=self._rest[: len(self._rest) - cut])
+        return replace(self, shown=file, member=None, _path=self._path[: len(self._path) - cut])
 
     def below(self, key: str) -> "UrlAddress":
         """Return the address of an object below this one."""
-        return replace(self, shown=f"{self.shown}/{key}", _rest=f"{self._rest}/{key}")
+        return replace(self, shown=f"{self.shown}/{key}", _path=f"{self._path}/{key}")
 
     def require(self) -> Any:
         """Return fsspec's filesystem class for the protocol.
@@ -63,7 +63,7 @@ class UrlAddress:
 
     def reveal(self) -> str:
         """Return the URL for requests, which must not be shown."""
-        return f"{self.protocol}://{self._host}{self._rest}{self._query}"
+        return f"{self.protocol}://{self._host}{self._path}{self._query}"
 
 
 def address_of(text: str) -> UrlAddress | None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from gatherum._model.defaults import MEMORY
 from gatherum.files import errors
 
 from .disk import DiskFile
@@ -141,7 +142,7 @@ class Resources:
     def of(
         cls,
         stack: ExitStack,
-        memory: str | int = "1GiB",
+        memory: str | int = MEMORY,
         spill_dir: str | os.PathLike[str] | None = None,
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,

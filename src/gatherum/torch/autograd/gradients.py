@@ -99,7 +99,8 @@ class _PlainCall(_Call):  # type: ignore[misc]
     @staticmethod
     def destinations(ctx: Any) -> Destinations:
         """Return the destinations of the call."""
-        ctx.attributes = Attributes(*ctx.call)
+        op, axis, mode, negative = ctx.call
+        ctx.attributes = Attributes(op, axis, mode=mode, negative=negative)
         return _saved(ctx)[0]
 
 

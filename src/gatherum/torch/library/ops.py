@@ -100,7 +100,7 @@ def gather_attributes(
     caller: str = "",
 ) -> Attributes:
     """Return the attributes of a gather from an op's arguments. The last ones may be omitted."""
-    return Attributes(op, axis, bounds, negative, caller=caller)
+    return Attributes(op, axis, mode=bounds, negative=negative, caller=caller)
 
 
 def scatter_attributes(
@@ -113,7 +113,7 @@ def scatter_attributes(
     caller: str = "",
 ) -> Attributes:
     """Return the attributes of a scatter from an op's arguments. The last ones may be omitted."""
-    return Attributes(op, axis, bounds, negative, reduction, include_self, caller=caller)
+    return Attributes(op, axis, reduction, include_self, bounds, negative, caller=caller)
 
 
 def fill_of(arguments: tuple[Any, ...]) -> Any:

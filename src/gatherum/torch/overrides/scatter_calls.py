@@ -64,7 +64,7 @@ def scatter(
         result: Tensor = native.run_on_tensors(*call, None, target)
     else:
         run = _on_device if data.is_cuda else dlpack.run
-        attributes = Attributes(op, axis, "raise", negative, reduction, include_self)
+        attributes = Attributes(op, axis, reduction, include_self, negative=negative)
         result = run(attributes, data, indices, updates, 0, target)
     return result if out is None else out
 

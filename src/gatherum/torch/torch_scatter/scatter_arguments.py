@@ -173,7 +173,9 @@ def cheapest_destinations(
     sizes = tuple(index.shape)
     shape = (*moved[:dim], size, *moved[dim + 1 :])
     if symbolic_sizes.same(sizes, (moved[dim],)):
-        attributes = Attributes("scatter_slices", dim, mode, False, caller=caller.text)
+        attributes = Attributes(
+            "scatter_slices", dim, mode=mode, negative=False, caller=caller.text
+        )
         return Destinations(namespace, attributes, index, shape)
     whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
     whole += (1,) * (len(moved) - len(whole))
@@ -193,7 +195,10 @@ def cheapest_destinations(
         name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
     caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
     return Destinations(
-        namespace, Attributes(name, axis, mode, False, caller=caller.text), index, shape
+        namespace,
+        Attributes(name, axis, mode=mode, negative=False, caller=caller.text),
+        index,
+        shape,
     )
 
 

@@ -275,7 +275,7 @@ def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -
 
     Only the sign of a zero may differ: +0 is larger than -0.
     """
-    attributes = Attributes("gather_elements", dim, "fill", False)
+    attributes = Attributes("gather_elements", dim, mode="fill", negative=False)
     taken = namespace.gather(attributes, src, arg)
     zeros = taken + result if reduction == "max" else -(-result - taken)
     return torch.where(result == 0, zeros, taken)

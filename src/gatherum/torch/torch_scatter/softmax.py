@@ -31,7 +31,8 @@ def _destinations(
     caller: str = "",
 ) -> Destinations:  # fmt: skip
     shape = (*values.shape[:axis], size, *values.shape[axis + 1 :])
-    return Destinations(xp, Attributes(op, axis, mode, negative, caller=caller), indices, shape)
+    attributes = Attributes(op, axis, mode=mode, negative=negative, caller=caller)
+    return Destinations(xp, attributes, indices, shape)
 
 
 def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:

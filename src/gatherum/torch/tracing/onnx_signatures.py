@@ -19,7 +19,7 @@ def gather(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `gather`."""
-    attributes = Attributes("gather", axis, bounds, negative)
+    attributes = Attributes("gather", axis, mode=bounds, negative=negative)
     return onnx_nodes.gather(attributes, data, indices)
 
 
@@ -33,7 +33,7 @@ def gather_elements(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `gather_elements`."""
-    attributes = Attributes("gather_elements", axis, bounds, negative)
+    attributes = Attributes("gather_elements", axis, mode=bounds, negative=negative)
     return onnx_nodes.gather_elements(attributes, data, indices)
 
 
@@ -47,7 +47,7 @@ def gather_nd(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `gather_nd`."""
-    attributes = Attributes("gather_nd", batch_dims, bounds, negative)
+    attributes = Attributes("gather_nd", batch_dims, mode=bounds, negative=negative)
     return onnx_nodes.gather_nd(attributes, data, indices)
 
 
@@ -63,7 +63,9 @@ def scatter_elements(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `scatter_elements`."""
-    attributes = Attributes("scatter_elements", axis, bounds, negative, reduction, include_self)
+    attributes = Attributes(
+        "scatter_elements", axis, reduction, include_self, mode=bounds, negative=negative
+    )
     return onnx_nodes.scatter_elements(attributes, data, indices, updates)
 
 
@@ -79,7 +81,9 @@ def scatter_nd(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `scatter_nd`."""
-    attributes = Attributes("scatter_nd", batch_dims, bounds, negative, reduction, include_self)
+    attributes = Attributes(
+        "scatter_nd", batch_dims, reduction, include_self, mode=bounds, negative=negative
+    )
     return onnx_nodes.scatter_nd(attributes, data, indices, updates)
 
 
@@ -95,5 +99,7 @@ def scatter_slices(
     caller: str = "",
 ) -> Value:
     """Write the nodes of a `scatter_slices`."""
-    attributes = Attributes("scatter_slices", axis, bounds, negative, reduction, include_self)
+    attributes = Attributes(
+        "scatter_slices", axis, reduction, include_self, mode=bounds, negative=negative
+    )
     return onnx_nodes.scatter_slices(attributes, data, indices, updates)

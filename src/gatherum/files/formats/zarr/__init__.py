@@ -34,7 +34,7 @@ class Zarr(Format):
     """An array in a directory whose chunks are files."""
 
     name, form, members = "zarr", "a Zarr directory such as 'x.zarr'", False
-    directories = packs = remote = True
+    directories = packs = remote = parallel = True
 
     def require(self) -> None:
         """Raise ImportError if the `zarr` package is missing."""

@@ -98,7 +98,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     def __init__(self, remote: Remote, known: dict[str, bytes]) -> None:
         super().__init__(read_only=True)
         self._remote, self._known = remote, known
-        self._held: dict[str, Future[bytes | None]] = {}
+        self._futures: dict[str, Future[bytes | None]] = {}
         self._lock = threading.Lock()
 
     def __str__(self) -> str:
@@ -120,7 +120,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     @property
     def waiting(self) -> int:
         """The number of chunks that are kept."""
-        return len(self._held)
+        return len(self._futures)
 
     def hold(self, keys: Iterable[str]) -> None:
         """Fetch chunks and keep them."""
@@ -131,19 +131,19 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         """Release chunks."""
         for key in keys:
             with self._lock:
-                future = self._held.pop(key, None)
+                future = self._futures.pop(key, None)
             if future is not None:
                 future.cancel()
 
     def forget(self) -> None:
         """Release all chunks."""
-        self.drop(list(self._held))
+        self.drop(list(self._futures))
 
     def _future(self, key: str) -> "Future[bytes | None]":
         with self._lock:
-            if key not in self._held:
-                self._held[key] = self._remote.start(self._remote.whole(key, self.limit))
-            return self._held[key]
+            if key not in self._futures:
+                self._futures[key] = self._remote.start(self._remote.whole(key, self.limit))
+            return self._futures[key]
 
     # -------------------------------------------------------- zarr's interface
 
