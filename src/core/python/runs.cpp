@@ -50,15 +50,20 @@ bool fills_with_zeros(nb::handle fill) {
          overflow == 0;
 }
 
-void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+int first_overlap(const BoundProgram& program, const Views& operands) {
   const View& out = operands[3];
-  if (!out.given()) return;
-  if (!out.writable) raise_error(plan, "read_only");
   for (int i = 0; i < 3; ++i) {
     const View& other = operands[static_cast<size_t>(i)];
     if (!may_overlap(out, other) || (i == 0 && is_in_place(program, operands))) continue;
-    if (shares_memory(footprint_of(out), footprint_of(other))) raise_error(plan, "overlap", i);
+    if (shares_memory(footprint_of(out), footprint_of(other))) return i;
   }
+  return -1;
+}
+
+void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+  if (!operands[3].given()) return;
+  if (!operands[3].writable) raise_error(plan, "read_only");
+  if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, "overlap", i);
 }
 
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
