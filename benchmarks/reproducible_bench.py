@@ -1,9 +1,12 @@
 """Measure torch's operators outside of and inside `gatherum.torch.reproducible`.
 
     python benchmarks/reproducible_bench.py [--device cuda] [--runs 15] [--only TEXT]
+        [--sizes samples,small,middle,large] [--threads 1]
 
-The three are timed in turn; the table has medians in microseconds, and the ratio of the second
-to the first. The third uses torch's switch for deterministic algorithms.
+The three are timed in turn; the table has medians in microseconds, and the median of the ratios of
+the second to the first. The third uses torch's switch for deterministic algorithms. The size
+"samples" runs torch's own samples of each operator (OpInfo), which are small; it needs the package
+expecttest. With one thread, the times are processor times, which other programs affect less.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from typing import Any
 
 import torch
 
+import gatherum
 from gatherum.torch import reproducible
 
 F = torch.nn.functional
@@ -86,20 +90,44 @@ def cases(n: int, size: int, width: int, device: str) -> dict[str, Callable[[], 
     }
 
 
+OPERATORS = (
+    "index_add", "scatter_add", "scatter", "scatter_reduce", "index_reduce", "index_put",
+    "index_copy", "put", "nn.functional.embedding_bag",
+)  # fmt: skip
+
+
+def samples(device: str) -> dict[str, Callable[[], Any]]:
+    """Return a call for each operator that runs all of torch's samples."""
+    from torch.testing._internal.common_methods_invocations import op_db
+
+    def all_of(op: Any) -> Callable[[], Any]:
+        given = list(op.sample_inputs(device, torch.float32))
+
+        def run() -> None:
+            for sample in given:
+                op(sample.input, *sample.args, **sample.kwargs)
+
+        return run
+
+    return {op.full_name: all_of(op) for op in op_db if op.name in OPERATORS}
+
+
 def timed(call: Callable[[], Any], repeats: int, device: str) -> float:
     """Return the microseconds of one call."""
     if device != "cpu":
         torch.cuda.synchronize()
-    start = time.perf_counter()
+    alone = device == "cpu" and torch.get_num_threads() == 1
+    clock = time.thread_time if alone else time.perf_counter
+    start = clock()
     for _ in range(repeats):
         call()
     if device != "cpu":
         torch.cuda.synchronize()
-    return (time.perf_counter() - start) / repeats * 1e6
+    return (clock() - start) / repeats * 1e6
 
 
-def measured(call: Callable[[], Any], runs: int, device: str) -> dict[str, float]:
-    """Return the median of each way; NaN where torch's switch raises."""
+def measured(call: Callable[[], Any], runs: int, device: str) -> tuple[dict[str, float], float]:
+    """Return the median of each way, NaN where torch's switch raises, and the median ratio."""
     once = timed(call, 1, device)
     repeats = max(1, min(200, int(2000 / max(timed(call, 3, device), 0.1 * once, 1))))
     times: dict[str, list[float]] = {way: [] for way in WAYS}
@@ -111,7 +139,8 @@ def measured(call: Callable[[], Any], runs: int, device: str) -> dict[str, float
                     times[way].append(timed(call, repeats, device))
                 except RuntimeError:
                     times[way].append(float("nan"))
-    return {way: statistics.median(each) for way, each in times.items()}
+    ratios = [one / other for one, other in zip(times["reproducible"], times["torch"], strict=True)]
+    return {way: statistics.median(each) for way, each in times.items()}, statistics.median(ratios)
 
 
 SIZES = {"small": (8, 5, 5), "middle": (5_000, 500, 16), "large": (1_000_000, 100_000, 64)}
@@ -122,19 +151,24 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--only", default="")
-    parser.add_argument("--sizes", default=",".join(SIZES))
+    parser.add_argument("--sizes", default=",".join(["samples", *SIZES]))
+    parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+        gatherum.set_num_threads(options.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {options.device}\n")
     print("| size | call | torch | reproducible | use_deterministic_algorithms | ratio |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for name in options.sizes.split(","):
-        for title, call in cases(*SIZES[name], options.device).items():
+        sized = name in SIZES
+        calls = cases(*SIZES[name], options.device) if sized else samples(options.device)
+        for title, call in calls.items():
             if options.only in title:
                 runs = min(options.runs, 5) if name == "large" else options.runs
-                times = measured(call, runs, options.device)
-                ratio = times["reproducible"] / times["torch"]
+                times, ratio = measured(call, runs, options.device)
                 shown = " | ".join(f"{each:.4g}" for each in times.values())
                 print(f"| {name} | {title} | {shown} | {ratio:.2f} |", flush=True)
 

@@ -50,26 +50,31 @@ bool fills_with_zeros(nb::handle fill) {
          overflow == 0;
 }
 
-void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+int first_overlap(const BoundProgram& program, const Views& operands) {
   const View& out = operands[3];
-  if (!out.given()) return;
-  if (!out.writable) raise_error(plan, "read_only");
   for (int i = 0; i < 3; ++i) {
     const View& other = operands[static_cast<size_t>(i)];
     if (!may_overlap(out, other) || (i == 0 && is_in_place(program, operands))) continue;
-    if (shares_memory(footprint_of(out), footprint_of(other))) raise_error(plan, "overlap", i);
+    if (shares_memory(footprint_of(out), footprint_of(other))) return i;
   }
+  return -1;
+}
+
+void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+  if (!operands[3].given()) return;
+  if (!operands[3].writable) raise_error(plan, "read_only");
+  if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, "overlap", i);
 }
 
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
   const auto& [data, indices, updates, out] = operands;
-  gatherum_operands memory = {};
-  memory.out = memory_of(result);
-  memory.data = is_in_place(program, operands) ? memory.out : memory_of(data.address);
-  memory.indices = memory_of(indices.address);
-  if (program.fields().scatter) memory.updates = memory_of(updates.address);
-  memory.fresh = out.given() ? 0 : 1;
-  return memory;
+  gatherum_operands buffers = {};
+  buffers.out = memory_of(result);
+  buffers.data = is_in_place(program, operands) ? buffers.out : memory_of(data.address);
+  buffers.indices = memory_of(indices.address);
+  if (program.fields().scatter) buffers.updates = memory_of(updates.address);
+  buffers.fresh = out.given() ? 0 : 1;
+  return buffers;
 }
 
 void refuse_too_small(const BoundProgram& program, const gatherum_operands& operands) {
@@ -87,9 +92,9 @@ nb::object run_quiet_plan(const BoundProgram& program, nb::handle plan, const Vi
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));
   nb::object result = checked(
       PyArray_NewFromDescr(&PyArray_Type, dtype, shape.rank, Extents(shape), nullptr, nullptr, 0, nullptr));
-  const gatherum_operands memory = operands_of(program, operands, PyArray_BYTES(as_array(result)));
+  const gatherum_operands buffers = operands_of(program, operands, PyArray_BYTES(as_array(result)));
   gatherum_error error;
-  const gatherum_status status = gatherum_run(program.core(), &memory, nullptr, &error);
+  const gatherum_status status = gatherum_run(program.core(), &buffers, nullptr, &error);
   if (status != GATHERUM_OK) raise_unless_done(plan, status, error);
   return result;
 }
@@ -113,10 +118,10 @@ nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands
       out.is_none() ? new_array(PyArray_DESCR(as_array(data)), shape.rank, Extents(shape)) : nb::borrow(out);
   raise_changed(cached.plan, before.first_change(operands));
   // From here on no Python code runs on this thread, except signal handlers in long calls.
-  gatherum_operands memory = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
-  if (fills) memory.fill = PyArray_BYTES(as_array(fill));
+  gatherum_operands buffers = operands_of(program, views_of(operands), PyArray_BYTES(as_array(result)));
+  if (fills) buffers.fill = PyArray_BYTES(as_array(fill));
   run_without_lock_if_long(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_run(program.core(), &memory, poll, error);
+    return gatherum_run(program.core(), &buffers, poll, error);
   });
   return result;
 }

@@ -59,6 +59,7 @@ NAMES = {
     "torch._C._dynamo.eval_frame.set_code_exec_strategy": (
         "inside `reproducible`, Dynamo traces the code of kernels and warns about graph breaks"
     ),
+    "torch._C.DispatchKeySet": "inside `reproducible`, every call of an operator runs Python",
     "torch._inductor.codegen.custom_extern_kernel_codegen.CustomCodegen": (
         "inductor calls the ops through torch's dispatcher"
     ),
@@ -257,6 +258,11 @@ def destroy(library: torch.library.Library) -> None:
     if _find(name := "torch.library.Library._destroy") is None:
         raise ImportError(f"gatherum.torch cannot be imported a second time: {_lacking(name)}")
     library._destroy()
+
+
+_KeySet: Any = _find("torch._C.DispatchKeySet")
+# The keys with which the dispatcher calls a kernel for the CPU below autograd. None if unknown.
+cpu_keys: Any = None if _KeySet is None else _KeySet(torch.DispatchKey.CPU)
 
 
 def leave_untraced(function: Any) -> None:

@@ -23,6 +23,7 @@ CALLS = calls(60, 7)
 @pytest.fixture
 def on_device(on_core, as_cuda, monkeypatch):
     """Send the scatters of `reproducible` to the path for CUDA tensors."""
+    monkeypatch.setattr(kernels.private, "cpu_keys", None)  # the core would run calls on the host
     monkeypatch.setattr(scatter_calls, "private", SimpleNamespace(exchange=None))
     monkeypatch.setattr(scatter_calls, "dlpack", SimpleNamespace(run=scatter_calls._on_device))
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)

@@ -1,7 +1,9 @@
 """Torch's own operators inside `reproducible`: values, gradients, errors, and the context."""
 
+import sys
 import threading
 import warnings
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -25,6 +27,19 @@ NAMES = {
 OPS = [op for op in op_db if op.name in NAMES]
 TWO, ROWS = torch.ones(4, 3), torch.tensor([0, 1, 1])
 ODD = torch.tensor([2**24, 1, 1], dtype=torch.float32)  # its sum depends on the order
+
+
+@pytest.fixture
+def without_core(monkeypatch):
+    """Return a context in which every call of an operator runs the Python function."""
+
+    @contextmanager
+    def context():
+        with monkeypatch.context() as patch:
+            patch.setattr(kernels.private, "cpu_keys", None)
+            yield
+
+    return context
 
 
 def copied(value):
@@ -67,7 +82,7 @@ def sampled(op, sample):
         if dtype in op.supported_dtypes("cpu")
     ],
 )
-def test_torchs_own_samples(op, dtype):
+def test_torchs_own_samples(op, dtype, without_core):
     gradients = dtype in op.supported_backward_dtypes("cpu")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -76,7 +91,9 @@ def test_torchs_own_samples(op, dtype):
         expected = sampled(op, sample)
         with room.reproducible():
             got = sampled(op, sample)
-        for one, other in zip(got, expected, strict=True):
+        with without_core(), room.reproducible():
+            in_python = sampled(op, sample)
+        for one, other in zip(got + in_python, expected * 2, strict=True):
             assert one.stride() == other.stride()
             if op.name.endswith("embedding_bag"):  # torch multiplies by one over the size
                 torch.testing.assert_close(one, other, equal_nan=True)
@@ -114,13 +131,15 @@ def test_half_precision_is_rounded_once(dtype):
     assert total.item() == torch.tensor(5000.0).to(dtype).item()
 
 
-@pytest.mark.parametrize("name", ["embedding_bag sum", "embedding_bag weights"])
-def test_few_and_many_rows_have_the_same_bits(monkeypatch, name):
+@pytest.mark.parametrize("name", ["embedding_bag mean", "embedding_bag weights"])
+def test_few_and_many_rows_have_the_same_bits(monkeypatch, name, without_core):
     with room.reproducible():
-        few = run(CALLS[name], *operands())
+        in_core = bits(run(CALLS[name], *operands()))
+    with without_core(), room.reproducible():
+        few = bits(run(CALLS[name], *operands()))
         monkeypatch.setattr("gatherum.torch.overrides.embeddings._FEW", 0)
-        many = run(CALLS[name], *operands())
-    assert bits(few) == bits(many)
+        many = bits(run(CALLS[name], *operands()))
+    assert in_core == few == many
 
 
 def test_order_of_updates():
@@ -167,6 +186,58 @@ def test_forms(name):
         got = FORMS[name]()
     assert bits([got]) == bits([expected])
     assert context.report() == ({name: 1}, {})
+
+
+IN_CORE = [name for name in FORMS if "out" not in name and "value" not in name]
+
+
+def test_plain_calls_run_no_python():
+    functions = []
+    with room.reproducible() as context:
+        for name in IN_CORE:  # the first calls make plans
+            FORMS[name]()
+        sys.setprofile(lambda frame, event, _: functions.append(frame.f_code.co_filename))
+        try:
+            for name in IN_CORE:
+                FORMS[name]()
+        finally:
+            sys.setprofile(None)
+    assert not [each for each in functions if "gatherum/" in each]
+    assert context.report() == (dict.fromkeys(IN_CORE, 2), {})
+
+
+ITEMS = {
+    "two": (ROWS, ROWS),
+    "broadcast": (ROWS[:, None], ROWS.int()),
+    "apart": (ROWS[:2], slice(None), ROWS[:2, None] * 0),
+    "behind": (slice(None), ROWS, ROWS - 2),
+    "out of bounds": (ROWS, ROWS + 2),
+    "not alike": (ROWS, ROWS[:2]),
+    "mask": (TWO[:, 0] > 0, ROWS[:1]),
+    "none": (ROWS[:0], ROWS[:0]),
+}
+
+
+@pytest.mark.parametrize("accumulate", [True, False])
+@pytest.mark.parametrize("name", ITEMS)
+def test_items(name, accumulate, without_core):
+    """`index_put_` in the core returns the bits or the error of torch."""
+    indices = tuple(None if isinstance(each, slice) else each for each in ITEMS[name])
+
+    def outcome(shape):
+        data = torch.arange(48.0).view(4, 3, 4).transpose(1, 2)[..., :3]
+        values = torch.arange(float(torch.Size(shape).numel())).view(shape) + 1
+        try:
+            return bits([data.index_put_(indices, values, accumulate=accumulate)])
+        except Exception as error:
+            return type(error), str(error)
+
+    for shape in ((), (1,), (3,), (2, 1), (2, 3), (3, 3), (3, 3, 1), (1, 1, 1, 1, 1), (4, 1)):
+        expected = outcome(shape)
+        with room.reproducible():
+            assert outcome(shape) == expected, shape
+        with without_core(), room.reproducible():
+            assert outcome(shape) == expected, shape
 
 
 def test_views_are_written_through():

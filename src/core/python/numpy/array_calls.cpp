@@ -49,14 +49,14 @@ nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attribut
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   const int64_t bytes = times(data.item, program.fields().result.items());
-  gatherum_operands memory = {};  // its own address represents a result that is not allocated yet
-  memory.data = memory_of(data);
-  memory.indices = memory_of(indices);
-  if (updates.given()) memory.updates = memory_of(updates);
-  memory.out = out.given() ? memory_of(out) : gatherum_memory(&memory, bytes);
+  gatherum_operands buffers = {};  // its own address represents a result that is not allocated yet
+  buffers.data = memory_of(data);
+  buffers.indices = memory_of(indices);
+  if (updates.given()) buffers.updates = memory_of(updates);
+  buffers.out = out.given() ? memory_of(out) : gatherum_memory(&buffers, bytes);
   if (program.fields().item != data.item || program.fields().scatter != updates.given())
     throw nb::value_error("gatherum: not a plan of these operands");
-  refuse_too_small(program, memory);
+  refuse_too_small(program, buffers);
 }
 
 // Runs a plan on operands that it has not run on, which the callback checks first.

@@ -84,15 +84,15 @@ void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   const BoundProgram& program = program_of(plan);
   const OperandHandles operands = {data, indices, updates, out};
   const Pins pins(operands), of_positions({positions, nb::none(), nb::none(), nb::none()});
-  gatherum_operands memory = {};
-  memory.data = memory_of(view_of_operand(data));
-  memory.indices = memory_of(view_of_operand(indices));
-  memory.updates = memory_of(view_of_operand(updates));
-  if (!out.is_none()) memory.out = memory_of(view_of_operand(out));
-  memory.fresh = 1;
+  gatherum_operands buffers = {};
+  buffers.data = memory_of(view_of_operand(data));
+  buffers.indices = memory_of(view_of_operand(indices));
+  buffers.updates = memory_of(view_of_operand(updates));
+  if (!out.is_none()) buffers.out = memory_of(view_of_operand(out));
+  buffers.fresh = 1;
   const gatherum_buffer beside = memory_of(view_of_operand(positions));
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_extremes(program.core(), &memory, &beside, none, poll, error);
+    return gatherum_extremes(program.core(), &buffers, &beside, none, poll, error);
   });
 }
 
@@ -102,15 +102,15 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
              bool skips_nan) {
   const BoundProgram& program = program_of(plan);
   const Pins pins({indices, updates, squares, counts});
-  gatherum_operands operands = {};
-  operands.indices = memory_of(view_of_operand(indices));
-  operands.updates = memory_of(view_of_operand(updates));
+  gatherum_operands buffers = {};
+  buffers.indices = memory_of(view_of_operand(indices));
+  buffers.updates = memory_of(view_of_operand(updates));
   const gatherum_buffer sums = memory_of(view_of_operand(squares)),
                         numbers = memory_of(view_of_operand(counts));
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
     const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
-    const gatherum_status status = find(program.core(), &operands, &sums, &numbers, poll, error);
+    const gatherum_status status = find(program.core(), &buffers, &sums, &numbers, poll, error);
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
   });
@@ -122,15 +122,15 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
 bool skip_nan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out) {
   const BoundProgram& program = program_of(plan);
   const Pins pins({data, indices, updates, out});
-  gatherum_operands operands = {};
-  operands.data = memory_of(view_of_operand(data));
-  operands.indices = memory_of(view_of_operand(indices));
-  operands.updates = memory_of(view_of_operand(updates));
-  operands.out = memory_of(view_of_operand(out));
-  operands.fresh = 1;
+  gatherum_operands buffers = {};
+  buffers.data = memory_of(view_of_operand(data));
+  buffers.indices = memory_of(view_of_operand(indices));
+  buffers.updates = memory_of(view_of_operand(updates));
+  buffers.out = memory_of(view_of_operand(out));
+  buffers.fresh = 1;
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    const gatherum_status status = gatherum_skip_nan(program.core(), &operands, poll, error);
+    const gatherum_status status = gatherum_skip_nan(program.core(), &buffers, poll, error);
     applies = status != GATHERUM_INVALID_PROGRAM;
     return applies ? status : GATHERUM_OK;
   });
@@ -191,10 +191,10 @@ void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocat
   check_memory(cached.plan, program, operands);
   if (is_new && changed) raise_changed(cached.plan, changed());
   void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
-  gatherum_operands memory = operands_of(program, operands, result);
-  memory.fill = item;
+  gatherum_operands buffers = operands_of(program, operands, result);
+  buffers.fill = item;
   run_without_lock_if_long(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_run(program.core(), &memory, poll, error);
+    return gatherum_run(program.core(), &buffers, poll, error);
   });
 }
 

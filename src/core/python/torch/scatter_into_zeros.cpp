@@ -1,12 +1,12 @@
 // Scatters of plain tensors into zeros. torch_scatter's functions and the gradient of a
 // gather use them.
-#include <limits>
 #include <optional>
 
 #include "python/bindings/bindings.hpp"
 #include "python/call_plans.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
+#include "python/torch/index_reads.hpp"
 #include "python/torch/tensor_result.hpp"
 #include "python/torch/tensor_view.hpp"
 #include "python/torch/tensors.hpp"
@@ -20,43 +20,6 @@ struct OfTotal {
 };
 
 constexpr dlpack::DataType kInt64 = {0, 64, 1};
-
-// Returns a view of zeros with the given shape. It is one item with strides of 0.
-View zeros_like(const View& updates, int rank, const npy_intp* shape) {
-  static char zeros[kWidestBlock] = {};
-  static const npy_intp steps[NPY_MAXDIMS] = {};
-  View view = updates;
-  view.address = zeros;
-  view.rank = rank;
-  view.shape = shape;
-  view.strides = steps;
-  return view;
-}
-
-// Calls take(i, value) for the indices of a vector. Stops and returns false if a call returns false. Also
-// returns false for a dtype other than int32 and int64.
-template <class Take>
-bool each_index(const View& vector, const Take& take) {
-  const auto read = [&](auto example) {
-    for (npy_intp i = 0; i < vector.shape[0]; ++i) {
-      std::memcpy(&example, vector.address + i * vector.strides[0], sizeof example);
-      if (!take(i, int64_t{example})) return false;
-    }
-    return true;
-  };
-  if (vector.dtype == static_cast<int>(DType::int64)) return read(int64_t{});
-  return vector.dtype == static_cast<int>(DType::int32) && read(int32_t{});
-}
-
-// Returns the smallest size that all indices are below, or nothing for a negative index or another dtype.
-std::optional<npy_intp> least_size(const View& indices) {
-  int64_t last = -1;
-  const bool read = each_index(indices, [&last](npy_intp, int64_t value) {
-    last = std::max(last, value);
-    return value >= 0 && value < std::numeric_limits<int64_t>::max();
-  });
-  return read ? std::optional<npy_intp>(last + 1) : std::nullopt;
-}
 
 // Writes the segment of each of `size` positions: -1 before the first segment, and the number of segments
 // after the last one. Returns false if the pointer decreases or exceeds `size`.

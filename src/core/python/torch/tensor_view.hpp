@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/nest.hpp"
 #include "python/torch/dlpack.hpp"
 #include "python/torch/tensor_storage.hpp"
 #include "python/torch/torch_query.hpp"
@@ -92,6 +93,33 @@ struct TensorView {
     return t.data != nullptr || items == 0;  // zero tensors without memory have no address
   }
 };
+
+inline bool is_floating(dlpack::DataType type) {
+  return type.code == static_cast<uint8_t>(DLPack::floating) ||
+         type.code == static_cast<uint8_t>(DLPack::bfloat);
+}
+
+inline bool is_contiguous(const View& view) {
+  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
+  int64_t stride = view.item;
+  for (int i = view.rank - 1; i >= 0; --i) {
+    if (view.shape[i] != 1 && view.strides[i] != stride) return false;
+    stride *= view.shape[i];
+  }
+  return true;
+}
+
+// Returns a view of zeros with the given shape. It is one item with strides of 0.
+inline View zeros_like(const View& updates, int rank, const npy_intp* shape) {
+  static char zeros[kWidestBlock] = {};
+  static const npy_intp steps[NPY_MAXDIMS] = {};
+  View view = updates;
+  view.address = zeros;
+  view.rank = rank;
+  view.shape = shape;
+  view.strides = steps;
+  return view;
+}
 
 // Returns true if something watches torch's calls, or if a tensor may have a tangent. Tensors are then not
 // plain.

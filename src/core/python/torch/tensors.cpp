@@ -181,16 +181,6 @@ void set_torch(nb::handle exchange, nb::handle tensor, nb::handle parameter, nb:
   for (nb::handle watcher : watchers) t.watchers.emplace_back(watcher);
 }
 
-bool is_contiguous(const View& view) {
-  if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank) return true;
-  int64_t stride = view.item;
-  for (int i = view.rank - 1; i >= 0; --i) {
-    if (view.shape[i] != 1 && view.strides[i] != stride) return false;
-    stride *= view.shape[i];
-  }
-  return true;
-}
-
 // Returns the number of the first operand that is a tensor and reaches past the end of its storage, -1 for
 // none. Other checks reject tensors without a plain storage.
 int first_outside_storage(const nb::tuple& operands) {

@@ -13,7 +13,7 @@ from .scatter_calls import INDEX_DTYPES, Declined, unchanged
 from .scatter_calls import scatter as run
 
 # The words of ``scatter_reduce`` and of ``scatter``.
-_WORDS, _SCATTER_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin")), ("add", "multiply")
+WORDS, SCATTER_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin")), ("add", "multiply")
 
 
 def _elements(
@@ -69,7 +69,7 @@ def scatter(
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
-    if reduce and reduce not in _SCATTER_WORDS:
+    if reduce and reduce not in SCATTER_WORDS:
         raise Declined
     reduction = ALIASES.get(reduce, reduce) if reduce else "none"
     return _elements(data, dim, index, src, reduction, out=out)
@@ -95,7 +95,7 @@ def scatter_reduce(
     include_self: bool = True, out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Replace ``scatter_reduce``."""
-    if reduce not in _WORDS:
+    if reduce not in WORDS:
         raise Declined
     reduction = ALIASES.get(reduce, reduce)
     if reduction == "mean" and not data.is_floating_point() and not data.is_complex():

@@ -8,7 +8,7 @@ from torch import Tensor
 from .scatter_calls import INDEX_DTYPES, Declined, scatter, totals
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
-_FEW = 1 << 16  # up to this number of elements, two steps are faster than one aggregation
+_FEW = 1 << 18  # up to this number of elements, two steps are faster than one aggregation
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
@@ -44,9 +44,14 @@ def embedding_bag(
     mode: int = SUM, sparse: bool = False, scales: Tensor | None = None,
     last_offset: bool = False, padding: int = -1,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Replace ``_embedding_bag`` for sums and means. Return torch's four tensors."""
-    if mode == MAX or indices.dim() != 1 or offsets.dim() != 1 or weight.dim() != 2:
-        raise Declined  # a maximum has no order
+    """Replace ``_embedding_bag`` for sums and means. Return torch's four tensors.
+
+    A maximum has no order.
+    """
+    if mode == MAX or _is_in_order(weight, mode, scales):
+        raise Declined
+    if indices.dim() != 1 or offsets.dim() != 1 or weight.dim() != 2:
+        raise Declined
     if indices.dtype is not offsets.dtype or indices.dtype not in INDEX_DTYPES:
         raise Declined
     if not weight.is_floating_point() or (scales is not None and scales.dtype != weight.dtype):
@@ -69,6 +74,12 @@ def embedding_bag(
     if mode == MEAN:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
     return output, bags, sizes, sizes
+
+
+def _is_in_order(weight: Tensor, mode: int, scales: Tensor | None) -> bool:
+    """Return True if torch's kernel adds the rows of each bag in order, and rounds each sum."""
+    exact = weight.dtype in (torch.float32, torch.float64)
+    return mode == SUM and scales is None and exact and weight.device.type == "cpu"
 
 
 def _aggregated(

@@ -17,7 +17,7 @@ from gatherum._model.reductions import ALIASES
 
 from .scatter_calls import INDEX_DTYPES, Declined, Invalid, scatter
 
-_WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
+WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
 
 
 def _slices(
@@ -78,7 +78,7 @@ def index_reduce(
 ) -> Tensor:  # fmt: skip
     """Replace ``index_reduce``."""
     integer_mean = reduce == "mean" and not data.is_floating_point()
-    if reduce not in _WORDS or integer_mean:
+    if reduce not in WORDS or integer_mean:
         raise Declined
     return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self, out)
 

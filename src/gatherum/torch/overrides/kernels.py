@@ -1,4 +1,8 @@
-"""Replace kernels of torch by the functions of the table, and restore them."""
+"""Replace kernels of torch by the functions of the table, and restore them.
+
+On the host, the core runs plain calls of frequent operators without Python (`OverrideKernel`). It
+passes all other calls to the function.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,35 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
+from gatherum._system import native
 from gatherum.torch import private
 
 from .scatter_calls import Declined, Invalid
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
-RAN: Counter[str] = Counter()
-PASSED: Counter[str] = Counter()
+_RAN: Counter[str] = Counter()
+_PASSED: Counter[str] = Counter()
 _COUNTING = threading.Lock()
+_CORE_KERNELS: dict[str, native.OverrideKernel] = {}  # the registered ones, which count their runs
+
+
+def counts() -> tuple[Counter[str], Counter[str]]:
+    """Return the number of calls of each operator on gatherum's and on torch's kernels."""
+    with _COUNTING:
+        return _counts()
+
+
+def _counts() -> tuple[Counter[str], Counter[str]]:
+    runs = Counter({name: kernel.runs for name, kernel in _CORE_KERNELS.items()})
+    passed = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
+    return _RAN + runs, _PASSED + passed
 
 
 def _kernel(
@@ -43,10 +62,10 @@ def _kernel(
                 raise
         else:
             with _COUNTING:
-                RAN[name] += 1
+                _RAN[name] += 1
             return result
         with _COUNTING:
-            PASSED[name] += 1
+            _PASSED[name] += 1
         if quiet:
             _raise_quietly(name, torch_kernel, keyset, args, options)
         return torch_kernel.call_boxed(keyset, *args, **options)
@@ -111,10 +130,28 @@ def replace() -> torch.library.Library:
         for row in ROWS:
             for name, run in _kernels(row).items():
                 for key in row.keys:
-                    if (torch_kernel := _torch_kernel(name, key)) is not None:
-                        kernel = _kernel(name, run, torch_kernel, "CUDA" in key)
-                        library.impl(name, kernel, key, with_keyset=True)
+                    _register(library, row, name, run, key)
     return library
+
+
+def _register(
+    library: torch.library.Library, row: Row, name: str, run: Callable[..., Any], key: str
+) -> None:
+    """Register a kernel for a key. On the host, the core runs it if it can."""
+    torch_kernel = _torch_kernel(name, key)
+    if torch_kernel is None:
+        return
+    kernel, keys = _kernel(name, run, torch_kernel, "CUDA" in key), private.cpu_keys
+    known = private.exchange is not None and keys is not None
+    if row.core is None or not known or key != "CPU" or name == row.out:
+        library.impl(name, kernel, key, with_keyset=True)
+        return
+    in_place = name.partition(".")[0].endswith("_")
+    core = native.OverrideKernel(
+        *row.core, in_place, partial(kernel, keys), partial(torch_kernel.call_boxed, keys)
+    )
+    _CORE_KERNELS[name] = core
+    library.impl(name, core, key)
 
 
 def _torch_kernel(name: str, key: str) -> Any:
@@ -127,3 +164,8 @@ def _torch_kernel(name: str, key: str) -> Any:
 def restore(library: torch.library.Library) -> None:
     """Remove the kernels, so that torch's run again."""
     private.destroy(library)
+    with _COUNTING:
+        ran, passed = _counts()
+        _RAN.update(ran - _RAN)
+        _PASSED.update(passed - _PASSED)
+        _CORE_KERNELS.clear()

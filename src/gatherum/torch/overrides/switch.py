@@ -36,11 +36,11 @@ class _Use:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.before = kernels.RAN.copy(), kernels.PASSED.copy()
+        self.before = kernels.counts()
         self.after: tuple[Any, Any] | None = None
 
     def report(self) -> Report:
-        after = self.after or (kernels.RAN, kernels.PASSED)
+        after = self.after or kernels.counts()
         ran, passed = (now - then for now, then in zip(after, self.before, strict=True))
         return Report(dict(ran), dict(passed))
 
@@ -69,7 +69,7 @@ class _Switch:
     def stop(self, use: _Use) -> None:
         """End a use, and restore torch's kernels after the last one."""
         with self.lock:
-            use.after = kernels.RAN.copy(), kernels.PASSED.copy()
+            use.after = kernels.counts()
             self.active.remove(use)
             if not self.active and self.library is not None:
                 kernels.restore(self.library)
