@@ -426,3 +426,12 @@ def test_the_runtime_learns_which_calls_it_may_capture():
         assert not handler(ctypes.byref(frame))
         assert (metadata.version.major, metadata.version.minor) == (0, 1)
         assert metadata.traits == is_recordable
+
+
+@slow
+def test_functions_of_cuda_and_explanations_take_arrays_on_a_device():
+    data, rows = moved([DATA, ROWS])
+    taken = gatherum.cuda.gather(data, rows)
+    assert np.asarray(taken).tobytes() == DATA[ROWS].tobytes()
+    explanation = gatherum.explain("gather", data, rows)
+    assert (explanation.plan.device, explanation.plan.algorithm) == ("cuda", "gather")
