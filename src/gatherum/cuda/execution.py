@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gatherum._plans.plans import Plan
 
 from . import kernel_tables
-from .device import Kernel
+from .device import Kernel, Pairs
 from .kernel_tables import Parts, Steps
 from .loops import Work, index_strides
 from .programs import Arguments, Field, Recorder, Slot
@@ -39,6 +39,7 @@ class Execution:
     data: Slot
     indices: Slot
     moved: Slot
+    order: Pairs | None = None  # the updates sorted by destination, if an earlier call sorted them
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices and resolves them in a mode."""

@@ -27,10 +27,11 @@ class Arrays(ArrayOps, Protocol):
     derivatives of the composition, or returns None. ``squares(values, destinations)`` returns the
     sums of squared distances from the exact means and the numbers of real floats in one call, or
     None. ``in_blocks(name, run, values, grouping, dtype, like)`` runs a function that needs all
-    values of a group, for arrays in chunks. ``float_mode()`` returns a context in which arithmetic
-    rounds to nearest and keeps subnormal numbers. It replaces the mode of the calling thread. The
-    result may use the memory of `spare`. The framework computes all derivatives, including those of
-    exp and log.
+    values of a group, for arrays in chunks. ``sharing_calls()`` returns a context in which calls on
+    the same groups share their order. ``float_mode()`` returns a context in which arithmetic rounds
+    to nearest and keeps subnormal numbers. It replaces the mode of the calling thread. The result
+    may use the memory of `spare`. The framework computes all derivatives, including those of exp
+    and log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:

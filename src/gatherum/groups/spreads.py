@@ -48,8 +48,9 @@ def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: 
         total, counts = fused
         spread = divided(total, grouping, counts)
     else:
-        counts = grouping.count()
-        spread = xp.in_float64(wide, narrow, values, grouping, counts)
+        with grouping.sharing():
+            counts = grouping.count()
+            spread = xp.in_float64(wide, narrow, values, grouping, counts)
     spread = xp.replaced(spread, counts <= ddof, np.nan)
     return xp.replaced(spread, counts == 0, start)
 
@@ -70,7 +71,8 @@ def centred(values: Array, grouping: Grouping, target: Any) -> Array:
         means = grouping.gather(grouping.scatter(values, "fmean", grouping.zero(values)))
         return xp.subtract(values, means, means)
 
-    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing():
+        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
 def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
@@ -96,7 +98,8 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
         away = _narrow_distances(values, grouping)
         return over_deviation(away, added(away * away, grouping), grouping, counts)
 
-    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing():
+        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
 def sum_of_squares(
