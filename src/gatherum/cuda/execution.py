@@ -76,6 +76,7 @@ class Execution:
         parts: Parts,
         macros: Macros,
         each: int = 1,
+        threads: int = THREADS,
     ) -> None:
         """Launch a kernel with the arguments `first`, the total, the loops and the components."""
         bits = offset_bits(steps, parts)
@@ -86,7 +87,8 @@ class Execution:
         fields: list[Field] = [*first, total, *kernel_tables.loops(steps, bits, size)]
         fields += kernel_tables.tuple_of(parts, components)
         own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
-        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
+        kernel = Kernel.of(name, **macros, **own)
+        self.launch(kernel, total, fields, threads=threads, each=each)
 
     def launch(
         self,

@@ -33,6 +33,11 @@ EXACT_FOLDERS = 8
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
+# The largest number of tuples that one block sorts in shared memory, and the most threads of this
+# block: kMost and kMostThreads of kernels/sorted_keys.cu. Neither has been tuned on a device.
+MOST_IN_BLOCK = 4096
+SORTERS = 512
+
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
@@ -62,19 +67,34 @@ def sort(run: Execution, carried: int) -> Pairs:
     The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0.
     """
     program, n, widths = run.program, run.work.entries, widths_of(run.work, carried)
-    keys, payload = program.allocate(n * widths.key), program.allocate(n * widths.payload)
-    write_pairs(run, carried, keys, payload)
-    return Pairs(*program.sort(keys, payload, n, widths), n, widths)
+    pairs = program.allocate(n * widths.key), program.allocate(n * widths.payload)
+    in_block = sorts_in_block(run.work)
+    write_pairs(run, carried, *pairs, in_block)
+    if not in_block:
+        pairs = program.sort(*pairs, n, widths)
+    return Pairs(*pairs, n, widths)
 
 
-def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot) -> None:
-    """Write the key and the payload of each tuple, in row-major order."""
+def sorts_in_block(work: Work) -> bool:
+    """Return True if the launch that computes the keys of a scatter also sorts them."""
+    return work.entries <= MOST_IN_BLOCK and widths_of(work, 0).key == 4
+
+
+def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool) -> None:
+    """Write the key and the payload of each tuple, sorted if one block sorts them."""
     work, widths = run.work, widths_of(run.work, carried)
     macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
-    first = run.indices, run.moved, keys, payload, work.destinations
-    run.launch_nest("keys", first, work.tuples, work.parts, macros)
+    first: list[Field] = [run.indices, run.moved, keys, payload, work.destinations]
+    if not in_block:
+        run.launch_nest("keys", first, work.tuples, work.parts, macros)
+        return
+    padded = 1 << max(work.entries - 1, 1).bit_length()
+    threads = min(SORTERS, max(WARP, padded // 2))
+    options = {"threads": threads, "each": -(-padded // threads)}
+    nest = work.tuples, work.parts
+    run.launch_nest("sorted_keys", [*first, padded], *nest, macros, **options)
 
 
 def scatter_sorted(run: Execution, guard: Slot | None) -> None:

@@ -120,7 +120,7 @@ def _computed(
         WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
     )
     program = _program_of(plan, placement, device.processors, carried, adjacent)
-    if adjacent:
+    if adjacent or folds.sorts_in_block(work_of(plan)):
         length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
         record = device.play(program, (0, indices, updates, keys.address, payload.address))
@@ -141,15 +141,17 @@ def _program_of(
 ) -> DeviceProgram:
     """Return the program that checks the indices and sorts the pairs.
 
-    If equal destinations are adjacent, the program writes the pairs to the last two operands.
+    If a launch writes the pairs in order, it writes them to the last two operands.
     """
-    recorder = Recorder(PAYLOAD + 1 if adjacent else OPERANDS)
+    in_block = not adjacent and folds.sorts_in_block(work_of(plan))
+    ordered = adjacent or in_block
+    recorder = Recorder(PAYLOAD + 1 if ordered else OPERANDS)
     run = plan_launches.execution_of(plan, placement, processors, recorder)
     record = checks.new_record(run)
     if record:
         checks.check_indices(run, record)
-    if adjacent:
-        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD))
+    if ordered:
+        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD), in_block)
     else:
         folds.sort(run, carried)
     checks.read_record(run, record)

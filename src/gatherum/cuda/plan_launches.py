@@ -225,7 +225,8 @@ def _table_bytes(work: Work) -> int:
 
 def _sort_bytes(call: Call, work: Work) -> int:
     widths = folds.widths_of(work, folds.carried_bytes(call, work))
-    return 2 * work.entries * (widths.key + widths.payload)
+    copies = 1 if folds.sorts_in_block(work) else 2
+    return copies * work.entries * (widths.key + widths.payload)
 
 
 def scratch(plan: Plan) -> int:
@@ -236,7 +237,7 @@ def scratch(plan: Plan) -> int:
         gathers                               0
         movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
-        other folds                           16 n
+        other folds                           16 n, 8 n for up to 4096 tuples
 
     and 40 bytes for the record of mode "raise". ``4 d`` becomes ``8 d`` if a destination may have
     ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. Keys have 8

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
-from gatherum.cuda import driver
+from gatherum.cuda import driver, folds, orders, plan_launches
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -47,6 +47,14 @@ def on_core(machine, monkeypatch):
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run_on_core)
     monkeypatch.setattr("gatherum.cuda.plan_launches.sorts", lambda plan: False)
     return machine
+
+
+@pytest.fixture
+def without_block_sorts(monkeypatch):
+    """Let the framework sort the updates of small scatters, too."""
+    monkeypatch.setattr(folds, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
+    monkeypatch.setattr(orders, "_program_of", orders._program_of.__wrapped__)
 
 
 class ShimGpu(Nvidia):

@@ -20,7 +20,7 @@ INDPTR = torch.tensor([0, 3, 3, 20, 37, N])
 
 
 @pytest.fixture
-def sorts(monkeypatch):
+def sorts(monkeypatch, without_block_sorts):
     """Count the sorts."""
     sort, counted = cuda.FRAMEWORK.__class__.sort, []
 
@@ -81,6 +81,14 @@ def with_gradients(function, values, *arguments):
         result, leaf, torch.arange(1.0, result.numel() + 1).reshape(result.shape)
     )
     return result, gradient
+
+
+def test_a_block_sorts_few_values(request):
+    values, groups = operands(3)
+    expected = of_groups("softmax", values, groups)
+    machine, _ = map(request.getfixturevalue, ("on_shim", "as_cuda"))
+    assert same_bits(of_groups("softmax", values, groups).numpy(), expected.numpy())
+    assert len(machine.named("cuStreamSynchronize")) == 1
 
 
 @pytest.mark.parametrize("func", [*REDUCES, *TRANSFORMS, ["sum", "max", "std"]], ids=str)
