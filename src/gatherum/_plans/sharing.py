@@ -1,4 +1,4 @@
-"""Share what the calls of one function compute from the same indices.
+"""Share results among the calls of one function that have the same indices.
 
 A composition, such as softmax over groups, consists of several calls with the same indices. On a
 device, the first of them checks and sorts the indices, and the other calls use the results.

@@ -92,9 +92,9 @@ def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_bloc
         return
     padded = 1 << max(work.entries - 1, 1).bit_length()
     threads = min(SORTERS, max(WARP, padded // 2))
-    options = {"threads": threads, "each": -(-padded // threads)}
-    nest = work.tuples, work.parts
-    run.launch_nest("sorted_keys", [*first, padded], *nest, macros, **options)
+    each = -(-padded // threads)
+    nest = [*first, padded], work.tuples, work.parts, macros
+    run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
 
 
 def scatter_sorted(run: Execution, guard: Slot | None) -> None:

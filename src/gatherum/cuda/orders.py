@@ -1,8 +1,8 @@
 """Check and sort the indices of several calls once.
 
 The **order** of a scatter is its updates sorted by destination: the sorted keys, and the number of
-each update. Scatters with the same indices and destinations have the same order, whatever their
-data, updates and reduction. While calls share results (`gatherum._plans.sharing`), the first
+each update. Scatters with the same indices and destinations have the same order, for any data,
+updates and reduction. While calls share results (`gatherum._plans.sharing`), the first
 scatter that needs an order computes it, and later scatters fold with it. They do not check the
 indices again, so they do not wait for the device.
 
@@ -43,7 +43,7 @@ POSITIONS = Carried(0, int, None, None)
 
 
 class SharedIndices(NamedTuple):
-    """Indices in the memory of a device, and what the calls on a stream share about them."""
+    """Indices in the memory of a device, and the results that calls on a stream share."""
 
     shared: Shared
     device_number: int

@@ -38,8 +38,8 @@ def sorts(monkeypatch, without_block_sorts):
 
 @pytest.fixture
 def sorts_of(request):
-    """Return a function that compares a function's results with those of the processor, and
-    returns the number of its sorts.
+    """Return a function that counts the sorts of another function and compares its results with
+    the results on the processor.
     """
 
     def check(function, *arguments):

@@ -27,7 +27,7 @@ struct Arguments {
 
 static_assert(KEY_WIDTH == 4, "a key and the number of a tuple share 64 bits");
 
-// In a pass of this stride or less, each warp exchanges entries only among its own 64 entries.
+// In a pass of this stride or less, each warp exchanges entries only within a range of 64 entries.
 inline constexpr int kWithinWarp = 32;
 
 __device__ __forceinline__ void sort_entries(uint64* entries, int padded) {
