@@ -10,6 +10,11 @@ from collections.abc import Hashable
 from contextvars import ContextVar, Token
 from typing import Any
 
+# The largest number of updates that a launch on a device sorts in one block. To sort them again is
+# cheaper than to share their order. It is kMost of cuda/kernels/sorted_keys.cu, and has not been
+# tuned on a device.
+MOST_IN_BLOCK = 4096
+
 
 class Shared:
     """Results that calls share, by everything they depend on, such as the address of indices.
@@ -28,6 +33,11 @@ class Shared:
 _current: ContextVar[Shared | None] = ContextVar("gatherum_shared", default=None)
 # Returns the results that calls share now, or None outside a composition.
 current = _current.get
+
+
+def orders(count: int) -> bool:
+    """Return True if scatters with this number of indices share their order."""
+    return count > MOST_IN_BLOCK and _current.get() is not None
 
 
 class Sharing:

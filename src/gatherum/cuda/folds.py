@@ -6,6 +6,7 @@ from gatherum._core import Reduction, is_exact
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
 from gatherum._model.reductions import ROWS
+from gatherum._plans import sharing
 
 from . import kernel_tables
 from .checks import or_null
@@ -33,9 +34,8 @@ EXACT_FOLDERS = 8
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
-# The largest number of tuples that one block sorts in shared memory, and the most threads of this
-# block: kMost and kMostThreads of kernels/sorted_keys.cu. Neither has been tuned on a device.
-MOST_IN_BLOCK = 4096
+# The most threads of a block that sorts: kMostThreads of kernels/sorted_keys.cu. The number has not
+# been tuned on a device.
 SORTERS = 512
 
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
@@ -77,7 +77,7 @@ def sort(run: Execution, carried: int) -> Pairs:
 
 def sorts_in_block(work: Work) -> bool:
     """Return True if the launch that computes the keys of a scatter also sorts them."""
-    return work.entries <= MOST_IN_BLOCK and widths_of(work, 0).key == 4
+    return work.entries <= sharing.MOST_IN_BLOCK and widths_of(work, 0).key == 4
 
 
 def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool) -> None:

@@ -57,11 +57,11 @@ class SharedIndices(NamedTuple):
         self.shared.results["adjacent", self._memory] = self.holder
 
     def order(self, device: Device, plan: Plan) -> Pairs | None:
-        """Return the order of a scatter, or None if the scatter does not sort.
+        """Return the order of a scatter, or None if the scatter does not sort, or in one block.
 
         Raise IndexError as the scatter does.
         """
-        if not plan_launches.sorts(plan):
+        if not plan_launches.sorts(plan) or folds.sorts_in_block(work_of(plan)):
             return None
         return self.sorted_pairs(device, plan)
 
@@ -120,7 +120,7 @@ def _computed(
         WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
     )
     program = _program_of(plan, placement, device.processors, carried, adjacent)
-    if adjacent or folds.sorts_in_block(work_of(plan)):
+    if adjacent:
         length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
         record = device.play(program, (0, indices, updates, keys.address, payload.address))
@@ -141,17 +141,15 @@ def _program_of(
 ) -> DeviceProgram:
     """Return the program that checks the indices and sorts the pairs.
 
-    If a launch writes the pairs in order, it writes them to the last two operands.
+    If equal destinations are adjacent, it writes the pairs to the last two operands.
     """
-    in_block = not adjacent and folds.sorts_in_block(work_of(plan))
-    ordered = adjacent or in_block
-    recorder = Recorder(PAYLOAD + 1 if ordered else OPERANDS)
+    recorder = Recorder(PAYLOAD + 1 if adjacent else OPERANDS)
     run = plan_launches.execution_of(plan, placement, processors, recorder)
     record = checks.new_record(run)
     if record:
         checks.check_indices(run, record)
-    if ordered:
-        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD), in_block)
+    if adjacent:
+        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD), in_block=False)
     else:
         folds.sort(run, carried)
     checks.read_record(run, record)

@@ -119,7 +119,7 @@ def run(
             checks.check_storage(op, name, tensor)
 
     zero = isinstance(fill, int) and fill == 0
-    shares = attributes.operator.scatters and sharing.current() is not None
+    shares = attributes.operator.scatters and sharing.orders(indices.numel())
     if (
         out is None
         and zero

@@ -124,7 +124,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     if shares is not None:
         attributes = _valid(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    if _is_recorded(data, updates) or shares is not None:
+    if _is_recorded(data, updates) or (shares is not None and sharing.orders(indices.numel())):
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     else:
         call = op, data, indices, updates, *options, 0, None

@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
-from gatherum.cuda import driver, folds, orders, plan_launches
+from gatherum._plans import sharing
+from gatherum.cuda import driver, orders, plan_launches
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -52,7 +53,7 @@ def on_core(machine, monkeypatch):
 @pytest.fixture
 def without_block_sorts(monkeypatch):
     """Let the framework sort the updates of small scatters, too."""
-    monkeypatch.setattr(folds, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
     monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
     monkeypatch.setattr(orders, "_program_of", orders._program_of.__wrapped__)
 

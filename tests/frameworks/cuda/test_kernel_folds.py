@@ -9,6 +9,7 @@ from shim.values import RNG, values
 import gatherum
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
+from gatherum._plans import sharing
 from gatherum.cuda import execution, folds
 from strategies import REDUCTIONS_OF, same_bits
 
@@ -35,7 +36,7 @@ def spread(*shape):
 
 @pytest.mark.parametrize(("most", "sort"), [(0, "keys"), (4096, "sorted_keys")])
 def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, sort, monkeypatch):
-    monkeypatch.setattr(folds, "MOST_IN_BLOCK", most)
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", most)
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)
     data = np.full(5, 0.1, np.float32)

@@ -14,7 +14,8 @@ import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
-from gatherum.cuda import folds, plan_launches
+from gatherum._plans import sharing
+from gatherum.cuda import plan_launches
 from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, same_bits
 
@@ -164,7 +165,7 @@ def test_fill_values(shim, dtype):
 @slow
 @pytest.mark.parametrize("mode", ["drop", "wrap"])
 def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mode):
-    monkeypatch.setattr(folds, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
     options = {"batch_dims": 1, "mode": mode}

@@ -309,7 +309,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -
     """
     updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        if namespace.shared(data) is not None:
+        if namespace.shared(data) is not None and sharing.orders(indices.numel()):
             return None  # the scatter uses the order that an earlier call has computed
         attributes = scatter_attributes(operator.name, *arguments[1:])
     else:

@@ -20,6 +20,7 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._functions import aggregation
 from gatherum._model import errors
 from gatherum._model.reductions import FOLDS, ROWS
+from gatherum._plans import sharing
 from gatherum._plans.sharing import Shared
 from gatherum.torch import checks, dtypes, namespace, operands, private
 from gatherum.torch.autograd.batching import front, shape_of_one, stretched
@@ -123,12 +124,12 @@ def _on_cuda(*call: Any) -> Tensor:
 
     data, sources, targets, size, reduction, weights, *options = _full(call)
     bounds, negative, pointer, fill, axis = options
-    plain = weights is None and axis == 0
+    plain = weights is None and axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
     with namespace.sharing_calls() as shared, namespace.float_mode():
         if pointer:
             targets = _listed(targets, sources.shape[0], pointer)
             cuda.keep_adjacent(targets)
-        if not plain or shared is None or 0 in (*data.shape, size, *sources.shape):
+        if not plain or shared is None or 0 in (*data.shape, size):
             return _composed(data, sources, targets, size, reduction, weights, bounds, negative, "",
                              fill, axis)  # fmt: skip
         fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
