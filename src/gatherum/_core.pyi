@@ -463,7 +463,7 @@ class DeviceProgram:
     ) -> None: ...
     def replay(
         self,
-        operands: tuple[int, int, int, int],
+        operands: tuple[int, ...],
         arena: int,
         stream: int,
         sort: Callable[..., tuple[int, int]] | None,

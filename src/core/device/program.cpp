@@ -11,7 +11,7 @@ class Replay {
  public:
   Replay(const Driver& driver, const Program& program, const Target& target)
       : driver_(driver), program_(program), target_(target) {
-    std::copy_n(target.operands, kOperandSlots, addresses_);
+    std::copy(target.operands.begin(), target.operands.end(), addresses_);
     for (const Scratch& each : program.scratch)
       addresses_[each.slot] = target.arena + static_cast<uint64_t>(each.offset);
   }

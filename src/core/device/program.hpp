@@ -2,6 +2,7 @@
 // replayed here without Python. A program never changes, so any number of threads may replay it together.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -10,6 +11,8 @@
 namespace gatherum::device {
 
 inline constexpr uint32_t kOperandSlots = 4;  // data, indices, updates, out
+// If the updates are sorted already, the operands are data, keys, updates, out and payload.
+inline constexpr uint32_t kMostOperands = 5;
 inline constexpr uint32_t kMostSlots = 32;
 inline constexpr uint32_t kMostBytes = 32764;  // of a kernel's struct
 inline constexpr uint32_t kMostRead = 64;
@@ -48,9 +51,11 @@ struct Program {
   bool waits = false, sorts = false;
 };
 
+using Addresses = std::array<uint64_t, kMostOperands>;  // of operands; 0 for a missing one
+
 // The addresses and handles of one replay.
 struct Target {
-  uint64_t operands[kOperandSlots];
+  Addresses operands;
   uint64_t arena;
   void* context;
   void* stream;

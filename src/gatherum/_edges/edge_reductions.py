@@ -137,19 +137,25 @@ def composed(
         if xp.kind(data).kind in "fcV":
             carried = xp.rounded(carried, data.dtype)
     if fold.skips:
-        targets = _complete(xp, sources, targets, rows, fold)
+        targets = complete(xp, sources, targets, rows, fold)
         fold = fold._replace(negative=False)
     attributes = Attributes(
         scatter, len(before), fold.reduction, False, fold.mode, fold.negative, caller=_TARGETS
     )
-    empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
-    if fold.fill_value is not None:
-        empty = xp.item(NAME, xp.kind(data), fold.fill_value, data)
-    table = xp.broadcast_to(empty, (*before, fold.size, *row))
+    table = empty_table(xp, data, fold, batched)
     return xp.scatter(attributes, table, tuples(targets), carried)
 
 
-def _complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
+def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = False) -> Array:
+    """Return the result of a call without edges, which may be a broadcast view."""
+    empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
+    if fold.fill_value is not None:
+        empty = xp.item(NAME, xp.kind(data), fold.fill_value, data)
+    axis = fold.axis + batched
+    return xp.broadcast_to(empty, (*data.shape[:axis], fold.size, *data.shape[axis + 1 :]))
+
+
+def complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
     """Return the targets of the edges, or -1 for an edge with an invalid end."""
     along = fold.gather._replace(axis=0)
     come = xp.resolve(along, sources, rows)
@@ -175,7 +181,7 @@ def of_weights(
     along, before = fold.gather._replace(axis=0), range(fold.axis)
     came = xp.gather(along, data, sources)
     if fold.skips:  # zero for skipped edges, even if the other end has NaN
-        targets = _complete(xp, sources, targets, data.shape[0], fold)
+        targets = complete(xp, sources, targets, data.shape[0], fold)
         there = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
         came = xp.where(there, came, 0)
         along = along._replace(negative=False)

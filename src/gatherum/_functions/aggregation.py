@@ -152,7 +152,8 @@ def aggregate(
     Tensors and JAX arrays support derivatives of any order, in forward and in reverse mode. The
     derivative of a sum or a mean with respect to `data` is an `aggregate` with sources and
     destinations exchanged. Other derivatives, calls in ``torch.func.vmap`` with weights, and calls
-    in ``jax.jit`` store the messages. Calls on Dask arrays store the messages of each chunk.
+    in ``jax.jit`` store the messages, as do calls on a CUDA device with weights or with an axis
+    other than 0. Calls on Dask arrays store the messages of each chunk.
 
     The results for `indptr` and for a matrix are bit-for-bit equal to the result for two index
     arrays with the entries in storage order. Duplicate entries of a matrix are separate edges.

@@ -330,8 +330,10 @@ def prepare(
 
     Notes
     -----
-    A prepared call also runs on tensors and JAX arrays, with the operator's derivatives. To trace
-    it with ``torch.compile``, prepare it from a tensor.
+    A prepared call also runs on tensors and JAX arrays, with the operator's derivatives, and on
+    arrays on a CUDA device. To trace it with ``torch.compile``, prepare it from a tensor. On a CUDA
+    device, the first run on a stream copies the indices there. The first scatter and the first
+    gradient that sort also keep the order, in 8 bytes for each index, and later runs do not sort.
 
     Indices are checked here and stored as 32-bit integers if they fit. If a scatter reduces rows of
     at least 32 bytes along the first dimensions, their order by destination is stored as well, in 4

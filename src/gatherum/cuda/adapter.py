@@ -23,6 +23,7 @@ from .accumulator import DeviceAccumulator
 from .array_protocols import DeviceArray, Part, Protocols
 from .device_calls import call
 from .device_views import DeviceFramework
+from .prepared import PreparedOnDevice
 from .quantized import gather_quantized
 
 _protocols = Protocols()
@@ -131,6 +132,11 @@ class CudaAdapter(Framework):
         if (framework := _framework_of(data)) is None:
             raise cuda_errors.not_on_cuda(NAME, "data", type(data).__name__, None)
         return gather_quantized(framework, attributes, data, indices, scales, zeros, data)
+
+    @staticmethod
+    def prepared(*call: Any) -> PreparedOnDevice:
+        """Return the function that runs a call of `gatherum.prepare`."""
+        return PreparedOnDevice(_framework_of, *call)
 
     def accumulator(self, data: Any) -> type[Accumulator] | None:
         """Return the class of accumulators of an array on a device."""

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from .programs import Addresses, DeviceProgram
+    from .programs import DeviceProgram
 
 Macros: TypeAlias = tuple[tuple[str, str], ...]
 
@@ -119,8 +119,15 @@ class Device(Protocol):
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream and return the first `nbytes` of scratch."""
 
-    def play(self, program: DeviceProgram, operands: Addresses) -> bytes:
+    def play(
+        self,
+        program: DeviceProgram,
+        operands: tuple[int, ...],
+        results: list[Pairs] | None = None,
+    ) -> bytes:
         """Run a program. Return the bytes that it reads, or no bytes.
+
+        The results of its sorts are appended to `results`.
 
         `programs.play` implements this method with the other methods of this class.
         """

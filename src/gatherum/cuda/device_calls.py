@@ -15,11 +15,12 @@ from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import frameworks as framework_errors
 from gatherum._model.shape_limits import contiguous_strides
+from gatherum._plans import sharing
 from gatherum._plans.overlap import check_out_memory, place_at
 from gatherum._plans.plans import Plan, build_once
 
 from . import errors as cuda_errors
-from . import plan_launches
+from . import orders, plan_launches
 from .device import Device
 from .device_views import DeviceFramework, View
 from .driver import open_driver
@@ -68,6 +69,11 @@ def call(
     device_number = one_device(op, named)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
     stream = framework.stream(device_number, arrays)
+    indices_view, shared = operands.indices, sharing.current()
+    shares: orders.SharedIndices | None = None
+    if shared is not None and isinstance(indices_view, View):
+        address, spec, _, holder, _ = indices_view
+        shares = orders.SharedIndices(shared, device_number, stream, address, spec, holder)
     check_capture(framework, op, plan, named, device_number, stream)
     addresses, holders = on_device(framework, named, device_number, stream)
     result = out
@@ -79,6 +85,7 @@ def call(
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
         with nullcontext() if waits else framework.lasting(result, device_number, stream):
+            order = None if shares is None else shares.order(device, plan)
             plan_launches.run(
                 device,
                 plan,
@@ -87,6 +94,7 @@ def call(
                 addresses["updates"],
                 addresses["out"],
                 item,
+                order,
             )
         if out is not None:
             framework.written(out, device_number, stream)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from gatherum._plans.plans import Plan
 
 from . import kernel_tables
-from .device import Kernel
+from .device import Kernel, Pairs
 from .kernel_tables import Parts, Steps
 from .loops import Work, index_strides
 from .programs import Arguments, Field, Recorder, Slot
@@ -39,6 +39,7 @@ class Execution:
     data: Slot
     indices: Slot
     moved: Slot
+    order: Pairs | None = None  # the updates sorted by destination, if an earlier call sorted them
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices and resolves them in a mode."""
@@ -75,6 +76,7 @@ class Execution:
         parts: Parts,
         macros: Macros,
         each: int = 1,
+        threads: int = THREADS,
     ) -> None:
         """Launch a kernel with the arguments `first`, the total, the loops and the components."""
         bits = offset_bits(steps, parts)
@@ -85,7 +87,8 @@ class Execution:
         fields: list[Field] = [*first, total, *kernel_tables.loops(steps, bits, size)]
         fields += kernel_tables.tuple_of(parts, components)
         own = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": components}
-        self.launch(Kernel.of(name, **macros, **own), total, fields, each=each)
+        kernel = Kernel.of(name, **macros, **own)
+        self.launch(kernel, total, fields, threads=threads, each=each)
 
     def launch(
         self,

@@ -18,6 +18,7 @@ from .programs import WIDEST, Launch, Placement, Sort
 _REASONS = {
     "fold_exact": "the updates are sorted by destination, then added up exactly",
     "sort": "the updates are sorted by destination, then folded in order",
+    "sorted_keys": "the updates are sorted by destination, then folded in order",
     "winners": "a table of all destinations stores the last update of each destination",
     "fold_atomic": "the order of folding integers does not matter",
     "scatter": "no two updates have the same destination",
@@ -31,6 +32,7 @@ _PURPOSES = {
     "winners": "finds the last update of each destination",
     "scatter": "moves the updates",
     "keys": "computes the destination number of each update",
+    "sorted_keys": "computes the destination number of each update, and sorts the updates by it",
     "sort": "sorts the updates by destination: torch.sort, cupy.argsort or CUB",
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",

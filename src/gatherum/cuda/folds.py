@@ -6,6 +6,7 @@ from gatherum._core import Reduction, is_exact
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
 from gatherum._model.reductions import ROWS
+from gatherum._plans import sharing
 
 from . import kernel_tables
 from .checks import or_null
@@ -33,6 +34,10 @@ EXACT_FOLDERS = 8
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
+# The most threads of a block that sorts: kMostThreads of kernels/sorted_keys.cu. The number has not
+# been tuned on a device.
+SORTERS = 512
+
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
@@ -46,37 +51,58 @@ def carried_bytes(call: Call, work: Work) -> int:
     return work.block if call.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
 
 
-def widths_of(call: Call, work: Work) -> Widths:
-    """Return key and payload widths.
+def widths_of(work: Work, carried: int) -> Widths:
+    """Return key and payload widths, for updates of which the payload carries some bytes.
 
     A key is a destination's number; one extra key means that a tuple has no destination.
     """
     bits = max(work.destinations.bit_length(), 1)
-    carried = carried_bytes(call, work)
     wide = carried > 4 if carried else work.entries >= 1 << 31
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
-def sort(run: Execution) -> Pairs:
-    """Return the tuples sorted by destination, and in row-major order within each."""
-    call, program, work = run.plan.call, run.program, run.work
-    n, widths = work.entries, widths_of(call, work)
-    keys, payload = program.allocate(n * widths.key), program.allocate(n * widths.payload)
-    carried = carried_bytes(call, work)
+def sort(run: Execution, carried: int) -> Pairs:
+    """Return the tuples sorted by destination, and in row-major order within each.
+
+    The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0.
+    """
+    program, n, widths = run.program, run.work.entries, widths_of(run.work, carried)
+    pairs = program.allocate(n * widths.key), program.allocate(n * widths.payload)
+    in_block = sorts_in_block(run.work)
+    write_pairs(run, carried, *pairs, in_block)
+    if not in_block:
+        pairs = program.sort(*pairs, n, widths)
+    return Pairs(*pairs, n, widths)
+
+
+def sorts_in_block(work: Work) -> bool:
+    """Return True if the launch that computes the keys of a scatter also sorts them."""
+    return work.entries <= sharing.MOST_IN_BLOCK and widths_of(work, 0).key == 4
+
+
+def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool) -> None:
+    """Write the key and the payload of each tuple, sorted if one block sorts them."""
+    work, widths = run.work, widths_of(run.work, carried)
     macros = run.index_macros(writing_mode(run))
     macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
-    first = run.indices, run.moved, keys, payload, work.destinations
-    run.launch_nest("keys", first, work.tuples, work.parts, macros)
-    return Pairs(*program.sort(keys, payload, n, widths), n, widths)
+    first: list[Field] = [run.indices, run.moved, keys, payload, work.destinations]
+    if not in_block:
+        run.launch_nest("keys", first, work.tuples, work.parts, macros)
+        return
+    padded = 1 << max(work.entries - 1, 1).bit_length()
+    threads = min(SORTERS, max(WARP, padded // 2))
+    each = -(-padded // threads)
+    nest = [*first, padded], work.tuples, work.parts, macros
+    run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
 
 
 def scatter_sorted(run: Execution, guard: Slot | None) -> None:
     """Move the last update of every destination."""
     width = run.alignment(WIDEST, run.work.block)
-    row = run.work.chunks(width)
-    total = run.work.entries * count_points(row)
-    _launch(run, "scatter_sorted", sort(run), row, guard, [total], [], {"WIDTH": width})
+    pairs, row = run.order or sort(run, 0), run.work.chunks(width)
+    total = pairs.length * count_points(row)
+    _launch(run, "scatter_sorted", pairs, row, guard, [total], [], {"WIDTH": width})
 
 
 def fold_updates(run: Execution, guard: Slot | None) -> None:
@@ -87,25 +113,26 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
     value, item = _part(call) if exact else (_value(call), call.data.dtype.itemsize)
     align = run.alignment(item if exact else WIDEST, work.block)
     lanes = max(1, align // item)
-    pairs, row = sort(run), work.chunks(item * lanes)
+    carried = 0 if run.order else carried_bytes(call, work)
+    pairs, row = run.order or sort(run, carried), work.chunks(item * lanes)
     macros: Macros = {
         "VALUE": value,
         "VALUE_ALIGN": align,
         "REDUCTION": call.reduction,
-        "CARRIED": carried_bytes(call, work),
+        "CARRIED": carried,
     }
     macros |= {} if exact else {"LANES": lanes}
     parts = count_points(row)
     # Rows with this many parts already fill a warp, which reads contiguous memory.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
-    total = [work.entries * parts, alone, call.include_self]
+    total = [pairs.length * parts, alone, call.include_self]
     _launch(run, name, pairs, row, guard, total, [], macros)
     folders = EXACT_FOLDERS if exact else FOLDERS
     stretches = -(-parts // folders)
     macros |= {"THREADS": LONG_THREADS, "FOLDERS": folders}
     for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
-        if work.entries > above != longest:
-            total = [-(-work.entries // above) * stretches, above, longest, call.include_self]
+        if pairs.length > above != longest:
+            total = [-(-pairs.length // above) * stretches, above, longest, call.include_self]
             own = macros | {"GROUP": group}
             _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
 
@@ -141,10 +168,10 @@ def _launch(
     work = run.work
     all_steps = work.to, work.tuples, row
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, total[0], work.entries + WARP_RUN, work.destinations)
+    most = max(most, total[0], pairs.length + WARP_RUN, work.destinations)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
     fields: list[Field] = [run.data, run.moved, or_null(guard), *total]
-    fields += [pairs.keys, pairs.payload, work.entries, work.destinations]
+    fields += [pairs.keys, pairs.payload, pairs.length, work.destinations]
     for steps in all_steps:
         fields += kernel_tables.loops(steps, bits, size)
     for extent in (count_points(row), *divided_by):

@@ -62,16 +62,21 @@ class Nvidia:
             self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
         return content.raw
 
-    def play(self, program: DeviceProgram, operands: programs.Addresses) -> bytes:
+    def play(
+        self,
+        program: DeviceProgram,
+        operands: tuple[int, ...],
+        results: list[Pairs] | None = None,
+    ) -> bytes:
         """Replay a program in the core, or step by step if the core cannot call the driver."""
         if not self._driver.replays:
-            return programs.play(self, program, operands)
+            return programs.play(self, program, operands, results)
         loaded = loaded_program(self._driver, program, self._device_number)
         arena, sort, address = None, None, 0
         if program.arena:
             arena = self.allocate(program.arena)
             sort, address = (
-                sorter(self._framework, arena, self._device_number, self._stream),
+                sorter(self._framework, arena, self._device_number, self._stream, results),
                 arena.address,
             )
         result = loaded.replay(operands, address, self._stream, sort)
@@ -80,9 +85,15 @@ class Nvidia:
         return result
 
 
-def sorter(framework: DeviceFramework, arena: Buffer, device_number: int, stream: int) -> Sorter:
-    """Return the sort for one replay. It keeps its results as long as it exists."""
-    kept: list[Pairs] = []
+def sorter(
+    framework: DeviceFramework,
+    arena: Buffer,
+    device_number: int,
+    stream: int,
+    results: list[Pairs] | None = None,
+) -> Sorter:
+    """Return the sort for one replay. It keeps its results, or appends them to a list."""
+    kept = [] if results is None else results
 
     def sort(keys: int, payload: int, length: int, *widths: int) -> tuple[int, int]:
         key, value, bits = widths

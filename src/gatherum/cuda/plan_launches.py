@@ -16,6 +16,7 @@ Only mode "raise" waits for the device.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import NoReturn
 
@@ -24,13 +25,14 @@ from gatherum._plans.plans import Plan
 from gatherum._system import native
 
 from . import checks, folds, movement
-from .device import Device
+from .device import Device, Pairs, Widths
 from .execution import Execution
 from .loops import Work, unaddressable, work_of
 from .programs import (
     DATA,
     INDICES,
     OUT,
+    PAYLOAD,
     UPDATES,
     Addresses,
     DeviceProgram,
@@ -51,6 +53,7 @@ def run(
     updates: int,
     out: int,
     fill: bytes = b"",
+    order: Pairs | None = None,
 ) -> None:
     """Run a plan on a device's memory, or raise IndexError for an invalid index.
 
@@ -67,6 +70,9 @@ def run(
     fill : bytes
         The item that a gather stores for an invalid index in modes "fill" and "drop"; empty for
         zeros.
+    order : Pairs, optional
+        The updates of a scatter sorted by destination, with their numbers as the payload. The call
+        then reads no indices and does not wait.
 
     Raises
     ------
@@ -75,6 +81,9 @@ def run(
         not written to `out`; the result of a gather is undefined. In modes "clip" and "wrap", if an
         index addresses a dimension of size 0.
     """
+    if order is not None:
+        _run_ordered(device, plan, (data, order.keys.address, updates, out), order)
+        return
     operands = data, indices, updates, out
     placement = Placement.of(operands, is_in_place(plan) and data == out)
     nowhere = unaddressable(plan.call, work_of(plan))
@@ -83,6 +92,14 @@ def run(
     record = device.play(program_of(plan, placement, device.processors, fill), operands)
     if checks.is_invalid(record):
         raise_first(device, plan, placement, operands)
+
+
+def _run_ordered(device: Device, plan: Plan, operands: Addresses, order: Pairs) -> None:
+    """Run a scatter whose updates are sorted. `operands` has the keys in place of indices."""
+    data, _, _, out = operands
+    placement = Placement.of(operands, is_in_place(plan) and data == out)
+    program = ordered_program(plan, placement, device.processors, order.length, order.widths)
+    device.play(program, (*operands, order.payload.address))
 
 
 def is_in_place(plan: Plan) -> bool:
@@ -101,7 +118,7 @@ def raise_first(
 
 def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> DeviceProgram:
     """Return the program that records the first invalid index, or one component's first."""
-    run = _execution(plan, placement, processors)
+    run = execution_of(plan, placement, processors, Recorder())
     checks.find_first(run, only)
     return run.program.program()
 
@@ -115,22 +132,44 @@ def program_of(
 
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.
     """
-    run = _execution(plan, placement, processors)
+    run = execution_of(plan, placement, processors, Recorder())
     record = checks.new_record(run)
     if plan.call.operator.scatters:
-        source = None if placement.in_place else Slot(DATA, placement.data)
-        _scatter(run, source, record)
+        _scatter(run, _source(placement), record)
     else:
         _gather(run, record, fill)
     checks.read_record(run, record)
     return run.program.program()
 
 
-def _execution(plan: Plan, placement: Placement, processors: int) -> Execution:
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def ordered_program(
+    plan: Plan, placement: Placement, processors: int, length: int, widths: Widths
+) -> DeviceProgram:
+    """Return the program of a scatter whose updates are sorted already.
+
+    Its operands are the data, the sorted keys, the updates, the result and the sorted payload.
+    """
+    order = Pairs(Slot(INDICES), Slot(PAYLOAD), length, widths)
+    recorder = Recorder(PAYLOAD + 1)
+    run = replace(execution_of(plan, placement, processors, recorder), order=order)
+    _scatter(run, _source(placement), None)
+    return recorder.program()
+
+
+def _source(placement: Placement) -> Slot | None:
+    """Return the data that a scatter copies, or None if it works in place."""
+    return None if placement.in_place else Slot(DATA, placement.data)
+
+
+def execution_of(
+    plan: Plan, placement: Placement, processors: int, recorder: Recorder
+) -> Execution:
     """Return a call without steps. A scatter changes its `out`."""
     data, indices, updates, out = map(Slot, (DATA, INDICES, UPDATES, OUT), placement[:4])
     moved = (out, indices, updates) if plan.call.operator.scatters else (data, indices, out)
-    return Execution(Recorder(), processors, plan, work_of(plan), *moved)
+    return Execution(recorder, processors, plan, work_of(plan), *moved)
 
 
 def _gather(run: Execution, record: Slot | None, fill: bytes) -> None:
@@ -152,7 +191,10 @@ def _scatter(run: Execution, source: Slot | None, record: Slot | None) -> None:
 
 def _write(run: Execution, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
-    if run.plan.call.reduction != "none":
+    if run.order:
+        reduces = run.plan.call.reduction != "none"
+        (folds.fold_updates if reduces else folds.scatter_sorted)(run, record)
+    elif run.plan.call.reduction != "none":
         (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
     elif run.work.positions <= 1:
         movement.scatter(run, record, None)
@@ -160,6 +202,16 @@ def _write(run: Execution, record: Slot | None) -> None:
         movement.scatter(run, record, movement.find_winners(run))
     else:
         folds.scatter_sorted(run, record)
+
+
+def sorts(plan: Plan) -> bool:
+    """Return True if a plan sorts the updates by destination, for aligned operands."""
+    call, work = plan.call, work_of(plan)
+    if not call.operator.scatters or not work.block or not work.destinations:
+        return False
+    if call.reduction != "none":
+        return not folds.may_be_atomic(call)
+    return work.positions > 1 and not _has_table(call, work)
 
 
 def _has_table(call: Call, work: Work) -> bool:
@@ -172,8 +224,9 @@ def _table_bytes(work: Work) -> int:
 
 
 def _sort_bytes(call: Call, work: Work) -> int:
-    widths = folds.widths_of(call, work)
-    return 2 * work.entries * (widths.key + widths.payload)
+    widths = folds.widths_of(work, folds.carried_bytes(call, work))
+    copies = 1 if folds.sorts_in_block(work) else 2
+    return copies * work.entries * (widths.key + widths.payload)
 
 
 def scratch(plan: Plan) -> int:
@@ -184,7 +237,7 @@ def scratch(plan: Plan) -> int:
         gathers                               0
         movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
-        other folds                           16 n
+        other folds                           16 n, 8 n for up to 4096 tuples
 
     and 40 bytes for the record of mode "raise". ``4 d`` becomes ``8 d`` if a destination may have
     ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. Keys have 8

@@ -18,8 +18,8 @@ from .device import Device, Kernel, Pairs, Widths
 
 # The greatest alignment that kernels distinguish.
 WIDEST = 16
-# Slots of the operands.
-DATA, INDICES, UPDATES, OUT = range(4)
+# Slots of the operands. If the updates of a scatter are sorted already, `INDICES` has sorted keys.
+DATA, INDICES, UPDATES, OUT, PAYLOAD = range(5)
 OPERANDS = 4
 # Scratch memory begins at multiples of this number of bytes.
 SCRATCH_ALIGNMENT = 256
@@ -157,7 +157,7 @@ class DeviceProgram:
 class Recorder:
     """Records a program. It has the methods of a device, with slots as addresses.
 
-    The core can only replay programs with `OPERANDS` operands.
+    The core can only replay programs with at most `PAYLOAD` + 1 operands.
     """
 
     def __init__(self, operands: int = OPERANDS) -> None:
@@ -202,8 +202,16 @@ class Recorder:
         self._steps.append(Read(slot.ordinal, nbytes))
 
 
-def play(device: Device, program: DeviceProgram, operands: tuple[int, ...]) -> bytes:
-    """Run a program step by step. Return the bytes that it reads, or no bytes."""
+def play(
+    device: Device,
+    program: DeviceProgram,
+    operands: tuple[int, ...],
+    results: list[Pairs] | None = None,
+) -> bytes:
+    """Run a program step by step. Return the bytes that it reads, or no bytes.
+
+    The results of its sorts are appended to `results`.
+    """
     buffers = {buffer.slot: device.allocate(buffer.nbytes) for buffer in program.scratch}
     addresses = [*operands, *(0 for _ in range(len(operands), program.slots))]
     for slot, buffer in buffers.items():
@@ -217,9 +225,12 @@ def play(device: Device, program: DeviceProgram, operands: tuple[int, ...]) -> b
                 device.clear(buffers[slot], nbytes)
             case Read(slot, nbytes):
                 content = device.read(buffers[slot], nbytes)
-            case Sort((keys, payload), results, length, widths):
+            case Sort((keys, payload), slots, length, widths):
                 unsorted = Pairs(buffers.pop(keys), buffers.pop(payload), length, widths)
-                for slot, buffer in zip(results, device.sort(unsorted)[:2], strict=True):
+                pairs = device.sort(unsorted)
+                for slot, buffer in zip(slots, pairs[:2], strict=True):
                     buffers[slot] = buffer
                     addresses[slot] = buffer.address
+                if results is not None:
+                    results.append(pairs)
     return content

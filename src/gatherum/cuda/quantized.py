@@ -23,7 +23,7 @@ from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._plans.plans import Plan, build_once
 from gatherum._system import native
 
-from . import checks, device_calls, kernel_tables, plan_launches, programs
+from . import checks, device_calls, kernel_tables, plan_launches
 from .device import Device
 from .device_calls import Operand
 from .device_views import DeviceFramework
@@ -116,7 +116,7 @@ def _run(device: Device, plan: Plan, spec: Spec, addresses: tuple[int, ...]) -> 
         if nowhere >= 0:
             plan_launches.raise_first(device, plan, placement, operands, nowhere)
         program = _program(plan, placement, device.processors, spec, zeros != 0)
-        if checks.is_invalid(programs.play(device, program, addresses)):
+        if checks.is_invalid(device.play(program, addresses)):
             plan_launches.raise_first(device, plan, placement, operands)
     except IndexError as error:
         raise errors.renamed(error, NAME, {}) from None

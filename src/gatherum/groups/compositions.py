@@ -63,24 +63,26 @@ def position(extreme: str, values: Array, grouping: Grouping, start: Array, ddof
     if isinstance(values, np.ndarray):
         return grouping.position(extreme, values, start)
     xp, values = grouping.xp, grouping.xp.stop_gradient(values)
-    best = grouping.scatter(values, extreme, grouping.zero(values))
-    attains = xp.equal(values, grouping.gather(best))
-    if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
-        attains = attains | xp.isnan(values)  # a NaN extreme equals no value
-    return grouping.first_position(attains, start)
+    with grouping.sharing():
+        best = grouping.scatter(values, extreme, grouping.zero(values))
+        attains = xp.equal(values, grouping.gather(best))
+        if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
+            attains = attains | xp.isnan(values)  # a NaN extreme equals no value
+        return grouping.first_position(attains, start)
 
 
 def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the logarithm of the sum of the exponentials of each group."""
     floats, xp = working(values, grouping), grouping.xp
-    shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
-    shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values stay infinite without a shift
-    spread = grouping.gather(shift)
-    total = grouping.scatter(
-        xp.exp(xp.subtract(floats, spread, spread)), "add", grouping.zero(floats)
-    )
-    result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
-    return xp.replaced(result, grouping.count() == 0, start)
+    with grouping.sharing():
+        shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
+        shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values need no shift
+        spread = grouping.gather(shift)
+        total = grouping.scatter(
+            xp.exp(xp.subtract(floats, spread, spread)), "add", grouping.zero(floats)
+        )
+        result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
+        return xp.replaced(result, grouping.count() == 0, start)
 
 
 def _shifted(values: Array, grouping: Grouping) -> Array:
@@ -92,16 +94,17 @@ def _shifted(values: Array, grouping: Grouping) -> Array:
 
 def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the share of the exponential of each value in the sum of its group."""
-    powers = grouping.xp.exp(_shifted(working(values, grouping), grouping))
-    total = grouping.scatter(powers, "add", grouping.zero(powers))
-    return grouping.xp.rounded(
-        grouping.xp.divide(powers, grouping.gather(total, np.nan), powers), target
-    )
+    with grouping.sharing():
+        powers = grouping.xp.exp(_shifted(working(values, grouping), grouping))
+        total = grouping.scatter(powers, "add", grouping.zero(powers))
+        shares = grouping.xp.divide(powers, grouping.gather(total, np.nan), powers)
+    return grouping.xp.rounded(shares, target)
 
 
 def log_softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the logarithms of softmax."""
-    shifted = _shifted(working(values, grouping), grouping)
-    total = grouping.scatter(grouping.xp.exp(shifted), "add", grouping.zero(shifted))
-    logs = grouping.gather(grouping.xp.log(total), np.nan)
+    with grouping.sharing():
+        shifted = _shifted(working(values, grouping), grouping)
+        total = grouping.scatter(grouping.xp.exp(shifted), "add", grouping.zero(shifted))
+        logs = grouping.gather(grouping.xp.log(total), np.nan)
     return grouping.xp.rounded(grouping.xp.subtract(shifted, logs, shifted), target)

@@ -109,6 +109,11 @@ class Grouping:
         context: AbstractContextManager[None] = getattr(self.xp, "float_mode", nullcontext)()
         return context
 
+    def sharing(self) -> AbstractContextManager[Any]:
+        """Return a context in which calls share the results of checks and sorts of the groups."""
+        context: AbstractContextManager[Any] = getattr(self.xp, "sharing_calls", nullcontext)()
+        return context
+
     def squares(self, values: Array, skips_nan: bool = False) -> tuple[Array, Array] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
 

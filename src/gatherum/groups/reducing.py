@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Never, overload
@@ -377,4 +378,5 @@ def evaluated(
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)
 
-    return {name: run(name) for name in names}
+    with grouping.sharing() if len(names) > 1 else nullcontext():
+        return {name: run(name) for name in names}

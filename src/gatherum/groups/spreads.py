@@ -42,8 +42,9 @@ def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: 
 
     if fused := grouping.squares(values):
         return _from_squares(root, *fused, grouping, start, ddof)
-    counts = grouping.count()
-    spread = xp.in_float64(wide, narrow, values, grouping, counts)
+    with grouping.sharing():
+        counts = grouping.count()
+        spread = xp.in_float64(wide, narrow, values, grouping, counts)
     return _without_few(spread, grouping, counts, start, ddof)
 
 
@@ -95,7 +96,8 @@ def centred(values: Array, grouping: Grouping, target: Any) -> Array:
         means = grouping.gather(grouping.scatter(values, "fmean", grouping.zero(values)))
         return xp.subtract(values, means, means)
 
-    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing():
+        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
 def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
@@ -121,7 +123,8 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
         away = _narrow_distances(values, grouping)
         return over_deviation(away, added(away * away, grouping), grouping, counts)
 
-    return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing():
+        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
 
 
 def sum_of_squares(

@@ -39,18 +39,22 @@ def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: 
     kind: Any = xp.kind(values)
     unsigned = kind.kind == "u" and kind.itemsize > 1  # torch multiplies only signed ones
     target = np.dtype(np.int64) if unsigned else accumulator_dtype(kind, "add")
-    total = _total(_real(weights, grouping, target), _converted(values, grouping, target), grouping)
+    scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
+    with grouping.sharing():
+        total, counts = _total(scale, wide, grouping), grouping.count()
     result = xp.astype(total, start.dtype) if kind.kind in "biu" else xp.rounded(total, start.dtype)
-    return xp.replaced(result, grouping.count() == 0, start)
+    return xp.replaced(result, counts == 0, start)
 
 
 def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     xp, target = grouping.xp, working_dtype(grouping.xp.kind(values))
     scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
     weight = _whole(scale, values, grouping)
-    total, divisor = _total(scale, wide, grouping), added(weight, grouping)
+    with grouping.sharing():
+        total, divisor = _total(scale, wide, grouping), added(weight, grouping)
+        counts = grouping.count()
     mean = _by_parts(grouping, lambda part: xp.divide(part, divisor, None), total)
-    return xp.replaced(xp.rounded(mean, start.dtype), grouping.count() == 0, start)
+    return xp.replaced(xp.rounded(mean, start.dtype), counts == 0, start)
 
 
 def _variance(
@@ -81,8 +85,9 @@ def _variance(
         square = spread(pair, grouping, False)
         return xp.sqrt(square) if root else square
 
-    counts = grouping.count()
-    result = xp.in_float64(wide, narrow, (values, weights), grouping, counts)
+    with grouping.sharing():
+        counts = grouping.count()
+        result = xp.in_float64(wide, narrow, (values, weights), grouping, counts)
     return xp.replaced(result, counts == 0, start)
 
 

@@ -24,7 +24,7 @@ from gatherum._system import native
 from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import destinations_of
-from .operands import is_jax, is_on_cpu, normalize
+from .operands import is_jax, is_on_cpu, is_on_cuda, normalize
 from .primitives import Tracer, bind, direct, eager, spec_of
 
 _Positional: TypeAlias = tuple[object, ...]
@@ -136,6 +136,10 @@ class JaxAdapter(Framework):
             raise jax_errors.no_jax_out(attributes.op)
         positional = *attributes.positional, fill_value
         return _run(attributes.op, data, indices, updates, *positional)
+
+    def device(self, value: Any) -> str:
+        """Return "cuda" for an array on CUDA devices, else "cpu"."""
+        return "cuda" if is_on_cuda(value) else "cpu"
 
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
         """Return a NumPy view of an array on one CPU device, or the spec of any other array."""

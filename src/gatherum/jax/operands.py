@@ -54,6 +54,16 @@ def is_on_cpu(value: Any) -> bool:
     return not is_jax(value) or all(device.platform == "cpu" for device in value.devices())
 
 
+def is_on_cuda(value: Any) -> bool:
+    """Return True for a JAX array on CUDA devices, and False for a tracer."""
+    if not is_jax(value) or isinstance(value, Tracer):
+        return False
+    return all(
+        device.platform == "gpu" and "rocm" not in device.client.platform_version.lower()
+        for device in value.devices()
+    )
+
+
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
     """Raise unless an array is one item of the data's dtype, or a traced Python number."""
     if fill_value.shape != ():

@@ -10,19 +10,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gatherum._edges.edge_reductions import NAME
 from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
-from gatherum._plans import index_errors
+from gatherum._plans import index_errors, sharing
+from gatherum._plans.sharing import Shared
 from gatherum._system import native
-from gatherum.cuda import cub, device_calls, elementary, nvidia, quantized
+from gatherum.cuda import cub, device_calls, edges, elementary, nvidia, quantized
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.accumulator import DeviceAccumulator
 from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
 from gatherum.cuda.driver import LEGACY_STREAM
 from gatherum.cuda.host_transfer import OnDevice
+from gatherum.cuda.orders import SharedIndices
 
 from . import addresses, checks, dtypes
 from .operands import fill_item
@@ -116,9 +119,11 @@ def run(
             checks.check_storage(op, name, tensor)
 
     zero = isinstance(fill, int) and fill == 0
+    shares = attributes.operator.scatters and sharing.orders(indices.numel())
     if (
         out is None
         and zero
+        and not shares
         and (replayed := _replayed(attributes, data, indices, updates)) is not None
     ):
         return replayed
@@ -142,6 +147,29 @@ def _replayed(
 def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
     return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
+
+
+def keep_adjacent(indices: Tensor) -> None:
+    """Let calls that share results know that equal indices are adjacent in the last dimension."""
+    shared = sharing.current()
+    if shared is None:
+        return
+    view = FRAMEWORK.view("", "indices", indices)
+    where = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
+    SharedIndices(shared, *where, view.address, view.spec, view.holder).keep_adjacent()
+
+
+def fold_rows(
+    shared: Shared, data: Tensor, row_edges: edges.Edges, table: Tensor, reduction: str
+) -> Tensor:
+    """Fold rows of a tensor along edges; see `gatherum.cuda.edges.fold_rows`."""
+    _check_device(NAME)
+    tensors = (data, row_edges.sources, row_edges.targets, table)
+    for name, tensor in zip(("data", "gather_indices", "scatter_indices"), tensors, strict=False):
+        checks.check_dense(NAME, name, tensor, data.device)
+        checks.check_storage(NAME, name, tensor)
+    result: Tensor = edges.fold_rows(FRAMEWORK, shared, data, row_edges, table, reduction)
+    return result
 
 
 class TensorAccumulator(DeviceAccumulator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +17,8 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes, FoldRule
 from gatherum._model.dtypes import AnyDType
-from gatherum._plans import index_errors, skips, spreads
+from gatherum._plans import index_errors, sharing, skips, spreads
+from gatherum._plans.sharing import Shared
 from gatherum._system import native
 from gatherum._system.native import View
 from gatherum.groups import namespace as of_numpy
@@ -106,6 +108,9 @@ def counting(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
+    shares = shared(data)
+    if shares is not None and (known := _valid(shares, attributes, data, indices)):
+        attributes, fill_value = known, 0
     op, caller = attributes.op, attributes.caller
     if _is_recorded(data):
         options = attributes.axis, attributes.mode, attributes.negative
@@ -115,11 +120,51 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    shares = shared(data)
+    if shares is not None:
+        attributes = _valid(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    if _is_recorded(data, updates):
-        return cast(Tensor, overload(op)(data, indices, updates, *options, attributes.caller))
-    call = op, data, indices, updates, *options, 0, None
-    return cast(Tensor, index_errors.run_for(attributes.caller, native.dispatch_call, *call))
+    if _is_recorded(data, updates) or (shares is not None and sharing.orders(indices.numel())):
+        result = overload(op)(data, indices, updates, *options, attributes.caller)
+    else:
+        call = op, data, indices, updates, *options, 0, None
+        result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+    if shares is not None and attributes.mode == "raise":
+        shares.results[_validity(attributes, data, indices)] = indices
+    return cast(Tensor, result)
+
+
+def on_device(x: Tensor) -> bool:
+    """Return True for a tensor on a CUDA device."""
+    return bool(x.is_cuda)
+
+
+def shared(x: Tensor) -> Shared | None:
+    """Return the results that calls on a device share. Calls that are traced share none."""
+    if torch.compiler.is_compiling() or not on_device(x):
+        return None
+    current = sharing.current()
+    return None if current is None or private.count_dispatch_modes() else current
+
+
+def sharing_calls(shared: Shared | None = None) -> AbstractContextManager[Any]:
+    """Return a context in which calls share results, those of `shared` if it is not None."""
+    return nullcontext() if torch.compiler.is_compiling() else sharing.Sharing(shared)
+
+
+def _valid(shares: Shared, attributes: Attributes, data: Tensor, indices: Tensor
+           ) -> Attributes | None:  # fmt: skip
+    """Return attributes without the check of indices that an earlier call has checked, or None."""
+    if attributes.mode != "raise" or _validity(attributes, data, indices) not in shares.results:
+        return None
+    return attributes._replace(mode="drop")
+
+
+def _validity(attributes: Attributes, data: Tensor, indices: Tensor) -> Hashable:
+    """Return the key of the result that all indices are valid."""
+    shape = tuple(indices.shape)
+    space = attributes.operator.space(tuple(data.shape), shape, attributes.axis)
+    return "valid", id(indices), attributes.negative, space
 
 
 def _is_recorded(*operands: Tensor) -> bool:

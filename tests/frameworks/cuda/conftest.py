@@ -16,7 +16,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
-from gatherum.cuda import driver
+from gatherum._plans import sharing
+from gatherum.cuda import driver, orders, plan_launches
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -33,6 +34,8 @@ def machine(monkeypatch):
         "accumulator",
         "cub",
         "explain",
+        "orders",
+        "prepared",
         "replays",
     ):
         monkeypatch.setattr(f"gatherum.cuda.{module}.open_driver", lambda: opened)
@@ -43,7 +46,16 @@ def machine(monkeypatch):
 def on_core(machine, monkeypatch):
     """Like `machine`, with the core in place of the kernels: quick, and without a compiler."""
     monkeypatch.setattr("gatherum.cuda.plan_launches.run", run_on_core)
+    monkeypatch.setattr("gatherum.cuda.plan_launches.sorts", lambda plan: False)
     return machine
+
+
+@pytest.fixture
+def without_block_sorts(monkeypatch):
+    """Let the framework sort the updates of small scatters, too."""
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
+    monkeypatch.setattr(orders, "_program_of", orders._program_of.__wrapped__)
 
 
 class ShimGpu(Nvidia):
@@ -73,7 +85,7 @@ def as_cuda(monkeypatch):
     from gatherum._model.operators import OPERATORS
     from gatherum.torch import cuda, namespace
     from gatherum.torch.autograd import gradients
-    from gatherum.torch.functions import elementary, quantized
+    from gatherum.torch.functions import aggregation, elementary, quantized
     from gatherum.torch.library import ops
     from gatherum.torch.torch_scatter import softmax
 
@@ -83,10 +95,13 @@ def as_cuda(monkeypatch):
         ran.append(attributes.op)
         return cuda.run(attributes, *operands)
 
-    def through_ops(op, data, indices, updates, axis, reduction, include_self, mode, negative, *_):
-        operands = (data, indices) if updates is None else (data, indices, updates)
-        fold = () if updates is None else (reduction, include_self)
-        return ops.overload(op)(*operands, axis, *fold, mode, negative)
+    def through_ops(
+        op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, _
+    ):
+        if updates is None:
+            return ops.overload(op)(data, indices, axis, mode, negative, fill)
+        fold = reduction, include_self, mode, negative
+        return ops.overload(op)(data, indices, updates, axis, *fold)
 
     kernels = {}
     for row in OPERATORS.values():
@@ -94,6 +109,7 @@ def as_cuda(monkeypatch):
     for name in elementary.NAMES:
         kernels |= dict.fromkeys(ops.with_below(name), partial(elementary._on_cuda, name))
     kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
+    kernels |= dict.fromkeys(ops.with_below(aggregation.NAME), aggregation._on_cuda)
     kernels[quantized.NAME] = quantized._on_cuda
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
@@ -104,6 +120,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(namespace, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "_replayed", lambda *_: None)
     replaced = {**vars(namespace.native), "dispatch_call": through_ops}
     monkeypatch.setattr(namespace, "native", SimpleNamespace(**replaced))

@@ -310,7 +310,7 @@ def sort_on_host(framework, pairs, device, stream):
     return Pairs(*allocated, *pairs[2:])
 
 
-def run_on_core(device, plan, data, indices, updates, out, fill=b""):
+def run_on_core(device, plan, data, indices, updates, out, fill=b"", order=None):
     """Run a plan on host memory by the core, in place of `plan_launches.run`."""
     s = plan.call
     memories = [memory_of(data, s.data), memory_of(indices, s.indices)]

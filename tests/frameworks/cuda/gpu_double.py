@@ -62,6 +62,7 @@ def double_driver():
     verify_cases.case_rows = lambda: iter(rows)
     driver._import = {"driver": DRIVER, "nvrtc": CompilerDouble()}.__getitem__
     gatherum.cuda.plan_launches.run = run_or_capture
+    gatherum.cuda.plan_launches.sorts = lambda plan: False
 
 
 def double_cupy():

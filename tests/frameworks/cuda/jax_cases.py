@@ -60,6 +60,8 @@ CALLS = {
     "scatter_elements": (DATA, PLACES, UPDATES),
     "scatter_nd": (DATA, TUPLES, ITEMS),
 }
+# One block sorts fewer updates.
+MANY = DATA, np.resize(ROWS, 4097), np.resize(UPDATES, (4097, 3))
 SCATTERS = [op for op in CALLS if op.startswith("scatter")]
 
 
@@ -157,7 +159,7 @@ def test_donated_data_are_changed_in_place():
 
     before = len(SHIM.launches)
     result = jax.jit(add, donate_argnums=0)(*moved((DATA, ROWS, UPDATES)))
-    assert [kernel.name for kernel in SHIM.launches[before:]] == ["keys", "fold"]
+    assert [kernel.name for kernel in SHIM.launches[before:]] == ["sorted_keys", "fold"]
     assert np.asarray(result).tobytes() == add(DATA, ROWS, UPDATES).tobytes()
 
 
@@ -255,7 +257,7 @@ def target_of(op, *arrays, **attributes):
         ("other", "gather", {}),
         ("recordable", "gather", {"mode": "fill", "fill_value": 1.5}),
         ("recordable", "scatter_slices", {"mode": "clip"}),
-        ("other", "scatter_slices", {"mode": "clip", "reduction": "add"}),  # sorts
+        ("recordable", "scatter_slices", {"mode": "clip", "reduction": "add"}),
     ],
 )
 def test_calls_that_xla_may_capture(expected, op, attributes):
@@ -263,6 +265,7 @@ def test_calls_that_xla_may_capture(expected, op, attributes):
 
 
 def test_calls_of_integers_and_of_one_update_may_be_captured():
+    assert target_of("scatter_slices", *MANY, mode="clip", reduction="add") == "other"  # sorts
     integers = (DATA.astype(np.int32), ROWS, UPDATES.astype(np.int32))
     assert target_of("scatter_slices", *integers, mode="clip", reduction="add") == "recordable"
     one = (DATA, ROWS[:1], UPDATES[:1])
@@ -328,7 +331,7 @@ def test_errors_of_the_driver_and_of_the_memory():
 
 def test_errors_of_a_sort(monkeypatch):
     FAKE.run(None)
-    arrays = moved((DATA, ROWS, UPDATES))
+    arrays = moved(MANY)
     run = jax.jit(lambda *each: gatherum.scatter_slices(*each, reduction="add", mode="clip"))
 
     def fails(framework, *_):
@@ -355,7 +358,7 @@ def test_a_sort_without_cub_raises_when_lowering(monkeypatch):
         raise ImportError("no module")
 
     monkeypatch.setattr(cub, "check_import", check)
-    arrays = moved((DATA[:, :2], ROWS, UPDATES[:, :2]))
+    arrays = moved((DATA[:, :2], MANY[1], MANY[2][:, :2]))
     with pytest.raises(NotImplementedError) as raised:
         gatherum.scatter_slices(*arrays, reduction="add")
     assert str(raised.value) == (
@@ -426,3 +429,12 @@ def test_the_runtime_learns_which_calls_it_may_capture():
         assert not handler(ctypes.byref(frame))
         assert (metadata.version.major, metadata.version.minor) == (0, 1)
         assert metadata.traits == is_recordable
+
+
+@slow
+def test_functions_of_cuda_and_explanations_take_arrays_on_a_device():
+    data, rows = moved([DATA, ROWS])
+    taken = gatherum.cuda.gather(data, rows)
+    assert np.asarray(taken).tobytes() == DATA[ROWS].tobytes()
+    explanation = gatherum.explain("gather", data, rows)
+    assert (explanation.plan.device, explanation.plan.algorithm) == ("cuda", "gather")

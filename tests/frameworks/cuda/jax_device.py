@@ -92,6 +92,7 @@ def use() -> Xla:
     elementary.TARGET = "device_call"  # type: ignore[misc]
     for module in (adapter, aggregation, elementary):
         module.is_on_cpu = lambda value: not isinstance(value, jax.Array)  # type: ignore[attr-defined]
+    adapter.is_on_cuda = lambda value: isinstance(value, jax.Array)  # type: ignore[attr-defined]
     cub.check_import = lambda: None  # type: ignore[assignment]
     cub.radix_sort = sort_on_host
     return xla

@@ -232,3 +232,28 @@ def test_the_kernels_and_the_sort(on_shim, cupy):
     result = gatherum.scatter_slices(data, index, cupy.array(updates), reduction="add")
     expected = gatherum.scatter_slices(data.values, index.values, updates, reduction="add")
     assert same_bits(result.values, expected)
+
+
+def test_a_prepared_call_sorts_once(on_shim, cupy, monkeypatch, without_block_sorts):
+    kind, sorts = type(adapter._cupy()), []
+    sort = kind.sort
+    monkeypatch.setattr(kind, "sort", lambda *call: sorts.append(call) or sort(*call))
+    data, updates = np.ones((3, 2), np.float32), np.arange(8, dtype=np.float32).reshape(4, 2)
+    index = [2, 0, -1, 2]
+    run = gatherum.prepare("scatter_slices", data, index, reduction="add")
+    for _ in range(2):
+        result = run(cupy.array(data), cupy.array(updates))
+        assert same_bits(result.values, run(data, updates))
+    assert len(sorts) == 1
+    take = gatherum.prepare("gather", data, [1, 9], mode="fill")
+    taken = take(cupy.array(data), fill_value=7)
+    assert same_bits(taken.values, take(data, fill_value=7))
+    with pytest.raises(ValueError, match=r"^scatter_slices: "):
+        run(cupy.array(data[:2]), cupy.array(updates))
+    with pytest.raises(TypeError, match=r"^scatter_slices: "):
+        run(cupy.array(data.astype("f8")), cupy.array(updates))
+    on_shim.capturing.add(60)
+    run(cupy.array(data), cupy.array(updates))
+    assert len(sorts) == 1
+    with pytest.raises(RuntimeError, match=r"^gather: `indices`"):
+        gatherum.prepare("gather", data, [1])(cupy.array(data))

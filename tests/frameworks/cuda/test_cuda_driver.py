@@ -182,10 +182,10 @@ def test_plans_name_the_launches(machine):
     call = "scatter_nd", data, index, updates
     plan = gatherum.plan(*call, reduction="add", mode="drop")
     assert plan.device == "cuda"
-    assert plan.algorithm == "gather + keys + sort + fold"
-    assert plan.scratch == 2 * 5 * 8
-    assert "  launches  gather + keys + sort + fold\n" in str(plan)
-    words = "launches  gather + keys + sort + fold: the updates are sorted by destination"
+    assert plan.algorithm == "gather + sorted_keys + fold"
+    assert plan.scratch == 5 * 8
+    assert "  launches  gather + sorted_keys + fold\n" in str(plan)
+    words = "launches  gather + sorted_keys + fold: the updates are sorted by destination"
     assert words in str(gatherum.explain(*call, reduction="add", mode="drop"))
     assert gatherum.plan(*call).algorithm == "check + gather + winners + scatter"
     counted = gatherum.plan("scatter_nd", HostArray(np.zeros(9, np.int64)), index,

@@ -9,6 +9,7 @@ from shim.values import RNG, values
 import gatherum
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
+from gatherum._plans import sharing
 from gatherum.cuda import execution, folds
 from strategies import REDUCTIONS_OF, same_bits
 
@@ -33,7 +34,9 @@ def spread(*shape):
     return (RNG.standard_normal(shape) * 10.0 ** RNG.integers(-8, 8, shape)).astype("f4")
 
 
-def test_a_sum_is_a_left_fold_in_row_major_order(shim):
+@pytest.mark.parametrize(("most", "sort"), [(0, "keys"), (4096, "sorted_keys")])
+def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, sort, monkeypatch):
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", most)
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)
     data = np.full(5, 0.1, np.float32)
@@ -44,7 +47,7 @@ def test_a_sum_is_a_left_fold_in_row_major_order(shim):
         data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
     )
     assert not same_bits(result, backwards)  # so the order matters here
-    assert shim.last.names() == ["gather", "keys", "fold", "fold_long", "fold_long"]
+    assert shim.last.names() == ["gather", sort, "fold", "fold_long", "fold_long"]
     assert shim.last.reads == 0
 
 

@@ -4,6 +4,7 @@ Calls have every shape, dtype, layout and mode, with canaries around every opera
 """
 
 import os
+from unittest.mock import patch
 
 import hypothesis.strategies as st
 import numpy as np
@@ -14,6 +15,7 @@ from shim.functions import ShimFunctions
 
 from canaries import byte_rows, strays
 from gatherum import reference
+from gatherum._plans import sharing
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = [
@@ -48,7 +50,8 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
         out = data.draw(destinations(expected.shape, expected.dtype))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    result = outcome(ShimFunctions(), call, out=out)
+    with patch.object(sharing, "MOST_IN_BLOCK", data.draw(st.sampled_from((0, 4096)))):
+        result = outcome(ShimFunctions(), call, out=out)
     assert bytes_of(inputs) == before
     outputs = [] if out is None else [out]
     assert [strays(array) for array in (*inputs, *outputs)] == [[]] * (len(inputs) + len(outputs))

@@ -14,6 +14,7 @@ import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
+from gatherum._plans import sharing
 from gatherum.cuda import plan_launches
 from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, same_bits
@@ -164,6 +165,7 @@ def test_fill_values(shim, dtype):
 @slow
 @pytest.mark.parametrize("mode", ["drop", "wrap"])
 def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mode):
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
     options = {"batch_dims": 1, "mode": mode}
@@ -246,6 +248,17 @@ def test_scratch_follows_the_formula(shim, op, data, indices, updates, options):
     operands += [] if updates is None else [values(*updates)]
     getattr(shim, op)(*operands, **options)
     assert shim.last.scratch() == plan_launches.scratch(plan)
+
+
+@slow
+@pytest.mark.parametrize("count", [1, 2, 31, 33, 64, 65, 128, 1000, 4096, 4097])
+@pytest.mark.parametrize("dtype", ["f4", "c16"])
+def test_one_block_sorts_few_tuples(shim, dtype, count):
+    indices, updates = RNG.integers(-5, 12, count), values((count,), dtype)
+    data, options = values((9,), dtype), {"reduction": "mul", "mode": "drop"}
+    expected = gatherum.scatter_elements(data, indices, updates, **options)
+    assert same_bits(shim.scatter_elements(data, indices, updates, **options), expected)
+    assert shim.last.names()[1] == ("sorted_keys" if count <= 4096 else "keys")
 
 
 @slow

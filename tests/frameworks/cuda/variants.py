@@ -93,6 +93,13 @@ AXES: dict[str, Axes] = {
         "CARRIED": (0, 1, 2, 4, 8),
         "VALUE_ALIGN": (8, 4, 2, 1),
     },
+    "sorted_keys": {
+        **WRITING,
+        "KEY_WIDTH": (4,),
+        "PAYLOAD_WIDTH": (8, 4),
+        "CARRIED": (0, 1, 2, 4, 8),
+        "VALUE_ALIGN": (8, 4, 2, 1),
+    },
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
     "fold_long": {**_FOLD, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (32,)},

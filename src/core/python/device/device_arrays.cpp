@@ -228,7 +228,7 @@ nb::object run_placed(const nb::handle* a, const Call& call, const CachedPlan& c
   const auto handle = reinterpret_cast<uintptr_t>(stream);
   nb::object sort;
   if (program.sorts) sort = on_device().sort(scratch, handle, placed.device);
-  uint64_t operands[kOperands];
+  device::Addresses operands = {};
   for (size_t i = 0; i < kOperands; ++i) operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].address);
   operands[kOperands - 1] = out;
   const device::Outcome outcome = replayed.replay(operands, arena, stream, false, sort);

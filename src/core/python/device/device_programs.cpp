@@ -1,6 +1,5 @@
 #include "python/device/device_programs.hpp"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,9 +15,9 @@ namespace {
 // Replays a program for Python. Returns the bytes that it reads, or the function that failed and its status.
 nb::object replay_from_python(const DeviceProgram& program, const nb::tuple& operands, uint64_t arena,
                               uint64_t stream, nb::handle sort) {
-  if (operands.size() != device::kOperandSlots) refuse();
-  uint64_t addresses[device::kOperandSlots];
-  for (size_t i = 0; i < device::kOperandSlots; ++i) addresses[i] = nb::cast<uint64_t>(operands[i]);
+  if (operands.size() > device::kMostOperands) refuse();
+  device::Addresses addresses = {};
+  for (size_t i = 0; i < operands.size(); ++i) addresses[i] = nb::cast<uint64_t>(operands[i]);
   const device::Outcome outcome =
       program.replay(addresses, arena, reinterpret_cast<void*>(stream), false, sort);
   if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
@@ -110,10 +109,9 @@ void DeviceProgram::add(const nb::tuple& step) {
   program_.steps.push_back(added);
 }
 
-device::Outcome DeviceProgram::replay(const uint64_t* operands, uint64_t arena, void* stream,
+device::Outcome DeviceProgram::replay(const device::Addresses& operands, uint64_t arena, void* stream,
                                       bool check_capture, nb::handle sort) const {
-  device::Target target = {{}, arena, context_, stream_handle(stream)};
-  std::copy_n(operands, device::kOperandSlots, target.operands);
+  const device::Target target = {operands, arena, context_, stream_handle(stream)};
   // A launch waits while the device's queue is full, also for functions of the host that need the lock.
   GilRelease released;
   const device::Sort with_lock = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {

@@ -1,7 +1,6 @@
 // Device programs as Python objects, and the programs of each plan.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "device/program.hpp"
@@ -22,7 +21,7 @@ class DeviceProgram {
   // Replays the program without the interpreter's lock. A step that sorts calls sort(keys, payload, length,
   // key width, payload width, bits) with the distances of keys and payload from the arena. It returns the
   // addresses of the results, and raises if it fails; then a Python error is set.
-  device::Outcome replay(const uint64_t* operands, uint64_t arena, void* stream, bool check_capture,
+  device::Outcome replay(const device::Addresses& operands, uint64_t arena, void* stream, bool check_capture,
                          nb::handle sort) const;
 
  private:

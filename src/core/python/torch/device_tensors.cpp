@@ -100,7 +100,8 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
     return {};
   }
   const auto& [from, indices, updates, none] = call.operands;
-  const uint64_t operands[] = {address_of(from), address_of(indices), address_of(updates), address_of(out)};
+  const device::Addresses operands = {address_of(from), address_of(indices), address_of(updates),
+                                      address_of(out)};
   const uint64_t scratch = arena.address();
   nb::object sort;
   if (program.sorts)

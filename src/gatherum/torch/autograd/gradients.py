@@ -8,6 +8,7 @@ that the dispatcher passes to the Autograd kernels. `_Scatter` records both kind
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -21,7 +22,7 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import caller_of
 from gatherum._model.modes import MODES
 from gatherum._model.operators import OPERATORS, Operator, inverse
-from gatherum._plans import index_errors
+from gatherum._plans import index_errors, sharing
 from gatherum._system import native
 from gatherum.torch import errors as torch_errors
 from gatherum.torch import namespace, private
@@ -80,7 +81,8 @@ class _DispatchedGather(_Call):  # type: ignore[misc]
         if gradient is None:
             return None, None, None, *ctx.unused
         destinations, _ = _saved(ctx)
-        return None, None, destinations.total(gradient), *ctx.unused
+        with _resumed(ctx):
+            return None, None, destinations.total(gradient), *ctx.unused
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -111,7 +113,7 @@ class _PlainGather(_PlainCall):
     def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.shape, ctx.call = data.shape, call
+        ctx.shape, ctx.call, ctx.shared = data.shape, call, sharing.current()
         op, axis, mode, negative = call
         return native.run_on_tensors(op, data, indices, None, (axis, *_NO_FOLD, mode, negative))
 
@@ -127,7 +129,8 @@ class _PlainGather(_PlainCall):
                 axis, "add", True, _SKIPPING[mode], negative, False,
             )  # fmt: skip
         if total is None:
-            total = _PlainCall.destinations(ctx).total(gradient)
+            with _resumed(ctx):
+                total = _PlainCall.destinations(ctx).total(gradient)
         return total, None, None
 
 
@@ -192,7 +195,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         on_cpu = gradient.device.type == "cpu"
         in_core = on_cpu and not onward and fused_gradients.applies(destinations, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
-        with namespace.float_mode():
+        with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
             of_data, of_updates = differentiate(destinations, values, gradient, (data, updates))
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
@@ -214,7 +217,12 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
     ctx.set_materialize_grads(False)  # with infinite factors, zeros would give NaN
     if may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
-    ctx.attributes, ctx.shape = attributes, tuple(data.shape)
+    ctx.attributes, ctx.shape, ctx.shared = attributes, tuple(data.shape), namespace.shared(data)
+
+
+def _resumed(ctx: Any) -> AbstractContextManager[Any]:
+    """Return a context in which the calls of a gradient share the results of the composition."""
+    return nullcontext() if ctx.shared is None else namespace.sharing_calls(ctx.shared)
 
 
 def _saved(ctx: Any) -> tuple[Destinations, Any]:
@@ -302,6 +310,8 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -
     """
     updates = arguments[0] if operator.scatters else None
     if operator.scatters:
+        if namespace.shared(data) is not None and sharing.orders(indices.numel()):
+            return None  # the scatter uses the order that an earlier call has computed
         attributes = scatter_attributes(operator.name, *arguments[1:])
     else:
         attributes = gather_attributes(operator.name, *arguments)

@@ -20,6 +20,8 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._functions import aggregation
 from gatherum._model import errors
 from gatherum._model.reductions import FOLDS, ROWS
+from gatherum._plans import sharing
+from gatherum._plans.sharing import Shared
 from gatherum.torch import checks, dtypes, namespace, operands, private
 from gatherum.torch.autograd.batching import front, shape_of_one, stretched
 from gatherum.torch.autograd.recording import (
@@ -116,6 +118,45 @@ def _composed(*call: Any) -> Tensor:
     return result
 
 
+def _on_cuda(*call: Any) -> Tensor:
+    """Fold rows straight from the data if the edges have no weights and the axis is 0."""
+    from gatherum.torch import cuda
+
+    data, sources, targets, size, reduction, weights, *options = _full(call)
+    bounds, negative, pointer, fill, axis = options
+    plain = weights is None and axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
+    with namespace.sharing_calls() as shared, namespace.float_mode():
+        if pointer:
+            targets = _listed(targets, sources.shape[0], pointer)
+            cuda.keep_adjacent(targets)
+        if not plain or shared is None or 0 in (*data.shape, size):
+            return _composed(data, sources, targets, size, reduction, weights, bounds, negative, "",
+                             fill, axis)  # fmt: skip
+        fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
+        return _folded(data, sources, targets, fold, shared)
+
+
+def _folded(
+    data: Tensor, sources: Tensor, targets: Tensor, fold: AggregateOptions, shared: Shared
+) -> Tensor:
+    from gatherum.cuda import edges
+    from gatherum.torch import cuda
+
+    rows = data.shape[0]
+    if fold.skips:
+        targets = edge_reductions.complete(namespace, sources, targets, rows, fold)
+    kind = dtypes.of_name(edges.source_dtype(rows).name)
+
+    def numbers() -> Tensor:
+        positions = torch.arange(rows, dtype=kind, device=data.device)
+        return namespace.gather(fold.gather, positions, sources, -1).contiguous()
+
+    table = edge_reductions.empty_table(namespace, data, fold)
+    negative = fold.negative and not fold.skips
+    row_edges = edges.Edges(sources, numbers, targets, fold.mode, negative)
+    return cuda.fold_rows(shared, data, row_edges, table, fold.reduction)
+
+
 def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
     """Return the target of each edge. Expand a pointer if one was passed instead."""
     if not pointer:
@@ -152,13 +193,14 @@ class _Sum(_Function):  # type: ignore[misc]
         ctx.rows = data.shape[axis]
         options = bounds, negative, pointer, fill, axis
         call = data, sources, targets, size, reduction, weights, *options
-        return below_recording(overload(NAME), keyset, *call)
+        with namespace.sharing_calls() as ctx.shared:
+            return below_recording(overload(NAME), keyset, *call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return (None,) * 12
-        with namespace.float_mode():
+        with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
             return _gradients(ctx, gradient)
 
     @staticmethod
@@ -256,7 +298,7 @@ _SCHEMA = (
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
     LIBRARY.impl(_name, _on_cpu, "CPU")
-    LIBRARY.impl(_name, _composed, "CUDA")
+    LIBRARY.impl(_name, _on_cuda, "CUDA")
     torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
     torch.library.register_vmap(f"gatherum::{_name}", _batched, lib=LIBRARY)
 LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes
-from gatherum.torch import dtypes, private
+from gatherum._plans.sharing import Shared
+from gatherum.torch import dtypes, namespace, private
 from gatherum.torch.autograd import recording
 
-from . import api
+from . import api, tensor_calls
 
 
 class PreparedOnTensors:
@@ -32,8 +33,11 @@ class PreparedOnTensors:
         self._function = getattr(api, attributes.op)
         self._keywords = attributes.keywords
         self._scatters = attributes.operator.scatters
+        self._attributes = attributes
         self._indices = torch.from_numpy(indices.copy())
         self._on_arrays = on_arrays
+        # By device, the indices there and their order.
+        self._places: dict[torch.device, tuple[Tensor, Shared]] = {}
 
     def __call__(self, data: Any, updates: Any, out: Any, fill_value: Any) -> Any:
         """Run the call. Use the prepared order of updates if the call is not recorded."""
@@ -42,6 +46,8 @@ class PreparedOnTensors:
         if data.dtype != self._dtype:
             dtype = dtypes.plan_dtype(self._op, "data", data.dtype)
             raise errors.other_prepared_dtype(self._op, self._kind, dtype)
+        if not torch.compiler.is_compiling() and namespace.on_device(data):
+            return self._on_device(data, updates, out, fill_value)
         if not self._scatters:
             return self._function(
                 data, self._indices.to(data.device), out=out, fill_value=fill_value,
@@ -52,14 +58,37 @@ class PreparedOnTensors:
         indices = self._indices.to(data.device)
         return self._function(data, indices, updates, out=out, **self._keywords)
 
+    def _on_device(self, data: Tensor, updates: Any, out: Any, fill_value: Any) -> Any:
+        """Run the call with the indices and their order on the device of the data."""
+        indices, shared = self._place(data.device)
+        attributes = self._attributes
+        if attributes.mode == "raise":  # checked already: the call does not wait
+            attributes, fill_value = attributes._replace(mode="drop"), 0
+        with namespace.sharing_calls(shared), errors.for_tensors():
+            if out is None and self._scatters and _are_unobserved(data, updates):
+                from gatherum.torch import cuda
+
+                return cuda.run(attributes, data, indices, updates, 0, None)
+            return tensor_calls.call(attributes, data, indices, updates, fill_value, out)
+
+    def _place(self, device: torch.device) -> tuple[Tensor, Shared]:
+        """Return the indices on a device, copied by the first call, and their shared results."""
+        place = self._places.get(device)
+        if place is None:
+            place = self._places[device] = self._indices.to(device), Shared(lasts=True)
+        return place
+
+
+def _are_unobserved(*tensors: Any) -> bool:
+    """Return True if all operands are plain tensors and the call is not recorded."""
+    if private.transforms_active() or private.count_dispatch_modes():
+        return False
+    return all(type(tensor) is Tensor for tensor in tensors) and not recording.records(tensors)
+
 
 def _are_plain(*tensors: Any) -> bool:
     """Return True if all tensors are plain CPU tensors and the call is not recorded."""
-    if private.transforms_active() or private.count_dispatch_modes():
-        return False
-    if any(type(tensor) is not Tensor for tensor in tensors) or recording.records(tensors):
-        return False
-    return all(
+    return _are_unobserved(*tensors) and all(
         tensor.device.type == "cpu"
         and tensor.layout is torch.strided
         and dtypes.is_of_numpy(tensor.dtype)

@@ -153,7 +153,7 @@ def _std(
     src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
-    with called(grouping.destinations), grouping.float_mode():
+    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
         counts = grouping.count()
         fold = partial(_added, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
@@ -176,7 +176,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
-    with called(grouping.destinations), grouping.float_mode():
+    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
         if out is None:
             whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
             return whole

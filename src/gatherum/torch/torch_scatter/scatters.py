@@ -174,8 +174,9 @@ def fold_into(
         if out.dtype in (torch.float16, torch.bfloat16):  # round only once
             wide = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
-        total = fold_into(destinations, src, "add", out)
-        counts = destinations.over_data(destinations.counts().clamp(min=1))
+        with namespace.sharing_calls():
+            total = fold_into(destinations, src, "add", out)
+            counts = destinations.over_data(destinations.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         with namespace.float_mode():
             return total.div_(counts, rounding_mode=rounding)
@@ -202,7 +203,7 @@ def scattered_extreme(
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`."""
     src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(destinations):
+    with called(destinations), namespace.sharing_calls():
         return extreme(destinations, src, dim % src.dim(), reduction, out)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -146,7 +148,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
     caller = Caller(op, "indptr", "src")
     destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "fill")
-    with called(destinations):
+    with called(destinations), _adjacent(destinations):
         result = destinations.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -290,7 +292,7 @@ def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: ob
     reduction = reduction_of(op, reduce)
     src, indptr = _pointed(op, src, indptr)
     destinations = _segments(op, src, indptr)
-    with called(destinations):
+    with called(destinations), _adjacent(destinations):
         result = fold_into(destinations, src, reduction, None)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -300,7 +302,7 @@ def _segment_extreme(
 ) -> tuple[Tensor, Tensor]:
     src, indptr = _pointed(op, src, indptr)
     destinations = _segments(op, src, indptr)
-    with called(destinations):
+    with called(destinations), _adjacent(destinations):
         values, arg = extreme(destinations, src, indptr.dim() - 1, reduction)
     return values if out is None else checked_out(op, out, values).copy_(values), arg
 
@@ -313,6 +315,17 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
     return cheapest_destinations(
         caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop"
     )
+
+
+@contextmanager
+def _adjacent(destinations: Destinations) -> Iterator[None]:
+    """Let calls on a device use that the values of a segment are adjacent, so none sorts."""
+    with namespace.sharing_calls():
+        if namespace.shared(destinations.indices) is not None:
+            from gatherum.torch import cuda
+
+            cuda.keep_adjacent(destinations.indices)
+        yield
 
 
 def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:

@@ -66,7 +66,9 @@ class _Softmax(_Function):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *options: Any
     ) -> Tensor:
-        result: Tensor = below_recording(overload(NAME), keyset, values, indices, name, *options)
+        with namespace.sharing_calls() as ctx.shared:
+            call = values, indices, name, *options
+            result: Tensor = below_recording(overload(NAME), keyset, *call)
         ctx.save_for_backward(result, indices)
         ctx.save_for_forward(result, indices)
         ctx.set_materialize_grads(False)
@@ -89,7 +91,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
     destinations = _destinations(namespace, result, indices, size, *options)
-    with namespace.float_mode():
+    with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
         if name == "softmax":
             return result * (change - _sums(destinations, change * result))
         shares = namespace.exp(result)

@@ -1,0 +1,62 @@
+"""Share results among the calls of one function that have the same indices.
+
+A composition, such as softmax over groups, consists of several calls with the same indices. On a
+device, the first of them checks and sorts the indices, and the other calls use the results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from contextvars import ContextVar, Token
+from typing import Any
+
+# The largest number of updates that a launch on a device sorts in one block. To sort them again is
+# cheaper than to share their order. It is kMost of cuda/kernels/sorted_keys.cu, and has not been
+# tuned on a device.
+MOST_IN_BLOCK = 4096
+
+
+class Shared:
+    """Results that calls share, by everything they depend on, such as the address of indices.
+
+    Each result keeps the memory of the indices. `lasts` tells whether the results outlive the
+    function that computes them, as the results of a prepared call do.
+    """
+
+    __slots__ = ("lasts", "results")
+
+    def __init__(self, lasts: bool = False) -> None:
+        self.results: dict[Hashable, Any] = {}
+        self.lasts = lasts
+
+
+_current: ContextVar[Shared | None] = ContextVar("gatherum_shared", default=None)
+# Returns the results that calls share now, or None outside a composition.
+current = _current.get
+
+
+def orders(count: int) -> bool:
+    """Return True if scatters with this number of indices share their order."""
+    return count > MOST_IN_BLOCK and _current.get() is not None
+
+
+class Sharing:
+    """A context in which calls share results.
+
+    Without an argument, calls share the results of the surrounding context, or new ones.
+    """
+
+    __slots__ = ("_shared", "_token")
+
+    def __init__(self, shared: Shared | None = None) -> None:
+        self._shared = shared
+        self._token: Token[Shared | None] | None = None
+
+    def __enter__(self) -> Shared:
+        shared = self._shared or _current.get() or Shared()
+        self._token = _current.set(shared)
+        return shared
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _current.reset(self._token)

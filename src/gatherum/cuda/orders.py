@@ -1,0 +1,156 @@
+"""Check and sort the indices of several calls once.
+
+The **order** of a scatter is its updates sorted by destination: the sorted keys, and the number of
+each update. Scatters with the same indices and destinations have the same order, for any data,
+updates and reduction. While calls share results (`gatherum._plans.sharing`), the first
+scatter that needs an order computes it, and later scatters fold with it. They do not check the
+indices again, so they do not wait for the device.
+
+If equal destinations are adjacent, as in the segments of a CSR matrix, the order is the order of
+the updates, and nothing is sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import lru_cache
+from math import gcd
+from typing import NamedTuple
+
+from gatherum._model.call import ArraySpec
+from gatherum._model.nests import Loop, collapse
+from gatherum._plans.plans import Plan
+from gatherum._plans.sharing import Shared
+from gatherum._system import native
+
+from . import checks, folds, plan_launches
+from .device import Device, Pairs
+from .driver import open_driver
+from .loops import work_of
+from .programs import OPERANDS, OUT, PAYLOAD, WIDEST, DeviceProgram, Placement, Recorder, Slot
+
+
+class Carried(NamedTuple):
+    """The payload of a sort: updates, or the numbers of updates if `width` is 0."""
+
+    width: int  # bytes of an update
+    address: Callable[[], int]  # returns the address of the updates
+    identity: Hashable  # identifies the updates
+    holder: object  # keeps the memory alive to which `identity` refers
+
+
+POSITIONS = Carried(0, int, None, None)
+
+
+class SharedIndices(NamedTuple):
+    """Indices in the memory of a device, and the results that calls on a stream share."""
+
+    shared: Shared
+    device_number: int
+    stream: int
+    address: int
+    spec: ArraySpec
+    holder: object  # keeps the memory alive
+
+    def keep_adjacent(self) -> None:
+        """Note that equal indices are adjacent along the last dimension."""
+        self.shared.results["adjacent", self._memory] = self.holder
+
+    def order(self, device: Device, plan: Plan) -> Pairs | None:
+        """Return the order of a scatter, or None if the scatter does not sort, or in one block.
+
+        Raise IndexError as the scatter does.
+        """
+        if not plan_launches.sorts(plan) or folds.sorts_in_block(work_of(plan)):
+            return None
+        return self.sorted_pairs(device, plan)
+
+    def sorted_pairs(self, device: Device, plan: Plan, carried: Carried = POSITIONS) -> Pairs:
+        """Return the pairs that a scatter sorts, or raise IndexError as the scatter does."""
+        mode = plan.call.mode
+        key = (self._memory, _sorting(plan), carried.identity)
+        for kept_mode in ("raise", "drop") if mode != "raise" else ("raise",):
+            if (kept := self.shared.results.get((kept_mode, key))) is not None:
+                pairs: Pairs = kept[0]
+                return pairs
+        adjacent = ("adjacent", self._memory) in self.shared.results and _stays_adjacent(plan)
+        places = self.address, carried.address()
+        pairs = _computed(device, plan, *places, carried.width, adjacent)
+        if not (self.shared.lasts and self._is_captured()):
+            kept_mode = "raise" if mode == "raise" else "drop"
+            self.shared.results[kept_mode, key] = pairs, self.holder, carried.holder
+        return pairs
+
+    @property
+    def _memory(self) -> Hashable:
+        return self.device_number, self.stream, self.address, self.spec
+
+    def _is_captured(self) -> bool:
+        """Return True if a graph captures the stream: the result exists only when it runs."""
+        driver = open_driver()
+        with driver.on(self.device_number):
+            return driver.captures(self.stream)
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def _sorting(plan: Plan) -> Hashable:
+    """Return everything that the order of a scatter depends on, except the values of indices."""
+    call, work = plan.call, work_of(plan)
+    loops = collapse(Loop(step.extent, step.destination, step.index, 0) for step in work.tuples)
+    parts = tuple((part.size, part.offset, part.destination, part.from_end) for part in work.parts)
+    mode = call.mode if call.mode in ("clip", "wrap") else "drop"
+    return mode, tuple(loops), parts, work.entries, work.destinations
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def _stays_adjacent(plan: Plan) -> bool:
+    """Return True if adjacent indices lead to adjacent updates of the same destination."""
+    work = work_of(plan)
+    entries = [step for step in work.tuples if not step.destination]
+    return len(work.parts) == 1 and entries == list(work.tuples[-1:])
+
+
+def _computed(
+    device: Device, plan: Plan, indices: int, updates: int, carried: int, adjacent: bool
+) -> Pairs:
+    """Compute the pairs, or raise IndexError in mode "raise"."""
+    placement = Placement(
+        WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
+    )
+    program = _program_of(plan, placement, device.processors, carried, adjacent)
+    if adjacent:
+        length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
+        keys, payload = (device.allocate(length * width) for width in widths[:2])
+        record = device.play(program, (0, indices, updates, keys.address, payload.address))
+        pairs = Pairs(keys, payload, length, widths)
+    else:
+        results: list[Pairs] = []
+        record = device.play(program, (0, indices, updates, 0), results)
+        (pairs,) = results
+    if checks.is_invalid(record):
+        plan_launches.raise_first(device, plan, placement, (0, indices, updates, 0))
+    return pairs
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def _program_of(
+    plan: Plan, placement: Placement, processors: int, carried: int, adjacent: bool
+) -> DeviceProgram:
+    """Return the program that checks the indices and sorts the pairs.
+
+    If equal destinations are adjacent, it writes the pairs to the last two operands.
+    """
+    recorder = Recorder(PAYLOAD + 1 if adjacent else OPERANDS)
+    run = plan_launches.execution_of(plan, placement, processors, recorder)
+    record = checks.new_record(run)
+    if record:
+        checks.check_indices(run, record)
+    if adjacent:
+        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD), in_block=False)
+    else:
+        folds.sort(run, carried)
+    checks.read_record(run, record)
+    return recorder.program()
