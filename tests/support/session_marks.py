@@ -67,10 +67,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out modules without tests of frameworks if only such tests are selected."""
-    if not config.option.markexpr.startswith("frameworks") or collection_path.suffix != ".py":
+    """Leave out modules without a selected test, whose imports take seconds in all."""
+    if collection_path.suffix != ".py":
         return None
-    return None if "frameworks" in marks_in(collection_path) else True
+    selected = config.option.markexpr
+    if selected.startswith("frameworks"):
+        return None if "frameworks" in marks_in(collection_path) else True
+    if selected.startswith("slow and not release"):  # lists of samples mark tests as `release`
+        return None if "mark.slow" in collection_path.read_text(encoding="utf-8") else True
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
