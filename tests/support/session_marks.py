@@ -67,7 +67,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out modules without a selected test, whose imports take seconds in all."""
+    """Skip the import of modules without a selected test."""
     if collection_path.suffix != ".py":
         return None
     selected = config.option.markexpr

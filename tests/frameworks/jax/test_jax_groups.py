@@ -52,7 +52,7 @@ def flushed(array):
         return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
 
 
-# Half of the functions run one by one, the others jitted; before a release, all run both ways.
+# Half of the functions run eagerly, and half jitted. Before a release, each runs both ways.
 @pytest.mark.parametrize(("dtype", "func"), defined_pairs(DTYPES, ALL, every=2))
 def test_the_bits_of_the_oracle(dtype, func):
     rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
