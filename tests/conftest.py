@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-import framework_marks
 import gatherum
+import session_marks
 from source import ROOT, SOURCE
 from sparse_files import Space
 
@@ -29,8 +29,8 @@ settings.load_profile("gatherum")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Use the hooks of `framework_marks`."""
-    config.pluginmanager.register(framework_marks)
+    """Use the hooks of `session_marks`."""
+    config.pluginmanager.register(session_marks)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from samples import diagonal
 
 cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
@@ -36,19 +37,21 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+COMMANDS = {
+    "json": (["check"], "x.json", []),
+    "onnx": (["check"], "x.onnx", []),
+    "data": (["explain", "gather", "--data"], "x.npy", ["--indices", "2"]),
+    "values": (["explain", "gather", "--data", "2", "--values"], "x.npy", []),
+}
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
-@pytest.mark.parametrize("kind", ["a FIFO", "a character device", "a directory"])
 @pytest.mark.parametrize(
-    ("before", "name", "after"),
-    [
-        (["check"], "x.json", []),
-        (["check"], "x.onnx", []),
-        (["explain", "gather", "--data"], "x.npy", ["--indices", "2"]),
-        (["explain", "gather", "--data", "2", "--values"], "x.npy", []),
-    ],
-    ids=["json", "onnx", "data", "values"],
+    ("command", "kind"),
+    diagonal(3, list(COMMANDS), ["a FIFO", "a character device", "a directory"]),
 )
-def test_commands_read_regular_files_only(folder, kind, before, name, after):
+def test_commands_read_regular_files_only(folder, kind, command):
+    before, name, after = COMMANDS[command]
     if name.endswith(".onnx"):
         pytest.importorskip("onnx", reason="install onnx: pip install onnx")
     if kind == "a FIFO":

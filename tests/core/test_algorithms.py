@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from samples import every
+from samples import diagonal, every
 from sizes import family
 
 pytestmark = pytest.mark.slow
@@ -207,10 +207,15 @@ def test_scatter_elements_of_every_form(shape, axis, dtype, reduction):
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis"), forms((3_000, 400), (20_000, 60), (300, 9_000), (20, 90, 500))
+    ("form", "dtype"),
+    diagonal(
+        2,
+        forms((3_000, 400), (20_000, 60), (300, 9_000), (20, 90, 500)),
+        ["u1", "f2", "f4", "f8", "c16"],
+    ),
 )
-@pytest.mark.parametrize("dtype", ["u1", "f2", "f4", "f8", "c16"])
-def test_gathers_of_every_form(shape, axis, dtype):
+def test_gathers_of_every_form(form, dtype):
+    shape, axis = form
     data = _values(shape, dtype)
     indices = _rng(6).integers(-shape[axis], shape[axis], shape)
     _check_on_threads(

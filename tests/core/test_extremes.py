@@ -27,7 +27,7 @@ from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtypes import is_reducible
 from gatherum._plans.plans import build_once
 from gatherum._system import native
-from samples import every
+from samples import diagonal, every
 from sizes import chosen_from
 from strategies import DATA_DTYPES, same_bits, value_bytes
 
@@ -168,8 +168,9 @@ QUIET = {"f2": (0x7E00, 0xFE00, 0x7C01), "f4": (0x7FC00000, 0xFFC00000, 0xFFFFFF
          "f8": (0x7FF8 << 48, 0xFFF8 << 48, 0xFFF8_0000_0000_0001)}  # fmt: skip
 
 
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
-@pytest.mark.parametrize("each", [3, 200])  # few: no branch until a NaN
+@pytest.mark.parametrize(  # few updates: no branch until a NaN
+    ("dtype", "each"), diagonal(2, ["f2", "f4", "f8"], [3, 200])
+)
 def test_nans_among_few_and_many_updates(dtype, each, settings_restored):
     """NaNs, quiet and signalling: single, first, last and in between, in one piece or several."""
     rng = np.random.default_rng([each, *dtype.encode()])
@@ -252,8 +253,10 @@ def test_an_invalid_group_is_named(func, threads, settings_restored):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i2", "i8", "u4", "?"])
-@pytest.mark.parametrize("reduction", ["add", "mean"])
+@pytest.mark.parametrize(
+    ("dtype", "reduction"),
+    diagonal(2, ["f2", "f4", "f8", "c8", "i2", "i8", "u4", "?"], ["add", "mean"]),
+)
 def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restored):
     """A sum without an old value starts at -0, and a single NaN keeps its bits."""
     if not is_reducible(np.dtype(dtype), reduction):

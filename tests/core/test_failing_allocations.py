@@ -59,7 +59,7 @@ def test_allocations_of_the_core_in_small_calls(library):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.release)])
+@pytest.mark.parametrize("step", [15, pytest.param(1, marks=pytest.mark.release)])
 @pytest.mark.parametrize("names", [SMALL, OPERATORS, FOLDS, FILES], ids=" ".join)
 def test_allocations_of_the_core_and_of_python(library, names, step):
     assert_nothing_fails(library, names, "malloc", step)

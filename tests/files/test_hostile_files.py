@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,38 +22,61 @@ from gatherum.files.formats.zarr import arrays
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
-# a call that hangs or takes all memory does so in a child
-CHILD = """
-import resource, sys
-resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+# A call that hangs or takes all memory does so in a fork of a process that imports once.
+PARENT = """
+import json, os, resource, signal, sys
 from gatherum import files
 from gatherum.files.resources.stats import peak_memory
 import numpy, zarr
-before = peak_memory()
-try:
-    files.gather_file(*sys.argv[1:], memory="16MiB")
-except Exception as error:
-    print(type(error).__name__, str(error))
-print((peak_memory() - before) >> 20)
+for line in sys.stdin:
+    if (child := os.fork()) == 0:
+        signal.alarm(120)
+        resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+        before = peak_memory()
+        try:
+            files.gather_file(*json.loads(line), memory="16MiB")
+            message = ""
+        except Exception as error:
+            message = f"{type(error).__name__} {error}"
+        print(json.dumps([message, (peak_memory() - before) >> 20]), flush=True)
+        os._exit(0)
+    if status := os.waitpid(child, 0)[1]:
+        print(json.dumps([f"ended with {os.waitstatus_to_exitcode(status)}", 0]), flush=True)
 """
 MEBIBYTES = 64
+Refused = Callable[..., str]
 OUTSIDE = "a link that leads out of the store is not followed"
 
 
-def refused(table: Path | str, indices: Path | str | None = None) -> str:
-    """Gather in a child. Return the error's line without the folder's name."""
-    folder = Path(table).parent
-    indices = indices or put(folder, "i", np.array([0]))
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, str(table), str(indices), str(folder / "o.npy")],
-        capture_output=True, text=True, check=True, timeout=120,
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Iterator["subprocess.Popen[str]"]:
+    """Start the process that gathers in forks."""
+    errors = tmp_path_factory.mktemp("parent") / "errors"
+    with errors.open("w") as file, subprocess.Popen(
+        [sys.executable, "-c", PARENT],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file, text=True,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-    )  # fmt: skip
-    assert done.stderr == ""
-    line, peak = done.stdout.splitlines()
-    assert int(peak) < MEBIBYTES
-    assert not any(name.startswith("o.npy") for name in os.listdir(folder))
-    return line.replace(f"{folder}/", "")
+    ) as process:  # fmt: skip
+        yield process
+    assert errors.read_text() == ""
+
+
+@pytest.fixture
+def refused(parent: "subprocess.Popen[str]") -> Refused:
+    """Gather in a fork. Return the error's line without the folder's name."""
+
+    def run(table: Path | str, indices: Path | str | None = None) -> str:
+        folder = Path(table).parent
+        indices = indices or put(folder, "i", np.array([0]))
+        assert parent.stdin is not None and parent.stdout is not None
+        parent.stdin.write(json.dumps([str(table), str(indices), str(folder / "o.npy")]) + "\n")
+        parent.stdin.flush()
+        line, peak = json.loads(parent.stdout.readline())
+        assert peak < MEBIBYTES
+        assert not any(name.startswith("o.npy") for name in os.listdir(folder))
+        return str(line).replace(f"{folder}/", "")
+
+    return run
 
 
 def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
@@ -69,7 +93,7 @@ def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
 
 @pytest.mark.parametrize("form", ["zarr2", "zarr3"])
 @pytest.mark.parametrize("which", ["metadata", "chunk", "attributes"])
-def test_a_fifo_in_a_store(tmp_path: Path, form: str, which: str) -> None:
+def test_a_fifo_in_a_store(tmp_path: Path, form: str, which: str, refused: Refused) -> None:
     metadata, chunk = store(tmp_path, form)
     path = {"metadata": metadata, "chunk": chunk}.get(which, metadata.with_name(".zattrs"))
     path.unlink(missing_ok=True)
@@ -78,7 +102,7 @@ def test_a_fifo_in_a_store(tmp_path: Path, form: str, which: str) -> None:
     assert line == f"OSError {path.relative_to(tmp_path)}: is a FIFO, not a regular file"
 
 
-def test_a_fifo_as_any_operand(tmp_path: Path) -> None:
+def test_a_fifo_as_any_operand(tmp_path: Path, refused: Refused) -> None:
     table, indices = put(tmp_path, "t", np.zeros((4, 2))), put(tmp_path, "i", np.array([[0]]))
     updates, fifo = put(tmp_path, "u", np.zeros((1, 2))), str(tmp_path / "fifo.npy")
     os.mkfifo(fifo)
@@ -96,7 +120,9 @@ def test_a_fifo_as_any_operand(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", ["/dev/zero", "/dev/null"])
 @pytest.mark.parametrize("which", ["metadata", "chunk"])
-def test_a_link_to_a_device_in_a_store(tmp_path: Path, which: str, target: str) -> None:
+def test_a_link_to_a_device_in_a_store(
+    tmp_path: Path, which: str, target: str, refused: Refused
+) -> None:
     metadata, chunk = store(tmp_path)
     path = metadata if which == "metadata" else chunk
     path.unlink()
@@ -104,7 +130,7 @@ def test_a_link_to_a_device_in_a_store(tmp_path: Path, which: str, target: str) 
     assert refused(tmp_path / "t.zarr").endswith(OUTSIDE)
 
 
-def test_a_link_to_a_socket_inside_of_a_store(tmp_path: Path) -> None:
+def test_a_link_to_a_socket_inside_of_a_store(tmp_path: Path, refused: Refused) -> None:
     _, chunk = store(tmp_path)
     chunk.unlink()
     with socket.socket(socket.AF_UNIX) as server:
@@ -119,7 +145,7 @@ def test_a_link_to_a_socket_inside_of_a_store(tmp_path: Path) -> None:
         assert refused(tmp_path / "t.zarr").endswith("is a socket, not a regular file")
 
 
-def test_a_special_file_instead_of_a_chunk_raises(tmp_path: Path) -> None:
+def test_a_special_file_instead_of_a_chunk_raises(tmp_path: Path, refused: Refused) -> None:
     _, chunk = store(tmp_path)
     chunk.unlink()
     files.gather_file(tmp_path / "t.zarr", put(tmp_path, "i", np.array([0])), tmp_path / "o.npy")
@@ -143,7 +169,7 @@ def test_a_special_file_instead_of_a_chunk_raises(tmp_path: Path) -> None:
     assert "t.zarr/c/0/0" in refused(tmp_path / "t.zarr")
 
 
-def test_a_chunk_s_file_that_is_far_too_large(tmp_path: Path) -> None:
+def test_a_chunk_s_file_that_is_far_too_large(tmp_path: Path, refused: Refused) -> None:
     _, chunk = store(tmp_path)
     with chunk.open("wb") as file:
         file.truncate(1 << 40)
@@ -152,7 +178,7 @@ def test_a_chunk_s_file_that_is_far_too_large(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["zarr2", "zarr3", "shard"])
-def test_a_bomb_of_gzip(tmp_path: Path, form: str) -> None:
+def test_a_bomb_of_gzip(tmp_path: Path, form: str, refused: Refused) -> None:
     codec: Any = pytest.importorskip("numcodecs", reason=MISSING.format("zarr")).GZip()
     more: dict[str, Any] = {}
     if form != "zarr2":

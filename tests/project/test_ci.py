@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from framework_marks import FRAMEWORKS
+from session_marks import PACKAGES
 from source import ROOT
 
 SCRIPT = ROOT / ".ci" / "run"
@@ -56,15 +56,15 @@ def test_every_package_of_the_session_counts_as_a_framework():
     (chosen,) = re.findall(r'install\(session, "\[([a-z,]+)\]"', session)
     required = [*groups["frameworks"], *(row for name in chosen.split(",") for row in extras[name])]
     names = {re.split(r"[^\w]", row)[0] for row in required}
-    assert names - FRAMEWORKS == {"flatbuffers"}  # which JAX imports, and no test
+    assert names - PACKAGES["frameworks"] == {"flatbuffers"}  # which JAX imports, and no test
 
 
 def test_a_skip_without_a_framework_needs_the_mark(tmp_path):
-    """The rule of `framework_marks`, with a framework that is nowhere installed."""
+    """The rule of `session_marks`, with a package that is nowhere installed."""
     (tmp_path / "conftest.py").write_text(
-        "import framework_marks\n"
-        "framework_marks.FRAMEWORKS = frozenset({'nowhere'})\n"
-        "def pytest_configure(config): config.pluginmanager.register(framework_marks)\n"
+        "import session_marks\n"
+        "session_marks.PACKAGES['frameworks'] = {'nowhere'}\n"
+        "def pytest_configure(config): config.pluginmanager.register(session_marks)\n"
     )
     skip = "pytest.importorskip('nowhere', reason='install it')"
     (tmp_path / "test_module.py").write_text(f"import pytest\n{skip}\n")

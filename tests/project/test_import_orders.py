@@ -105,7 +105,7 @@ ORDERS = {
 @pytest.mark.parametrize(
     "uses", [True, pytest.param(False, marks=pytest.mark.release)], ids=["used", "unused"]
 )
-@pytest.mark.parametrize(("framework", "order"), every(4, product(USE_OF, ORDERS)))
+@pytest.mark.parametrize(("framework", "order"), every(9, product(USE_OF, ORDERS)))
 def test_one_framework(python, framework, order, uses):
     if not has(framework):
         pytest.skip(f"install {framework.split('.')[0]} to import it beside gatherum")

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import typing
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,15 @@ MODULES = sorted(
 )
 MOVED = ("call", "verify")  # they warn
 NEEDED = {"_command": "click", "dask": "dask", "jax": "jax", "onnx": "onnx", "torch": "torch"}
+FRAMEWORKS = ("dask", "jax", "torch")
+
+
+def marked(names: Iterable[str], *marks: pytest.MarkDecorator) -> list[object]:
+    """Return the names as parameters, with the marks on names in packages of frameworks."""
+    return [
+        pytest.param(name, marks=marks if name.partition(".")[0] in FRAMEWORKS else ())
+        for name in names
+    ]
 
 
 def bare(signature: inspect.Signature) -> str:
@@ -150,8 +160,8 @@ def test_every_public_function_is_documented(name: str) -> None:
         assert parameter in text
 
 
-@pytest.mark.frameworks
-@pytest.mark.parametrize("name", MODULES)
+# `nox -s docs` runs the examples of frameworks in every run.
+@pytest.mark.parametrize("name", marked(MODULES, pytest.mark.frameworks, pytest.mark.release))
 def test_examples_in_docstrings(name: str) -> None:
     needed = NEEDED.get(name.split(".", maxsplit=1)[0], "numpy")
     pytest.importorskip(needed, reason=f"install {needed} to run the examples that use it")
@@ -259,9 +269,11 @@ def test_no_module_has_the_name_of_a_function() -> None:
     assert stems & set(gatherum.__all__) == set()
 
 
-@pytest.mark.frameworks
 @pytest.mark.parametrize(
-    "room", ["dask", "directml", "files", "groups", "jax", "onnx", "reference"]
+    "room",
+    marked(
+        ["dask", "directml", "files", "groups", "jax", "onnx", "reference"], pytest.mark.frameworks
+    ),
 )
 def test_a_room_is_imported_when_it_is_first_used(room: str) -> None:
     pytest.importorskip(NEEDED.get(room, "numpy"))

@@ -81,15 +81,17 @@ def call(rng):
     return shape, entries, more
 
 
-def defined_pairs(dtypes, funcs, number=1):
+def defined_pairs(dtypes, funcs, number=1, every=1, first=0):
     """Pair each function with each dtype. A number of dtypes that the function is defined for run
     every time, which are different for the next function; all other pairs run before a release.
+    With `every`, only each such function from the `first` on runs every time.
     """
     rows, pairs = functions.FUNCTIONS | functions.TRANSFORMS, []
     for j, func in enumerate(funcs):
         row = rows[func if func in rows else options.plain(func)]
         defined = [dtype for dtype in dtypes if row.accepts(dtype)]
-        chosen = [defined[(j + k) % len(defined)] for k in range(number)]
+        runs = range(number) if j % every == first else ()
+        chosen = [defined[(j + k) % len(defined)] for k in runs]
         for dtype in dtypes:
             marks = [] if dtype in chosen else [pytest.mark.release]
             pairs.append(pytest.param(dtype, func, marks=marks, id=f"{func}-{dtype}"))

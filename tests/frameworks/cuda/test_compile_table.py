@@ -13,6 +13,7 @@ from variants import AXES, EXACT, FOLDS, variants
 from gatherum.cuda import kernels
 from gatherum.cuda.driver import Compiler
 
+pytestmark = pytest.mark.cuda
 slow = pytest.mark.slow  # hundreds of variants
 
 

@@ -14,6 +14,7 @@ from source import SOURCE
 COMPILER = shutil.which("cc") or shutil.which("gcc")
 HAS_BINDINGS = importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.bindings")
 pytestmark = [
+    pytest.mark.cuda,
     pytest.mark.skipif(not HAS_BINDINGS, reason="needs cuda.bindings: pip install cuda-bindings"),
     pytest.mark.skipif(sys.platform != "linux", reason="the library stands in for libcuda.so.1"),
     pytest.mark.skipif(COMPILER is None, reason="needs a C compiler"),

@@ -5,6 +5,7 @@ from shim.device import COMPILER, NO_COMPILER
 from test_cuda_replays import HAS_BINDINGS, run_cases
 
 pytestmark = [
+    pytest.mark.cuda,
     pytest.mark.frameworks,
     pytest.mark.skipif(not HAS_BINDINGS, reason="needs cuda.bindings: pip install cuda-bindings"),
     pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),

@@ -13,6 +13,7 @@ from source import SOURCE
 
 HAS_BINDINGS = importlib.util.find_spec("cuda") and importlib.util.find_spec("cuda.bindings")
 pytestmark = [
+    pytest.mark.cuda,
     pytest.mark.skipif(not HAS_BINDINGS, reason="needs cuda.bindings: pip install cuda-bindings"),
     pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
 ]

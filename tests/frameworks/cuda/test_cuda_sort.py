@@ -183,6 +183,7 @@ except RuntimeError as error:  # CUB asks CUDA's runtime, which finds no device
 """
 
 
+@pytest.mark.cuda
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the library stands in for libcuda.so.1")
 def test_a_real_sorter_is_compiled_once_and_moves_values(tmp_path):

@@ -14,7 +14,7 @@ from source import SOURCE
 pytest.importorskip("torch", minversion="2.10", reason="install torch, which has a double device")
 pytestmark = [
     pytest.mark.frameworks,
-    pytest.mark.slow,
+    pytest.mark.release,  # only runs on a GPU use these steps
     pytest.mark.skipif(sys.platform != "linux", reason="steps are forks"),
 ]
 HERE = Path(__file__).parent

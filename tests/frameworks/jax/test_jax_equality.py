@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from cases import CASES
+from samples import diagonal, every
 from strategies import DATA_DTYPES, OPERATORS, calls, outcome, same_bits, same_outcome
 
 jax = pytest.importorskip("jax", reason="install JAX: pip install jax")
@@ -56,7 +57,7 @@ def _from_value_error(outcome):
     return outcome
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", every(2, CASES), ids=str)
 def test_the_named_cases(case):
     if case.data.dtype.name not in _WHOLE:
         pytest.skip("a dtype that JAX does not have")
@@ -90,8 +91,9 @@ def test_random_calls(op, data):
         assert str(compiled) == str(expected)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3, 7])
-@pytest.mark.parametrize("reduction", ["none", "add", "mul", "max", "mean"])
+@pytest.mark.parametrize(
+    ("reduction", "threads"), diagonal(2, ["none", "add", "mul", "max", "mean"], [1, 2, 3, 7])
+)
 def test_large_scatters_on_any_number_of_threads(threads, reduction, settings_restored):
     rng = np.random.default_rng(3)
     data = rng.standard_normal((5_000, 8)).astype(np.float32)

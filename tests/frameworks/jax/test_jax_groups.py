@@ -52,7 +52,8 @@ def flushed(array):
         return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
 
 
-@pytest.mark.parametrize(("dtype", "func"), defined_pairs(DTYPES, ALL))
+# Half of the functions run eagerly, and half jitted. Before a release, each runs both ways.
+@pytest.mark.parametrize(("dtype", "func"), defined_pairs(DTYPES, ALL, every=2))
 def test_the_bits_of_the_oracle(dtype, func):
     rng = np.random.default_rng([*func.encode(), *str(dtype).encode()])
     shape, groups, more = call(rng)
@@ -73,7 +74,7 @@ def test_the_bits_of_the_oracle(dtype, func):
         assert same_bits(np.asarray(result), expected)
 
 
-@pytest.mark.parametrize(("dtype", "func"), defined_pairs(COMPILED, ALL))
+@pytest.mark.parametrize(("dtype", "func"), defined_pairs(COMPILED, ALL, every=2, first=1))
 def test_jitted_the_bits_are_the_same(dtype, func):
     """XLA fuses neighbouring operations: here it contracts a product's difference with the mean."""
     rng = np.random.default_rng(4)
@@ -92,7 +93,7 @@ def test_jitted_the_bits_are_the_same(dtype, func):
         assert same_bits(flushed(np.asarray(result)), flushed(expected))
 
 
-@pytest.mark.parametrize("func", every(9, SMOOTH))
+@pytest.mark.parametrize("func", every(18, SMOOTH))
 def test_derivatives(func):
     whole = ALL.index(func) % 2  # of groups that differ from column to column
     rng = np.random.default_rng(3)

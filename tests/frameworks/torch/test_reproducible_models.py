@@ -6,6 +6,8 @@ import pytest
 from reproducible_calls import Threads, bits, calls, operands, run
 from tensors import room, torch
 
+from samples import diagonal
+
 F = torch.nn.functional
 EDGES = torch.randint(0, 300, (2, 9000), generator=torch.Generator().manual_seed(0))
 
@@ -118,8 +120,7 @@ def test_training_ends_with_the_same_bits(model):
 GRAPHS = ("index_add", "scatter", "scatter_reduce prod", "add at two", "x[i]", "embedding")
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+@pytest.mark.parametrize(("name", "backend"), diagonal(2, GRAPHS, ["inductor", "aot_eager"]))
 def test_compiled_graphs_keep_the_promise(name, backend):
     if backend == "inductor" and name != "x[i]":
         backend = "aot_eager_decomp_partition"  # inductor's decompositions, without a compiler

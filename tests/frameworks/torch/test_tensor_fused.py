@@ -9,6 +9,7 @@ from tensors import compiled, room, torch
 import gatherum
 from gatherum._system import native
 from gatherum.torch.autograd import fused_gradients
+from samples import diagonal
 
 EXTREMES = ("max", "min")
 
@@ -118,8 +119,7 @@ SIZES = {
 }
 
 
-@pytest.mark.parametrize("reduction", ["mul", "max"])
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize(("name", "reduction"), diagonal(2, list(SIZES), ["mul", "max"]))
 def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored, monkeypatch):
     op, shape, where, moved, axis = SIZES[name]
     generator = torch.Generator().manual_seed(5)

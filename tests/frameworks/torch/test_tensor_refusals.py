@@ -91,7 +91,7 @@ def wording(caught):
     return str(caught.value).partition(", got")[0]  # a graph may write a large number as a float
 
 
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize("name", every(2, BAD))
 def test_numbers_that_do_not_fit(name):
     """Alternate: updates in one kind of graph, and a fill value in the other."""
     data = torch.zeros(3).to(getattr(torch, name))
@@ -106,7 +106,7 @@ def test_numbers_that_do_not_fit(name):
             refuses(filled(number), data, wording(caught), kinds[1 - turn % 2])
 
 
-@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("name", every(2, GOOD))
 def test_numbers_that_fit_have_the_same_bits(name):
     data = torch.zeros(3).to(getattr(torch, name))
     numbers = GOOD[name]
@@ -121,7 +121,13 @@ def test_numbers_that_fit_have_the_same_bits(name):
 
 @pytest.mark.parametrize(
     ("name", "dynamic"),
-    [("uint8", None), ("uint8", True), ("float16", None), ("float8_e4m3fn", True), ("bool", None)],
+    every(
+        2,
+        [
+            *[("uint8", None), ("uint8", True), ("float16", None), ("float8_e4m3fn", True)],
+            ("bool", None),
+        ],
+    ),
 )
 def test_numbers_that_change_from_call_to_call(name, dynamic):
     """They become symbols, whose values are checked when the graph runs."""
@@ -190,12 +196,12 @@ SCATTERED = {
 }
 
 
-@pytest.mark.parametrize(("words", "kind"), every(3, product(GATHERED, GRAPHS)))
+@pytest.mark.parametrize(("words", "kind"), every(5, product(GATHERED, GRAPHS)))
 def test_attributes_of_gathers(words, kind):
     refuses(lambda x: room.gather(x, I, **GATHERED[words]), X, words, kind)
 
 
-@pytest.mark.parametrize(("words", "kind"), every(3, product(SCATTERED, GRAPHS)))
+@pytest.mark.parametrize(("words", "kind"), every(5, product(SCATTERED, GRAPHS)))
 def test_attributes_of_scatters(words, kind):
     refuses(lambda x: room.scatter_nd(x, I[:, None], U, **SCATTERED[words]), X, words, kind)
 
@@ -261,7 +267,7 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize(("words", "kind"), every(3, product(OPERANDS, GRAPHS)))
+@pytest.mark.parametrize(("words", "kind"), every(5, product(OPERANDS, GRAPHS)))
 def test_operands(words, kind):
     refuses(OPERANDS[words], X, words, kind)
 

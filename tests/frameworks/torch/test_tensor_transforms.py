@@ -4,6 +4,7 @@ import pytest
 from tensors import compiled, room, torch
 
 from gatherum._model.operators import OPERATORS
+from samples import every
 
 INDICES = torch.tensor([[0, 2], [2, 2], [1, 0], [0, 0]])
 generator = torch.Generator().manual_seed(3)
@@ -118,7 +119,7 @@ def test_transforms(name, reduction):
     assert torch.allclose(transform(ours(reduction)), transform(plain(reduction)))
 
 
-@pytest.mark.parametrize("reduction", COMBINE)
+@pytest.mark.parametrize("reduction", every(2, COMBINE))
 def test_compiled_transforms(reduction):
     inner = {
         "grad": lambda f, x: func.grad(f)(x),
@@ -131,7 +132,7 @@ def test_compiled_transforms(reduction):
         assert torch.allclose(function(DATA), transform(plain(reduction), DATA)), name
 
 
-@pytest.mark.parametrize("reduction", COMBINE)
+@pytest.mark.parametrize("reduction", every(2, COMBINE))
 def test_compiled_backward(reduction):
     function = compiled(ours(reduction), dynamic=True)
     x = DATA.clone().requires_grad_()
