@@ -44,7 +44,10 @@ def _dtype(name):
 
 @pytest.fixture
 def both(monkeypatch):
-    """Return a function that reduces with the kernel, which must run, and with the other steps."""
+    """Return a function that reduces with the kernel and with the other steps.
+
+    Single items have kernels for sums, maxima and minima of float32 and float64.
+    """
     kernel = namespace.without_nan
 
     def run(values, groups, size, **options):
@@ -56,7 +59,9 @@ def both(monkeypatch):
 
         monkeypatch.setattr(namespace, "without_nan", without_nan)
         result = gatherum.groups.reduce(values, groups, size, **options)
-        assert results[0] is result
+        items = values[0].ndim == 0 or options["axis"] == values.ndim - 1 or np.ndim(groups) > 1
+        known = values.dtype.name in ("float32", "float64") and options["func"] != "nanprod"
+        assert (results[0] is result) == (known or not items)
         monkeypatch.setattr(namespace, "without_nan", lambda *_: None)
         return result, gatherum.groups.reduce(values, groups, size, **options)
 

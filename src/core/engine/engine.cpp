@@ -191,7 +191,9 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
 
 // The limit of updates is the limit of the counts in scatter_grouped.hpp.
 bool skips_nan(const Program& p) {
-  return p.scatter && can_skip_nan(p.combine) && points(p.nest, p.nest.line + 1) < int64_t{1} << 32;
+  const bool items = p.nest.row_rank() == 0 && p.nest.block == p.item;
+  return p.scatter && (items ? has_skipping_slabs(p.combine) : can_skip_nan(p.combine)) &&
+         points(p.nest, p.nest.line + 1) < int64_t{1} << 32;
 }
 
 Outcome execute_skipping_nan(const Program& p, const Operands& operands, const char* source, bool fresh,

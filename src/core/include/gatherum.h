@@ -223,8 +223,9 @@ GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
 GATHERUM_API gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
                                           const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
 /* Like gatherum_run, without the updates that are NaN, for a scatter of float16, bfloat16, float32 or float64
- * with the reduction "add", "mul", "max", "min" or "mean" and include_self false. An item of the output
- * without other updates keeps its old value. Returns GATHERUM_INVALID_PROGRAM for other programs. */
+ * with the reduction "add", "mul", "max", "min" or "mean" and include_self false. Single items must be
+ * float32 or float64, and must not be multiplied. An item of the output without other updates keeps its old
+ * value. Returns GATHERUM_INVALID_PROGRAM for other programs. */
 GATHERUM_API gatherum_status gatherum_skip_nan(const gatherum_program* program,
                                                const gatherum_operands* operands, const gatherum_poll* poll,
                                                gatherum_error* error) GATHERUM_NOEXCEPT;

@@ -6,15 +6,46 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
+template <class F>
+struct SkipInItems;
+
+}  // namespace
+
+template <class F>
+inline constexpr bool kSkipsNaN<SkipInItems<F>> = true;
+
+namespace {
+
+// Folds single items. A sum that is NaN stays NaN, so it becomes canonical at the end. Branches are faster
+// for maxima and minima of items (combine.hpp).
+template <class F>
+struct SkipInItems : SkipNaN<F> {
+  using typename F::Stored;
+  using typename F::Sum;
+  static constexpr bool kAdds = F::kDivides || F::kRow.identity == Identity::zero;
+
+  template <class>
+  static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
+    if constexpr (kAdds)
+      return a + b;
+    else
+      return F::template fold<Branched>(a, b);
+  }
+  template <class Rare>
+  static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
+    return F::template finish<Rare>(Selected::canonical(a), count, folded);
+  }
+};
+
 // Calls f with the fold of a call for which has_skipping_slabs() is true. If not `finishes`, f gets the fold
 // of means for sums: the slabs of both are the same until they are written.
 template <class T, bool finishes, class F>
 auto by_skipping(Reduction r, const F& f) {
-  if (r == Reduction::max) return f(SkipNaN<Fold<T, Reduction::max>>{});
-  if (r == Reduction::min) return f(SkipNaN<Fold<T, Reduction::min>>{});
+  if (r == Reduction::max) return f(SkipInItems<Fold<T, Reduction::max>>{});
+  if (r == Reduction::min) return f(SkipInItems<Fold<T, Reduction::min>>{});
   if constexpr (finishes)
-    if (r == Reduction::add) return f(SkipNaN<Fold<T, Reduction::add>>{});
-  return f(SkipNaN<Fold<T, Reduction::mean>>{});
+    if (r == Reduction::add) return f(SkipInItems<Fold<T, Reduction::add>>{});
+  return f(SkipInItems<Fold<T, Reduction::mean>>{});
 }
 template <bool finishes, class F>
 auto by_skipping(const Combine& combine, const F& f) {
