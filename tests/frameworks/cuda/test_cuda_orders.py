@@ -181,6 +181,16 @@ def test_a_prepared_call_sorts_once(sorts_of):
     assert sorts_of(call, values) == 2
 
 
+def test_gradients_of_a_prepared_call_keep_one_order(on_shim, as_cuda, sorts):
+    values, index = operands(3)
+    data = torch.ones(SIZE, 3, requires_grad=True)
+    run = gatherum.prepare("scatter_slices", data, index, reduction="mul")
+    for _ in range(3):  # each gradient also sorts the indices in reverse order
+        run(data, values.requires_grad_()).sum().backward()
+    ((_, shared),) = run._runner_of(torch.Tensor)._places.values()
+    assert len(shared.results) == 1
+
+
 def test_a_prepared_call_does_not_keep_the_order_of_a_graph(request, sorts_of):
     machine = request.getfixturevalue("machine")
     values, index = operands(3)
