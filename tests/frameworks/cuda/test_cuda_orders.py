@@ -7,6 +7,8 @@ torch = pytest.importorskip(
     "torch", minversion="2.10", reason="install torch to test tensors: pip install 'torch>=2.10'"
 )
 
+pytestmark = pytest.mark.frameworks
+
 import gatherum  # noqa: E402
 from gatherum.torch import cuda, torch_scatter  # noqa: E402
 from gatherum.torch.autograd import fused_gradients  # noqa: E402
