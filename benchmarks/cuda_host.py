@@ -118,7 +118,7 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
             for label, dtype, fold in (
                 ("scatter", "float32", "none"),
                 ("int32 add, atomics", "int32", "add"),
-                ("float32 add, sort", "float32", "add"),
+                ("float32 add, sort in a block", "float32", "add"),
             ):
                 yield (
                     kind,

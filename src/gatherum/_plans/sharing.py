@@ -19,15 +19,28 @@ MOST_IN_BLOCK = 4096
 class Shared:
     """Results that calls share, by everything they depend on, such as the address of indices.
 
-    Each result keeps the memory of the indices. `lasts` tells whether the results outlive the
-    function that computes them, as the results of a prepared call do.
+    Each result keeps the memory of the indices. The calls of a gradient also use the results of
+    their `parent`, the calls of the function. A prepared call keeps only the results for its
+    indices, which have this `address`. These results outlive each call.
     """
 
-    __slots__ = ("lasts", "results")
+    __slots__ = ("address", "parent", "results")
 
-    def __init__(self, lasts: bool = False) -> None:
+    def __init__(self, parent: Shared | None = None, address: int | None = None) -> None:
         self.results: dict[Hashable, Any] = {}
-        self.lasts = lasts
+        self.parent, self.address = parent, address
+
+    def find(self, key: Hashable) -> Any:
+        """Return a result, or None."""
+        result = self.results.get(key)
+        return result if result is not None or self.parent is None else self.parent.find(key)
+
+    def keeper(self, address: int) -> Shared | None:
+        """Return the object that keeps results for the indices at an address, or None."""
+        parent = None if self.parent is None else self.parent.keeper(address)
+        if parent is not None and parent.address is not None:
+            return parent
+        return self if self.address in (None, address) else None
 
 
 _current: ContextVar[Shared | None] = ContextVar("gatherum_shared", default=None)

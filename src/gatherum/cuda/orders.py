@@ -70,15 +70,17 @@ class SharedIndices(NamedTuple):
         mode = plan.call.mode
         key = (self._memory, _sorting(plan), carried.identity)
         for kept_mode in ("raise", "drop") if mode != "raise" else ("raise",):
-            if (kept := self.shared.results.get((kept_mode, key))) is not None:
+            if (kept := self.shared.find((kept_mode, key))) is not None:
                 pairs: Pairs = kept[0]
                 return pairs
-        adjacent = ("adjacent", self._memory) in self.shared.results and _stays_adjacent(plan)
+        adjacent = self.shared.find(("adjacent", self._memory)) is not None
+        adjacent = adjacent and _stays_adjacent(plan)
         places = self.address, carried.address()
         pairs = _computed(device, plan, *places, carried.width, adjacent)
-        if not (self.shared.lasts and self._is_captured()):
+        keeper = self.shared.keeper(self.address)
+        if keeper is not None and (keeper.address is None or not self._is_captured()):
             kept_mode = "raise" if mode == "raise" else "drop"
-            self.shared.results[kept_mode, key] = pairs, self.holder, carried.holder
+            keeper.results[kept_mode, key] = pairs, self.holder, carried.holder
         return pairs
 
     @property

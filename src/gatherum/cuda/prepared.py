@@ -79,5 +79,5 @@ class PreparedOnDevice:
                 like = operands[0], device, stream
                 array, address = framework.empty(host.shape, host.dtype, *like)
                 driver.copy_in(address, host.ctypes.data, host.nbytes, stream)
-            place = self._places[device, stream] = array, Shared(lasts=True)
+            place = self._places[device, stream] = array, Shared(address=address)
         return place

@@ -130,7 +130,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
         call = op, data, indices, updates, *options, 0, None
         result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
     if shares is not None and attributes.mode == "raise":
-        shares.results[_validity(attributes, data, indices)] = indices
+        shares.results[_validity(attributes, data, indices)] = (indices,)
     return cast(Tensor, result)
 
 
@@ -152,10 +152,15 @@ def sharing_calls(shared: Shared | None = None) -> AbstractContextManager[Any]:
     return nullcontext() if torch.compiler.is_compiling() else sharing.Sharing(shared)
 
 
+def sharing_gradients(shared: Shared | None) -> AbstractContextManager[Any]:
+    """Return a context in which the calls of a gradient use the results of the function."""
+    return sharing_calls(None if shared is None else Shared(shared))
+
+
 def _valid(shares: Shared, attributes: Attributes, data: Tensor, indices: Tensor
            ) -> Attributes | None:  # fmt: skip
     """Return attributes without the check of indices that an earlier call has checked, or None."""
-    if attributes.mode != "raise" or _validity(attributes, data, indices) not in shares.results:
+    if attributes.mode != "raise" or not shares.find(_validity(attributes, data, indices)):
         return None
     return attributes._replace(mode="drop")
 

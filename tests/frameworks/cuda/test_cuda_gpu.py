@@ -104,6 +104,38 @@ def laid_out(tensor, seed):
     return view.permute(np.argsort(order).tolist())
 
 
+def of_groups(values, groups):
+    size = int(groups.max()) + 2
+    run = gatherum.groups
+    results = run.reduce(values, groups, size, ["std", "logsumexp", "fmean"])
+    results |= {name: run.transform(values, groups, name, size=size)
+                for name in ("softmax", "normalize")}  # fmt: skip
+    weights = values[:, 0].abs()
+    results["sum"] = gatherum.aggregate(values, groups, groups, size, "add")
+    results["weighted"] = gatherum.aggregate(values, groups, groups, size, "add", weights)
+    prepared = gatherum.prepare("scatter_slices", ((size, values.shape[1]), "f4"), groups.cpu(),
+                                reduction="add")  # fmt: skip
+    for each in range(2):
+        results[f"prepared {each}"] = prepared(values.new_zeros(size, values.shape[1]), values)
+    return results
+
+
+@pytest.mark.parametrize("count", [100, 20_000, 200_000])
+def test_functions_of_several_scatters(count):
+    rng = torch.Generator().manual_seed(count)
+    values = torch.randn(count, 5, generator=rng)
+    groups = torch.randint(0, count // 10, (count,), generator=rng)
+    leaf, there = values.clone().requires_grad_(), values.to(GPU).requires_grad_()
+    results, expected = of_groups(there, groups.to(GPU)), of_groups(leaf, groups)
+    for name, result in results.items():
+        assert same_bits(result.detach().cpu().numpy(), expected[name].detach().numpy()), name
+    for each in (results, expected):
+        scale = torch.arange(each["sum"].numel(), device=each["sum"].device) % 7
+        total = (each["sum"] * scale.reshape(each["sum"].shape)).sum()
+        (each["softmax"].square().sum() + total).backward()
+    assert same_bits(there.grad.cpu().numpy(), leaf.grad.numpy())
+
+
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_strides(op, dtype):

@@ -7,6 +7,8 @@ torch = pytest.importorskip(
     "torch", minversion="2.10", reason="install torch to test tensors: pip install 'torch>=2.10'"
 )
 
+pytestmark = pytest.mark.frameworks
+
 import gatherum  # noqa: E402
 from gatherum.torch import cuda, torch_scatter  # noqa: E402
 from gatherum.torch.autograd import fused_gradients  # noqa: E402
@@ -16,7 +18,16 @@ from strategies import same_bits  # noqa: E402
 N, SIZE = 40, 5
 REDUCES = ["argmax", "argmin", "var", "std", "logsumexp", "max"]
 TRANSFORMS = ["softmax", "log_softmax", "normalize", "centre"]
+QUICK = "argmax", "logsumexp", "normalize", "add", "scatter_std", "segment_mean_csr"
 INDPTR = torch.tensor([0, 3, 3, 20, 37, N])
+
+
+def each_of(*names):
+    """Return parameters of which all are slow, because kernels are compiled, except a few."""
+    marks = pytest.mark.slow
+    return [
+        name if name in QUICK else pytest.param(name, marks=marks, id=str(name)) for name in names
+    ]
 
 
 @pytest.fixture
@@ -91,12 +102,12 @@ def test_a_block_sorts_few_values(request):
     assert len(machine.named("cuStreamSynchronize")) == 1
 
 
-@pytest.mark.parametrize("func", [*REDUCES, *TRANSFORMS, ["sum", "max", "std"]], ids=str)
+@pytest.mark.parametrize("func", each_of(*REDUCES, *TRANSFORMS, ["sum", "max", "std"]))
 def test_functions_of_groups(sorts_of, func):
     assert sorts_of(of_groups, func, *operands(3)) == 1
 
 
-@pytest.mark.parametrize("func", ["softmax", "logsumexp", "max"])
+@pytest.mark.parametrize("func", each_of("softmax", "logsumexp", "max"))
 def test_gradients_use_the_order_of_the_values(sorts_of, func):
     def call(values, groups):
         return of_groups(func, values, groups)
@@ -105,7 +116,7 @@ def test_gradients_use_the_order_of_the_values(sorts_of, func):
 
 
 @pytest.mark.parametrize("mode", ["raise", "drop"])
-@pytest.mark.parametrize("reduction", ["add", "mean", "max", "fsum"])
+@pytest.mark.parametrize("reduction", each_of("add", "mean", "max", "fsum"))
 def test_aggregate(sorts_of, reduction, mode):
     data, targets = operands(3, negative=True)
     sources = (7 * torch.arange(N)) % (N + (mode == "drop")) - (mode == "raise") * N
@@ -117,7 +128,7 @@ def test_aggregate(sorts_of, reduction, mode):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("reduction", ["add", "mean"])
+@pytest.mark.parametrize("reduction", each_of("add", "mean"))
 def test_gradients_of_aggregate(sorts_of, reduction, weighted):
     data, targets = operands(3)
     sources = (7 * torch.arange(N)) % N
@@ -142,7 +153,7 @@ def test_aggregate_by_pointers_does_not_sort(sorts_of, weighted):
 
 
 @pytest.mark.parametrize(
-    "name", ["scatter_max", "scatter_std", "scatter_softmax", "scatter_logsumexp"]
+    "name", each_of("scatter_max", "scatter_std", "scatter_softmax", "scatter_logsumexp")
 )
 def test_functions_of_torch_scatter(sorts_of, name):
     values, index = operands(3)
@@ -150,7 +161,7 @@ def test_functions_of_torch_scatter(sorts_of, name):
 
 
 @pytest.mark.parametrize("pointer", [INDPTR, INDPTR[1:-1]], ids=str)
-@pytest.mark.parametrize("name", ["segment_mean_csr", "segment_max_csr", "gather_csr"])
+@pytest.mark.parametrize("name", each_of("segment_mean_csr", "segment_max_csr", "gather_csr"))
 def test_segments_are_not_sorted(sorts_of, name, pointer):
     values, _ = operands(3)
     function = getattr(torch_scatter, name)
@@ -179,6 +190,16 @@ def test_a_prepared_call_sorts_once(sorts_of):
         ]
 
     assert sorts_of(call, values) == 2
+
+
+def test_gradients_of_a_prepared_call_keep_one_order(on_shim, as_cuda, sorts):
+    values, index = operands(3)
+    data = torch.ones(SIZE, 3, requires_grad=True)
+    run = gatherum.prepare("scatter_slices", data, index, reduction="mul")
+    for _ in range(3):  # each gradient also sorts the indices in reverse order
+        run(data, values.requires_grad_()).sum().backward()
+    ((_, shared),) = run._runner_of(torch.Tensor)._places.values()
+    assert len(shared.results) == 1
 
 
 def test_a_prepared_call_does_not_keep_the_order_of_a_graph(request, sorts_of):

@@ -195,7 +195,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         on_cpu = gradient.device.type == "cpu"
         in_core = on_cpu and not onward and fused_gradients.applies(destinations, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
-        with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
+        with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
             of_data, of_updates = differentiate(destinations, values, gradient, (data, updates))
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
@@ -222,7 +222,7 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
 
 def _resumed(ctx: Any) -> AbstractContextManager[Any]:
     """Return a context in which the calls of a gradient share the results of the composition."""
-    return nullcontext() if ctx.shared is None else namespace.sharing_calls(ctx.shared)
+    return nullcontext() if ctx.shared is None else namespace.sharing_gradients(ctx.shared)
 
 
 def _saved(ctx: Any) -> tuple[Destinations, Any]:

@@ -200,7 +200,7 @@ class _Sum(_Function):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return (None,) * 12
-        with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
+        with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
             return _gradients(ctx, gradient)
 
     @staticmethod

@@ -75,7 +75,8 @@ class PreparedOnTensors:
         """Return the indices on a device, copied by the first call, and their shared results."""
         place = self._places.get(device)
         if place is None:
-            place = self._places[device] = self._indices.to(device), Shared(lasts=True)
+            indices = self._indices.to(device)
+            place = self._places[device] = indices, Shared(address=indices.data_ptr())
         return place
 
 

@@ -91,7 +91,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
     destinations = _destinations(namespace, result, indices, size, *options)
-    with namespace.float_mode(), namespace.sharing_calls(ctx.shared):
+    with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
         if name == "softmax":
             return result * (change - _sums(destinations, change * result))
         shares = namespace.exp(result)
