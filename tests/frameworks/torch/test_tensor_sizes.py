@@ -153,9 +153,7 @@ def outcome(call, operands):
 @pytest.mark.parametrize(
     ("name", "graph"),
     [
-        pytest.param(
-            name, graph, marks=RARE if graph in JOINED or (name in ALIKE and turn % 2) else ()
-        )
+        pytest.param(name, graph, marks=RARE if graph in JOINED or turn % 2 else ())
         for name in CALLS
         for turn, graph in enumerate(GRAPHS, len(name))
     ],
