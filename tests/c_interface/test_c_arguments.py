@@ -62,7 +62,7 @@ def test_calls_without_arguments(core, gather, scatter):
     _refused(core, "first_invalid", "program", None, SOME, None)
     _refused(core, "first_invalid", "indices", gather, None, None)
     _refused(core, "differentiate", "program", None, byref(Gradients()), None)
-    _refused(core, "differentiate", "operands", scatter, None, None)
+    _refused(core, "differentiate", "gradients", scatter, None, None)
     positions = byref(Buffer(SOME, 0, 99))
     _refused(core, "extremes", "program", None, operands, positions, c_int64(0), None)
     _refused(core, "extremes", "operands", scatter, None, positions, c_int64(0), None)
