@@ -99,6 +99,7 @@ def test_the_table_of_jobs_is_complete() -> None:
     assert {case_of(workload).op for workload in JOBS} == set(peers.JOB_PEERS)
 
 
+@pytest.mark.frameworks
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
 @pytest.mark.parametrize("family", peers.PEERS)
 def test_a_peer_does_the_jobs_that_it_is_named_for(family: str) -> None:
@@ -137,6 +138,7 @@ def test_skewed_rows_are_skewed_and_scattered() -> None:
     assert counts.argmax() != 0
 
 
+@pytest.mark.frameworks
 @pytest.mark.parametrize("family", peers.OPERATOR_PEERS)
 def test_a_peers_methods_are_right(family: str) -> None:
     pytest.importorskip(family, reason=f"install {family} to check it as a peer")
