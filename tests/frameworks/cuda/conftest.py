@@ -120,6 +120,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(namespace, "_specs_and_views", lambda *_: None)
     monkeypatch.setattr(namespace, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "_replayed", lambda *_: None)
     replaced = {**vars(namespace.native), "dispatch_call": through_ops}
