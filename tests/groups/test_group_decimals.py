@@ -20,6 +20,7 @@ def _text(results):
 CASES = {
     "cents": ([Decimal("0.10"), Decimal("19.99"), Decimal("-5.01")], [0, 1, 1]),
     "digits that differ": ([Decimal("1.5"), Decimal("2E+3"), Decimal("-0.125"), 7], [0, 1, 0, 1]),
+    "an integer first": ([2, Decimal("0.5")], [0, 0]),
     "halves": ([Decimal(x) for x in ("0.1", "0.2", "-0.1", "-0.2")], [0, 0, 1, 1]),
     "largest": ([Decimal(x) for x in (LARGEST, LARGEST, LARGEST - 1, -LARGEST)], [0, 0, 0, 1]),
     "more than 64 bits in all": ([Decimal(2**62)] * 4, [0] * 4),

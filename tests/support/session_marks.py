@@ -27,6 +27,9 @@ PACKAGES = {
     "cuda": {"cuda"},
 }  # fmt: skip
 
+# The texts by which modules mark tests as slow.
+SLOW = "mark.slow", "CHECKS_CORE"
+
 
 def is_in_framework_folder(path: Path) -> bool:
     """Return True for modules whose tests all need a framework."""
@@ -74,7 +77,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if selected.startswith("frameworks"):
         return None if "frameworks" in marks_in(collection_path) else True
     if selected.startswith("slow and not release"):  # lists of samples mark tests as `release`
-        return None if "mark.slow" in collection_path.read_text(encoding="utf-8") else True
+        text = collection_path.read_text(encoding="utf-8")
+        return None if any(mark in text for mark in SLOW) else True
     return None
 
 

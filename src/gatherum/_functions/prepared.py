@@ -90,7 +90,7 @@ class Prepared:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the prepared call holds, in bytes."""
+        """The memory of the indices and their order, in bytes, without copies on devices."""
         return int(self.indices.nbytes) + (0 if self._rows is None else self._rows.lists.nbytes)
 
     def __call__(

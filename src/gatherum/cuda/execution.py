@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from gatherum._model.modes import FILLING
 from gatherum._plans.plans import Plan
 
 from . import kernel_tables
@@ -51,7 +52,7 @@ class Execution:
                 dtype.itemsize, self.indices.alignment, *index_strides(self.work)
             ),
             "SWAPPED": int(not dtype.isnative),
-            "MODE": f"mode_{'drop' if mode == 'fill' else mode}",
+            "MODE": f"mode_{'drop' if mode in FILLING else mode}",
         }
 
     def alignment(self, most: int, *values: int) -> int:

@@ -18,6 +18,7 @@ from math import gcd
 from typing import NamedTuple
 
 from gatherum._model.call import ArraySpec
+from gatherum._model.modes import MOVING
 from gatherum._model.nests import Loop, collapse
 from gatherum._plans.plans import Plan
 from gatherum._plans.sharing import Shared
@@ -101,7 +102,7 @@ def _sorting(plan: Plan) -> Hashable:
     call, work = plan.call, work_of(plan)
     loops = collapse(Loop(step.extent, step.destination, step.index, 0) for step in work.tuples)
     parts = tuple((part.size, part.offset, part.destination, part.from_end) for part in work.parts)
-    mode = call.mode if call.mode in ("clip", "wrap") else "drop"
+    mode = call.mode if call.mode in MOVING else "drop"
     return mode, tuple(loops), parts, work.entries, work.destinations
 
 

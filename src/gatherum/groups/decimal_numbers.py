@@ -42,7 +42,7 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
     Arrow, Polars or pandas. Return None for anything else.
     """
     if isinstance(values, (list, tuple)):
-        if not isinstance(_first_leaf(values), Decimal):
+        if not any(Decimal in kinds for _, kinds in conversion.levels_of(values)):
             return None
         values = np.asarray(values)
     elif not isinstance(values, np.ndarray):
@@ -51,26 +51,18 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
             return None
         if (column := _arrow_column(package, values)) is not None:
             refusals.refuse_nulls(op, "values", values, integers=True)
-            return _of_arrow(column)
+            return _of_arrow(op, column)
         if package != "pandas" or str(getattr(values, "dtype", "")) != "object":
             return None
         values = np.asarray(values)
     if values.dtype != object or not values.size or conversion.is_masked(values):
         return None
-    return _of_objects(op, values) if isinstance(values.flat[0], Decimal) else None
+    return _of_objects(op, values) if Decimal in set(map(type, values.flat)) else None
 
 
 def decimal_of(number: int, scale: int) -> Decimal:
     """Return ``number / 10**scale``, with `scale` digits after the point."""
     return Decimal(f"{number}E{-scale}")
-
-
-def _first_leaf(values: Any) -> object:
-    for _ in range(64):  # the largest number of dimensions
-        if not isinstance(values, (list, tuple)) or not values:
-            break
-        values = values[0]
-    return values
 
 
 def _arrow_column(package: str, values: Any) -> Any:
@@ -88,11 +80,14 @@ def _arrow_column(package: str, values: Any) -> Any:
     return values if known and pyarrow.types.is_decimal(values.type) else None
 
 
-def _of_arrow(column: Any) -> DecimalNumbers:
+def _of_arrow(op: str, column: Any) -> DecimalNumbers:
     import pyarrow
 
     scale = column.type.scale
-    column = column.cast(pyarrow.decimal128(DIGITS, scale))
+    try:
+        column = column.cast(pyarrow.decimal128(DIGITS, scale))
+    except pyarrow.ArrowInvalid:  # a number has more digits
+        return _of_objects(op, np.array(column.to_pylist(), object))
     chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
     words = [
         np.frombuffer(chunk.buffers()[1], "<u8")[2 * chunk.offset :][: 2 * len(chunk)]

@@ -24,7 +24,7 @@ from gatherum.cuda.programs import WIDEST, Clear, Launch, Placement, Sort
 from . import errors as jax_errors
 
 _Loaded: TypeAlias = "native.DeviceProgram | None"
-_FIELDS = ("op", "axis", "mode", "negative", "reduction", "include_self")
+_FIELDS = ("op", "axis", "reduction", "include_self", "mode", "negative")
 
 
 def describe(plan: Plan) -> str:

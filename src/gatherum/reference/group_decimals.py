@@ -20,7 +20,9 @@ FUNCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
 def decimals_in(values: Any) -> Array | None:
     """Return an array of decimals, None for other values."""
     array = np.asarray(values)
-    is_decimal = array.dtype == object and array.size and isinstance(array.flat[0], Decimal)
+    is_decimal = (
+        array.dtype == object and array.size and any(isinstance(x, Decimal) for x in array.flat)
+    )
     return array if is_decimal else None
 
 

@@ -289,6 +289,24 @@ def test_errors_are_torchs(name):
     assert str(got) == str(expected)
 
 
+@pytest.mark.parametrize("bags", [[0, 1, 2], [0, 1, 2, 2], [0, 1, 2, 2, 1, 0]], ids=len)
+def test_gradient_of_bags_of_another_number(bags, without_core):
+    arguments = torch.ones(3, 4), torch.tensor([0, 1, 2, 1]), torch.tensor(bags)
+    counts = torch.ones(3, dtype=torch.int64)
+
+    def outcome():
+        call = *arguments, counts, counts, 5, False, 0, None
+        try:
+            return bits([torch.ops.aten._embedding_bag_dense_backward(*call)])
+        except Exception as error:
+            return type(error), str(error)
+
+    with without_core(), room.reproducible():
+        expected = outcome()
+    with room.reproducible():
+        assert outcome() == expected
+
+
 def test_torch_may_not_run_what_gatherum_rejects():
     kernel = kernels._kernel(
         "put_", indexed.put, SimpleNamespace(call_boxed=lambda *call: None), False

@@ -27,6 +27,7 @@ class IndexTuples {
       if (!is_index(views_[i])) return false;
       rank_ = std::max(rank_, views_[i].rank);
     }
+    if (rank_ >= NPY_MAXDIMS) return false;  // the tuples have one more dimension
     items_ = count_;
     for (int axis = 0; axis < rank_; ++axis) {
       npy_intp& extent = shape_[axis] = 1;

@@ -40,9 +40,10 @@ class Bags {
     if (edges == 0 || count_ < 1 || index_at(offsets, 0) != 0) return false;
     bags_ = allocate(bags, edges);
     sizes_ = allocate(sizes, count_);
-    for (npy_intp bag = 0; bag < count_; ++bag) {
-      const int64_t begin = index_at(offsets, bag);
-      const int64_t end = bag + 1 < offsets.shape[0] ? index_at(offsets, bag + 1) : edges;
+    int64_t begin = 0, end;
+    for (npy_intp bag = 0; bag < count_; ++bag, begin = end) {
+      // Each offset is read once: another thread may change it.
+      end = bag + 1 < offsets.shape[0] ? index_at(offsets, bag + 1) : edges;
       if (end < begin || end > edges || (bag + 1 == count_ && end != edges)) return false;
       std::fill(bags_ + begin, bags_ + end, bag);
       sizes_[bag] = end - begin;
@@ -209,7 +210,8 @@ nb::object run_weighted_bags(const DispatchedArguments& arguments) {
   return bags.results(output.take(*torch().api));
 }
 
-std::unique_ptr<char[]> terms_of_bags(const DispatchedArguments& arguments, const View& gradient) {
+std::unique_ptr<char[]> terms_of_bags(const DispatchedArguments& arguments, const View& gradient,
+                                      npy_intp indices) {
   TensorView tensors[3];
   View bags, sizes, scales;
   const nb::handle mode = arguments[OfBagGradient::mode], factors = arguments[OfBagGradient::scales];
@@ -217,7 +219,7 @@ std::unique_ptr<char[]> terms_of_bags(const DispatchedArguments& arguments, cons
   if ((!is_mean && PyLong_AsLong(mode.ptr()) != kSum) || gradient.rank != 2 ||
       !is_float_or_double(gradient) || arguments[OfBagGradient::by_frequency].ptr() != Py_False ||
       !read_plain(arguments[OfBagGradient::bags], tensors[0], bags) || !is_index(bags) || bags.rank != 1 ||
-      bags.shape[0] * gradient.shape[1] > kMostTerms || gradient.shape[1] == 0)
+      bags.shape[0] != indices || bags.shape[0] * gradient.shape[1] > kMostTerms || gradient.shape[1] == 0)
     return nullptr;
   if (is_mean && (!read_plain(arguments[OfBagGradient::sizes], tensors[1], sizes) || !is_index(sizes) ||
                   sizes.rank != 1 || sizes.shape[0] != gradient.shape[0]))

@@ -22,6 +22,7 @@ nb::object run_weighted_bags(const DispatchedArguments& arguments);
 // Writes the term of each index to the gradient of `_embedding_bag`: the gradient of its bag, divided by the
 // bag's size for means, and multiplied by the index's scale. Returns null for a call with many terms, of
 // another dtype or with operands that do not fit.
-std::unique_ptr<char[]> terms_of_bags(const DispatchedArguments& arguments, const View& gradient);
+std::unique_ptr<char[]> terms_of_bags(const DispatchedArguments& arguments, const View& gradient,
+                                      npy_intp indices);
 
 }  // namespace gatherum

@@ -238,7 +238,7 @@ bool OverrideCall::read_bag_gradient(const DispatchedArguments& arguments) {
   if (!read_plain(arguments[0], source_, source()) || !read_plain(arguments[1], index_, index()) ||
       !is_index(index()) || index().rank != 1 || index().shape[0] == 0)
     return false;
-  terms_ = terms_of_bags(arguments, source());
+  terms_ = terms_of_bags(arguments, source(), index().shape[0]);
   if (terms_ == nullptr) return false;
   source().address = terms_.get();
   source_.shape[0] = index().shape[0];

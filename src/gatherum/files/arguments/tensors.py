@@ -25,8 +25,12 @@ def bytes_of(tensor: Any) -> NDArray[np.uint8] | None:
 
 def array_of(tensor: Any, spec: ArraySpec) -> NDArray[Any] | None:
     """Return the values of a tensor that `spec` describes as an array of the dtype of ml_dtypes, or
-    of named bytes. Return None for dtypes of NumPy and for memory that NumPy cannot read.
+    of named bytes. Return None for dtypes of NumPy, for memory that NumPy cannot read, and for
+    anything but a tensor.
     """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(tensor, torch.Tensor):
+        return None
     if isinstance(spec.dtype, np.dtype) and not is_added(spec.dtype):
         return None
     items = bytes_of(tensor.detach().contiguous())

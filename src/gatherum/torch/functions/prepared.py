@@ -75,7 +75,8 @@ class PreparedOnTensors:
         """Return the indices on a device, copied by the first call, and their shared results."""
         place = self._places.get(device)
         if place is None:
-            indices = self._indices.to(device)
+            with torch.inference_mode(False):  # a tensor of inference mode has no gradients
+                indices = self._indices.to(device)
             place = self._places[device] = indices, Shared(address=indices.data_ptr())
         return place
 
