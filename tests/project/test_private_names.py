@@ -36,7 +36,7 @@ LIBRARIES = [
     "cupy",
 ]
 # Documented, in spite of the underscore.
-DOCUMENTED = {"_replace", "_fields", "_asdict", "_exit", "_repr_html_"}
+DOCUMENTED = {"_value_", "_replace", "_fields", "_asdict", "_exit", "_repr_html_"}
 PATH = re.compile(rf"(?:{'|'.join(LIBRARIES)})(?:\.\w+)*\._[A-Za-z]\w*")
 
 

@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch", reason="install torch for CUDA, and run thi
 if not torch.cuda.is_available():
     pytest.skip("needs a CUDA device that torch sees", allow_module_level=True)
 cupy = pytest.importorskip("cupy", reason="install CuPy, whose arrays are tested, too")
-pytestmark = pytest.mark.frameworks
+pytestmark = [pytest.mark.frameworks, pytest.mark.cuda]
 
 import gatherum.cuda.host_transfer  # noqa: E402
 import gatherum.torch.cuda  # noqa: E402
