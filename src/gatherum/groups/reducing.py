@@ -267,9 +267,9 @@ def reduce(
 
     Decimals are instances of ``decimal.Decimal``, in an array or a list, or a column of decimals of
     Arrow, Polars or pandas, of at most 38 digits. ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` and
-    ``"count"`` are defined for them. Results are arrays of ``decimal.Decimal`` with the digits after
-    the point of the value that has the most. Sums are exact, and do not overflow. Means are rounded
-    to the last digit, half to even. `fill_value` is a decimal or an integer.
+    ``"count"`` are defined for them. Results are arrays of ``decimal.Decimal`` with the digits
+    after the point of the value that has the most. Sums are exact, and do not overflow. Means are
+    rounded to the last digit, half to even. `fill_value` is a decimal or an integer.
 
     Examples
     --------
