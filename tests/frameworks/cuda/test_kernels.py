@@ -2,6 +2,7 @@
 
 import itertools
 from math import prod
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,12 +16,18 @@ from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum._plans import sharing
-from gatherum.cuda import plan_launches
+from gatherum.cuda import folds, plan_launches
 from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
+
+
+def test_the_limits_of_a_sort_in_one_block_are_those_of_the_kernel():
+    source = (Path(plan_launches.__file__).parent / "kernels" / "sorted_keys.cu").read_text()
+    assert f"kMost = {sharing.MOST_IN_BLOCK};" in source
+    assert f"kMostThreads = {folds.SORTERS};" in source
 
 
 def rows(count, columns, dtype="f4"):
