@@ -261,7 +261,9 @@ def _row_lists(call: Call, indices: Array, axis: int) -> _Rows | None:
         return None
     element_numbers = indices
     if call.operator.takes_tuples:
-        within = np.ravel_multi_index(tuple(np.moveaxis(indices, -1, 0)), sizes, mode="clip")
+        within = np.zeros(indices.shape[:-1], np.int64)
+        for component, size in zip(np.moveaxis(indices, -1, 0), sizes, strict=True):
+            within = within * size + component.astype(np.int64)
         element_numbers = np.where((indices < 0).any(-1), -1, within)
     end = EdgeEnd("indices", np.ascontiguousarray(element_numbers).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))

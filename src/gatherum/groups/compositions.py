@@ -77,7 +77,7 @@ def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array
     with grouping.sharing():
         shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
         shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values need no shift
-        spread = grouping.gather(shift)
+        spread = grouping.gather(shift, np.inf)  # exp(x - inf) is 0, and so is its gradient
         total = grouping.scatter(
             xp.exp(xp.subtract(floats, spread, spread)), "add", grouping.zero(floats)
         )

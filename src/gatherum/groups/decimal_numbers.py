@@ -42,9 +42,7 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
     Arrow, Polars or pandas. Return None for anything else.
     """
     if isinstance(values, (list, tuple)):
-        if not any(Decimal in kinds for _, kinds in conversion.levels_of(values)):
-            return None
-        values = np.asarray(values)
+        values = _array_of(values)
     elif not isinstance(values, np.ndarray):
         package = type(values).__module__.partition(".")[0]
         if package not in ("pyarrow", "polars", "pandas") or package not in sys.modules:
@@ -55,9 +53,19 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
         if package != "pandas" or str(getattr(values, "dtype", "")) != "object":
             return None
         values = np.asarray(values)
-    if values.dtype != object or not values.size or conversion.is_masked(values):
+    if values is None or values.dtype != object or not values.size or conversion.is_masked(values):
         return None
     return _of_objects(op, values) if Decimal in set(map(type, values.flat)) else None
+
+
+def _array_of(values: Any) -> NDArray[Any] | None:
+    """Return a list with an instance of `Decimal` as an array. Return None for another list."""
+    if not any(Decimal in kinds for _, kinds in conversion.levels_of(values)):
+        return None
+    try:
+        return np.asarray(values)
+    except ValueError:  # ragged: the caller raises the error
+        return None
 
 
 def decimal_of(number: int, scale: int) -> Decimal:

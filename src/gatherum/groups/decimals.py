@@ -34,7 +34,8 @@ def reduced(
     results = {}
     for name in names:
         if name == "count":
-            results[name] = run(name, numbers.high, fill_value)
+            whole = None if fill is None or fill % 1 else int(fill)
+            results[name] = run(name, numbers.high, fill_value if whole is None else whole)
             continue
         if fill is None and name != "sum" and empty.any():
             where = tuple(int(i) for i in np.argwhere(empty)[0])

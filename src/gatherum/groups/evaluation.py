@@ -51,6 +51,8 @@ def reduced(
                 return result
             if xp.holds_any(left_out := xp.isnan(values)):
                 grouping = grouping.without(left_out)
+                if not isinstance(values, np.ndarray):
+                    values = xp.replaced(values, left_out, 0)  # otherwise, gradients have 0 * NaN
         if start is not None:
             return row.compose(values, grouping, start, ddof)
         # Empty groups get a number that no group of values can have, and are found by it. If the

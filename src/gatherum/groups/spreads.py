@@ -29,14 +29,14 @@ def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: 
     xp = grouping.xp
 
     def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = distances(values, grouping, counts)
+        away = distances(values, grouping, counts, 0)
         total = sum_of_squares(
             away, values, grouping, counts, lambda squares: added(squares, grouping)
         )
         return _divided(root, total, grouping, counts, start, ddof)
 
     def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, grouping)
+        away = _narrow_distances(values, grouping, 0)
         spread = _quotient(added(_squares(away, grouping), grouping), grouping, counts - ddof)
         return xp.sqrt(spread) if root else spread
 
@@ -80,15 +80,16 @@ def _without_few(
     return grouping.xp.replaced(spread, counts == 0, start)
 
 
-def centred(values: Array, grouping: Grouping, target: Any) -> Array:
-    """Subtract the mean of its group from each value, rounded once to a dtype. Values without a
-    group become NaN.
+def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = np.nan) -> Array:
+    """Subtract the mean of its group from each value, rounded once to a dtype. The mean of a value
+    without a group is `fill_value`.
     """
     xp = grouping.xp
 
     def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
         return xp.rounded(
-            _about_mean(distances(values, grouping, counts), values, grouping, counts), target
+            _about_mean(distances(values, grouping, counts, fill_value), values, grouping, counts),
+            target,
         )
 
     def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
@@ -120,7 +121,7 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
         return xp.rounded(over_deviation(away, squares, grouping, counts), target)
 
     def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, grouping)
+        away = _narrow_distances(values, grouping, np.nan)
         return over_deviation(away, added(away * away, grouping), grouping, counts)
 
     with grouping.sharing():
@@ -142,14 +143,19 @@ def sum_of_squares(
     return xp.subtract(squares, mean_square, mean_square)
 
 
-def distances(values: Array, grouping: Grouping, counts: Array) -> Array:
-    """Return d of each value, as float64 or complex128; undefined for values without a group."""
+def distances(
+    values: Array, grouping: Grouping, counts: Array, fill_value: float = np.nan
+) -> Array:
+    """Return d of each value, as float64 or complex128. The mean of a value without a group is
+    `fill_value`, a real number. Gradients of functions that leave such values out need a finite
+    one, because 0 * NaN is NaN.
+    """
     xp, kind = grouping.xp, grouping.xp.kind(values)
     if kind.kind in "iu":
         return _whole_distances(values, grouping, counts, kind)
     wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if kind.kind == "c" else np.float64)))
-    nan = complex(np.nan, np.nan) if kind.kind == "c" else np.nan
-    means = grouping.gather(grouping.scatter(wide, "fmean", grouping.zero(wide)), nan)
+    fill: Any = complex(fill_value, fill_value) if kind.kind == "c" else fill_value
+    means = grouping.gather(grouping.scatter(wide, "fmean", grouping.zero(wide)), fill)
     return xp.subtract(wide, means, means)
 
 
@@ -187,8 +193,8 @@ def _whole_distances(values: Array, grouping: Grouping, counts: Array, kind: Any
     return above * 2.0**32 + xp.astype(low - grouping.gather(below), double)
 
 
-def _narrow_distances(values: Array, grouping: Grouping) -> Array:
-    return centred(values, grouping, _working(values, grouping).dtype)
+def _narrow_distances(values: Array, grouping: Grouping, fill_value: float) -> Array:
+    return centred(values, grouping, _working(values, grouping).dtype, fill_value)
 
 
 def _working(values: Array, grouping: Grouping) -> Array:

@@ -72,7 +72,7 @@ def _variance(
         divisor, squares = added(weight, grouping), None
         for part in (converted.real, converted.imag) if kind.kind == "c" else (converted,):
             mean = xp.divide(added(xp.multiply(part, scale, None), grouping), divisor, None)
-            away = xp.subtract(part, grouping.gather(mean, np.nan), None)
+            away = xp.subtract(part, grouping.gather(mean), None)
             square = xp.multiply(away, away, None)
             squares = square if squares is None else xp.add(squares, square)
         return xp.divide(added(xp.multiply(squares, scale, None), grouping), divisor, None)

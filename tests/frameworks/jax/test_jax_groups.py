@@ -318,3 +318,12 @@ def test_a_compiled_graph_names_the_function(func, rank):
     for way in (run, jax.jit(run)):
         with pytest.raises(Exception, match=re.escape(expected)):
             jax.block_until_ready(way(jnp.ones((4, 2)), jnp.asarray(groups)))
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "logsumexp"])
+def test_gradients_of_values_that_are_left_out(name):
+    for func, value, groups in ((name, 1e3, [-1, 0, 0]), (f"nan{name}", np.nan, [0, 0, 0])):
+        call = partial(reduce, groups=groups, size=1, func=func, mode="drop")
+        gradient = jax.grad(lambda x, call=call: call(x).sum())
+        result = gradient(jnp.array([value, 1, 3]))
+        assert result[0] == 0 and not jnp.isnan(result).any()

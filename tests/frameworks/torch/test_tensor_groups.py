@@ -314,3 +314,18 @@ def test_cumulative_folds_are_for_numpy():
         "groups.transform: 'cumsum' is implemented for NumPy and Dask arrays; convert the values "
         "to NumPy"
     )
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "std", "logsumexp"])
+def test_gradients_of_values_that_are_left_out(name, weighted):
+    if weighted and name == "logsumexp":
+        return
+    for func, value, groups in ((name, 1e3, [-1, 0, 0]), (f"nan{name}", np.nan, [0, 0, 0])):
+        values = torch.tensor([value, 1, 3], dtype=torch.float64, requires_grad=True)
+        weights = torch.tensor([1.0, 2, 3], dtype=torch.float64, requires_grad=True)
+        options = {"weights": weights} if weighted else {}
+        result = reduce(values, torch.tensor(groups), 1, func, mode="drop", **options)
+        leaves = (values, weights) if weighted else (values,)
+        for gradient in torch.autograd.grad(result.sum(), leaves):
+            assert gradient[0] == 0 and not gradient.isnan().any()
