@@ -307,6 +307,32 @@ def test_gradient_of_bags_of_another_number(bags, without_core):
         assert outcome() == expected
 
 
+NONE = torch.zeros(0, dtype=torch.int64)
+AS_TORCH = {
+    "int32 in index_copy": lambda: torch.zeros(3).index_copy_(0, ROWS[:1].int(), torch.ones(1)),
+    "dim of an empty index": lambda: torch.zeros(3).scatter(5, NONE, torch.zeros(0)),
+    "overlap, empty index": lambda: torch.zeros(1).expand(2).scatter_add_(0, NONE, torch.zeros(0)),
+    "add to nothing": lambda: torch.zeros(0, 2).index_add(0, ROWS[1:2], torch.zeros(1, 2)),
+    "copy to nothing": lambda: torch.zeros(4, 0).index_copy(0, ROWS[1:2] + 8, torch.zeros(1, 0)),
+    "put into nothing": lambda: torch.zeros(1, 0).index_put_((ROWS + 3,), torch.zeros(3, 0)),
+}
+
+
+@pytest.mark.parametrize("name", AS_TORCH)
+def test_rare_calls_are_those_of_torch(name, without_core):
+    def outcome():
+        try:
+            return bits([AS_TORCH[name]()])
+        except Exception as error:
+            return type(error), str(error)
+
+    expected = outcome()
+    with room.reproducible():
+        assert outcome() == expected
+    with without_core(), room.reproducible():
+        assert outcome() == expected
+
+
 def test_torch_may_not_run_what_gatherum_rejects():
     kernel = kernels._kernel(
         "put_", indexed.put, SimpleNamespace(call_boxed=lambda *call: None), False

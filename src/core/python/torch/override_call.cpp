@@ -145,6 +145,8 @@ bool OverrideCall::read_along_axis(DispatchedArguments& arguments, const nb::dic
 
 bool OverrideCall::read_slices() {
   if (index().rank > 1 || source().rank != data().rank) return false;
+  const bool is_copy = call_.attributes.reduction == Reduction::none;  // index_copy takes only int64
+  if (is_copy && index().dtype != static_cast<int>(DType::int64)) return false;
   lift(index_, index());
   lift(data_, data());
   lift(source_, source());

@@ -25,6 +25,8 @@ def _elements(
     if index.dtype not in INDEX_DTYPES or data.dtype is not src.dtype:
         raise Declined
     if not index.numel():  # torch does not compare its shape
+        if data.device.type == "cpu":  # torch checks the other arguments, and writes nothing
+            raise Declined
         return unchanged(data, out)
     if not rank:
         return _lifted(data, dim, index, src, reduction, include_self, out)

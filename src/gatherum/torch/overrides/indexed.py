@@ -69,6 +69,8 @@ def index_copy(
     data: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None
 ) -> Tensor:
     """Replace ``index_copy``. If an index occurs more than once, its last slice is stored."""
+    if index.dtype is not torch.int64:
+        raise Declined
     return _slices(data, dim, index, source, "none", out=out)
 
 

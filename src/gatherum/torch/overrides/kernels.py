@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -67,26 +67,29 @@ def _kernel(
         with _COUNTING:
             _PASSED[name] += 1
         if quiet:
-            _raise_quietly(name, torch_kernel, keyset, args, options)
+            return _run_quietly(name, torch_kernel, keyset, args, options)
         return torch_kernel.call_boxed(keyset, *args, **options)
 
     private.leave_untraced(kernel)
     return kernel
 
 
-def _raise_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> NoReturn:
+def _run_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
     """Run an invalid call on torch's kernel without torch's deterministic mode.
 
-    The kernel then raises the error of the call, not an error about determinism. If it accepts the
-    call, raise RuntimeError, because the order of the updates was not fixed.
+    The kernel then raises the error of the call, not an error about determinism. torch accepts
+    invalid indices of a tensor without elements. If it accepts any other call, raise RuntimeError,
+    because the order of the updates was not fixed.
     """
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(False)
     try:
-        torch_kernel.call_boxed(keyset, *args, **options)
+        result = torch_kernel.call_boxed(keyset, *args, **options)
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
+    if isinstance(result, Tensor) and not result.numel():
+        return result
     raise RuntimeError(
         f"reproducible: {name}: torch's kernel accepted operands that gatherum rejected, and may "
         "have applied updates in any order"
