@@ -11,7 +11,6 @@ import pytest
 
 from recipes import (
     CHECKS_CORE,
-    built_tree,
     compile_kernels,
     copied,
     files_of,
@@ -24,12 +23,6 @@ from source import ROOT
 PATCH = ROOT / "tests" / "patches" / "first.patch"
 MOST_FILES = 8
 pytestmark = CHECKS_CORE
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree with the mode, built without optimization."""
-    return built_tree(tmp_path_factory)
 
 
 def test_the_recipe_changes_few_files() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from recipes import (
     CHECKS_CORE,
-    built_tree,
     compile_kernels,
     copied,
     files_of,
@@ -22,12 +21,6 @@ FRAMEWORK = pytest.mark.frameworks
 PATCH = ROOT / "tests" / "patches" / "absmax.patch"
 MOST_FILES = 8
 pytestmark = CHECKS_CORE
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree with the reduction, built without optimization."""
-    return built_tree(tmp_path_factory)
 
 
 def test_the_recipe_changes_few_files() -> None:

@@ -28,7 +28,7 @@ from gatherum.cuda.driver import Compiler
 ARCHITECTURES = (75, 80, 90, 100, 120)
 PAGE = Path(__file__).parents[3] / "docs" / "decisions" / "cuda-kernels.md"
 BEGIN = "<!-- Written by `python tests/frameworks/cuda/compile_table.py --write`. -->\n"
-END = "<!-- End of what is written. -->\n"
+END = "<!-- End of the generated table. -->\n"
 
 
 class Compiled(NamedTuple):

@@ -49,7 +49,7 @@ nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attribut
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
   const int64_t bytes = times(data.item, program.fields().result.items());
-  gatherum_operands buffers = {};  // its own address represents a result that is not allocated yet
+  gatherum_operands buffers = {};  // `&buffers` represents a result that is not allocated yet
   buffers.data = memory_of(data);
   buffers.indices = memory_of(indices);
   if (updates.given()) buffers.updates = memory_of(updates);

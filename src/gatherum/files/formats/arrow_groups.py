@@ -91,7 +91,7 @@ class ArrowGroups:
 
 
 class StreamGroups:
-    """One column of the record batches of an Arrow stream, which has no index of its batches."""
+    """One column of the record batches of an Arrow stream, which does not list its batches."""
 
     def __init__(self, raw: Any) -> None:
         import pyarrow
