@@ -74,6 +74,33 @@ def test_a_dtype_converts_first(to, func):
         assert same_bits(reference.reduce(*alone, fill_value=0), result)
 
 
+@BOTH
+@pytest.mark.parametrize("func", ["sum", "nansum"])
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("value", "target"),
+    [(NAN, "i4"), (np.inf, "i8"), (-np.inf, "i8"), (128, "i1"), (-129, "i1"), (-1, "u8")],
+)
+def test_numbers_outside_the_range_of_a_dtype(value, target, kind, func, module):
+    values = np.array([[0.5, -0.5], [value, value]], kind)
+    with pytest.raises(ValueError, match=f"`dtype`, {np.dtype(target)}, got {float(value)}") as e:
+        module.reduce(values, [0, 0], func=func, dtype=target)
+    assert str(e.value).endswith(" (values[1, 0])")
+
+
+@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("target", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
+def test_the_ends_of_the_range_of_a_dtype(target, kind):
+    limits = np.iinfo(target)
+    widest = float(limits.max) + 1 if float(np.finfo(kind).max) > limits.max else np.inf
+    ends = [limits.min, np.nextafter(np.array(widest, kind), np.array(0, kind))]
+    with np.errstate(over="ignore"):
+        values = np.array(ends, kind)
+    values = values[np.isfinite(values)]
+    result = gatherum.groups.reduce(values, np.arange(values.size), dtype=target)
+    assert [int(x) for x in values.tolist()] == result.tolist()
+
+
 def test_a_dtype_keeps_sums_from_wrapping():
     values = np.array([45578, 45589], "u2")
     assert gatherum.groups.reduce(values, [0, 0], dtype=np.int64).tolist() == [91167]

@@ -16,6 +16,7 @@ import numpy as np
 from gatherum._arguments import conversion, plain_values
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType, check_movable
+from gatherum.groups import integers
 from gatherum.groups import namespace as of_chunks
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.protocol import Computed
@@ -130,6 +131,11 @@ def _converted(target: Any, x: Any) -> Any:
 
 def astype(x: Array, target: Any) -> Array:
     return x if x.dtype == target else _each(partial(_converted, target), x, dtype=target)
+
+
+def integers_of(op: str, operand: str, x: Array, target: Any) -> Array:
+    convert = partial(integers.integers_of, of_chunks, op, operand, target=target, in_chunk=True)
+    return _each(convert, x, dtype=of_chunks.dtype(target))
 
 
 def arange(start: int, stop: int, like: Array) -> Array:

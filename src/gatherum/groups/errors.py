@@ -138,6 +138,12 @@ def not_real(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be real numbers, got dtype {dtype}")
 
 
+def not_in_dtype(op: str, where: str, dtype: object, value: object) -> ValueError:
+    return ValueError(
+        f"{op}: numbers must be in the range of `dtype`, {dtype}, got {value} ({where})"
+    )
+
+
 def not_quantiles(op: str, value: object) -> ValueError:
     return ValueError(
         f"{op}: `q` must be a number in [0, 1], or a list of them, for 'quantile', got "

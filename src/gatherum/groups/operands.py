@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from . import errors, namespace, options
 from .evaluation import check_defined
 from .functions import FUNCTIONS, REDUCES
 from .grouping import Grouping
+from .integers import integers_of
 from .protocol import Arrays
 
 
@@ -89,9 +91,18 @@ def converted(
     for name in names:
         check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, kind)
     with np.errstate(all="ignore"), grouping.float_mode():
-        array = xp.astype(array, xp.dtype(kind))
+        array = _as_dtype(grouping, "values", array, kind)
         real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-        return array, None if scale is None else xp.astype(scale, xp.dtype(real))
+        return array, None if scale is None else _as_dtype(grouping, "weights", scale, real)
+
+
+def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) -> Array:
+    """Convert values as `astype` does; a number that no integer of `target` has is an error."""
+    xp, source = grouping.xp, grouping.xp.kind(array)
+    if target.kind not in "iu" or source.kind in "iubc":
+        return xp.astype(array, xp.dtype(target))
+    convert = getattr(xp, "integers_of", partial(integers_of, xp))
+    return convert(grouping.op, operand, array, target)
 
 
 def _as_weights(

@@ -29,11 +29,12 @@ class Arrays(ArrayOps, Protocol):
     real floats in one call, or None. ``without_nan(values, reduction, destinations, start)``
     folds the values that are not NaN in one call, or returns None. ``in_blocks(name, run,
     values, grouping, dtype, like)`` runs a function that needs all values of a group, for
-    arrays in chunks. ``sharing_calls()`` returns a context in which calls on the same groups
-    share their order. ``float_mode()`` returns a context in which arithmetic rounds to nearest
-    and keeps subnormal numbers. It replaces the mode of the calling thread. The result may use
-    the memory of `spare`. The framework computes all derivatives, including those of exp and
-    log.
+    arrays in chunks. ``integers_of(op, operand, values, target)`` is that of
+    `gatherum.groups.integers`, for arrays in chunks. ``sharing_calls()`` returns a context in which
+    calls on the same groups share their order. ``float_mode()`` returns a context in which
+    arithmetic rounds to nearest and keeps subnormal numbers. It replaces the mode of the calling
+    thread. The result may use the memory of `spare`. The framework computes all derivatives,
+    including those of exp and log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:

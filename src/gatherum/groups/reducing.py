@@ -173,6 +173,7 @@ def reduce(
     dtype : dtype, optional
         The dtype that values are converted to before a ``"sum"``, ``"prod"``, ``"mean"``,
         ``"var"``, ``"std"`` or its nan form. By default, sums of small integers can wrap around.
+        For an integer dtype, numbers are truncated, also those that a nan form leaves out.
     ddof : int, default 0
         For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
         functions ignore it.
@@ -212,8 +213,9 @@ def reduce(
     ValueError
         If `func`, `mode`, `method`, `q` or `axis` has an invalid value, a function does not take
         `weights`, `dtype` or `q`, `ddof` is not 0 with `weights`, `size` or `ddof` is negative, the
-        shapes do not match, `fill_value` does not convert, or a group is empty, `fill_value` is not
-        given and the result has no NaN. The message names the first such group.
+        shapes do not match, `fill_value` does not convert, a number (such as NaN) is outside the
+        range of an integer `dtype`, or a group is empty, `fill_value` is not given and the result
+        has no NaN. The message names the first such number or group.
     IndexError
         If an entry is out of bounds in mode ``"raise"``, or cannot be clipped or wrapped because
         `size` is 0. The message names the first such entry in row-major order.

@@ -127,7 +127,8 @@ def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def as_dtype(op: str, operand: str, value: object) -> AnyDType:
-    return of_numpy.as_dtype(op, operand, value)
+    target: AnyDType = dtype(of_numpy.as_dtype(op, operand, value))
+    return target
 
 
 def kind(x: Array) -> AnyDType:

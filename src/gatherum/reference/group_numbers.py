@@ -31,6 +31,18 @@ def wide_dtype(dtype: DType) -> DType:
     return np.dtype(np.float32) if dtype.name in HALVES else dtype
 
 
+def as_dtype(operand: str, array: Array, target: DType) -> Array:
+    """Convert an array; a floating value that has no integer in the range is a ValueError."""
+    if target.kind in "iu" and array.dtype.name in HALVES | FLOATS:
+        limits = np.iinfo(target)
+        for position in np.ndindex(array.shape):
+            number = float(array[position])
+            if not math.isfinite(number) or not limits.min <= int(number) <= limits.max:
+                where = f"{operand}[{', '.join(map(str, position))}]"
+                raise ValueError(f"groups.reduce: `dtype`, {target}, got {number} ({where})")
+    return array.astype(target)
+
+
 def real_dtype(dtype: DType) -> DType:
     """Return the real dtype of the parts of complex numbers."""
     return np.dtype({"complex64": "f4", "complex128": "f8"}.get(dtype.name, dtype))

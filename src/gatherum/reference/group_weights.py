@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .group_numbers import fold_of, number_of, real_dtype, root_of, rounded, wide_dtype
+from .group_numbers import as_dtype, fold_of, number_of, real_dtype, root_of, rounded, wide_dtype
 from .items import Array, DType, Items
 from .reductions import HALVES, INTEGERS
 
@@ -44,7 +44,8 @@ def with_weights(values: Array, weights: Any, axis: int, dtype: DType | None) ->
         scales = np.broadcast_to(scales.reshape(-1, *trailing), values.shape)
     target = dtype or common_dtype(values.dtype, scales.dtype)
     with np.errstate(all="ignore"):
-        return values.astype(target), scales.astype(real_dtype(target))
+        weights = as_dtype("weights", scales, real_dtype(target))
+        return as_dtype("values", values, target), weights
 
 
 def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:

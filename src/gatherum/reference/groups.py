@@ -18,6 +18,7 @@ from .group_decimals import decimals_in
 from .group_decimals import reduced as reduced_decimals
 from .group_numbers import (
     NUMBERS,
+    as_dtype,
     fold_of,
     is_nan,
     nan_item,
@@ -217,7 +218,7 @@ def _converted(
         raise ValueError(f"{op}: got `dtype` {dtype} and `weights` for {name!r}, `ddof` {ddof}")
     target = None if dtype is None else np.dtype(dtype)
     if weights is None:
-        return (values if target is None else np.asarray(values).astype(target)), None
+        return (values if target is None else as_dtype("values", np.asarray(values), target)), None
     if name not in WEIGHTED:
         raise ValueError(f"{op}: got `weights` for {name!r}")
     return with_weights(np.asarray(values), weights, axis, target)

@@ -121,6 +121,12 @@ def test_refusals(more, kind, message):
     assert str(refusal.value).startswith(message)
 
 
+def test_a_number_outside_the_range_of_a_dtype_raises_when_it_is_computed():
+    lazy = reduce(da.from_array(VALUES * 100, chunks=2), GROUPS, 3, dtype="int8")
+    with pytest.raises(ValueError, match=r"`dtype`, int8, got 200\.0 \(values\)"):
+        lazy.compute()
+
+
 def test_an_invalid_group_raises_when_it_is_computed():
     chunked = da.from_array(VALUES, chunks=2)
     for func in ("sum", "first", "var", "argmax", "nansum", "softmax"):

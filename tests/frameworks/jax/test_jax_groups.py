@@ -294,6 +294,8 @@ def test_large_transforms_in_a_graph():
         (lambda: reduce(jnp.arange(3), [0, 0, 2], func="max"), ValueError,
          "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
          "for an empty group: group 1 is empty"),
+        (lambda: reduce(jnp.array([1, jnp.nan]), [0, 0], dtype="int32"), ValueError,
+         "groups.reduce: numbers must be in the range of `dtype`, int32, got nan (values[1])"),
     ],
 )  # fmt: skip
 def test_refusals(call, kind, message):

@@ -241,6 +241,8 @@ def test_elementary_functions(name):
         (lambda: reduce(torch.arange(3), [0, 0, 2], func="max"), ValueError,
          "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
          "for an empty group: group 1 is empty"),
+        (lambda: reduce(torch.tensor([1, torch.nan]), [0, 0], dtype=torch.int32), ValueError,
+         "groups.reduce: numbers must be in the range of `dtype`, int32, got nan (values[1])"),
         (lambda: transform(torch.ones(3, dtype=torch.bool), [0, 0, 0], "centre"), TypeError,
          "groups.transform: `func` 'centre' is not defined for dtype bool"),
         (lambda: torch.func.vmap(lambda v, g: reduce(v, g, 1, "argmax"))(

@@ -1,0 +1,35 @@
+"""The conversion of floating values to the integers of `dtype`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gatherum._derivatives.array_ops import Array
+from gatherum._model.shape_limits import coordinates_of
+
+from . import errors
+
+
+def integers_of(
+    xp: Any, op: str, operand: str, values: Array, target: Any, in_chunk: bool = False
+) -> Array:
+    """Truncate floating values to an integer dtype, or raise ValueError for a number beyond it.
+
+    Processors disagree about NaN, infinities and numbers that are too large: int32 of NaN is
+    -2147483648 on some and 0 on others. Values that are not known yet are not checked. The error
+    of values in a chunk has no position, because the position in the array is not known.
+    """
+    limits = np.iinfo(target)
+    lowest, beyond = float(limits.min), 2.0**limits.bits
+    beyond = beyond if limits.min == 0 else beyond / 2
+    # lowest - 1 rounds to lowest if the dtype of the values is narrow.
+    above = (values > lowest - 1) | ((values == lowest) & (values > -np.inf))
+    converts = (values < beyond) & above
+    known = xp.to_numpy(converts)
+    if known is not None and not known.all():
+        first = coordinates_of(int(known.argmin()), known.shape)
+        where = operand if in_chunk else f"{operand}[{', '.join(map(str, first))}]"
+        raise errors.not_in_dtype(op, where, target, xp.to_numpy(values[first]))
+    return xp.astype(values, xp.dtype(target))
