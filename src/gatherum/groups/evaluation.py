@@ -69,6 +69,11 @@ def reduced(
         return row.compose(values, grouping, start, ddof) if result is None else result
 
 
+def _is_numpy(values: Array, grouping: Grouping) -> bool:
+    """Return True for NumPy arrays and chunks of them, which have no gradients."""
+    return isinstance(values, np.ndarray) or hasattr(grouping.xp, "in_blocks")
+
+
 def _check_result(grouping: Grouping, dtype: AnyDType) -> None:
     if all(type(n) is int for n in grouping.shape):  # otherwise they are symbols of a graph
         shape_limits.check_result(grouping.op, grouping.shape, dtype)
@@ -114,6 +119,10 @@ def transformed(
         return in_blocks(name, partial(transformed, name, row=row), values, grouping, dtype, True)
     with np.errstate(all="ignore"), grouping.float_mode():
         target = xp.dtype(dtype)
+        if grouping.destinations.skips and not _is_numpy(values, grouping):
+            # Otherwise, the gradient of a dropped value is 0 * NaN.
+            dropped = grouping.group_numbers() < 0
+            values = xp.where(dropped, xp.stop_gradient(values), values)
         if (result := grouping.fused(name, values)) is not None:
             return result if result.dtype == target else xp.rounded(result, target)
         return row.compose(values, grouping, target)

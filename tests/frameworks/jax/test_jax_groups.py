@@ -277,6 +277,20 @@ def test_large_transforms_in_a_graph():
         assert jnp.isfinite(jax.grad(loss)(values, groups)).all()
 
 
+@pytest.mark.parametrize("func", ["softmax", "log_softmax", "normalize", "centre"])
+def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
+    def loss(values, groups, weights):
+        result = transform(values, groups, func, size=1, mode="drop")
+        return jnp.where(groups == 0, result * weights, 0).sum()
+
+    values, groups = jnp.array([1.0, jnp.nan, 3.0, 5.0]), jnp.array([0, 9, 0, 0])
+    weights, kept = jnp.array([1.0, 9.0, 2.0, 5.0]), jnp.array([0, 2, 3])
+    alone = jax.grad(loss)(values[kept], groups[kept], weights[kept])
+    whole = jax.grad(loss)(values, groups, weights)
+    assert same_bits(np.asarray(whole[kept]), np.asarray(alone))
+    assert whole[1] == 0
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [

@@ -226,6 +226,22 @@ def test_elementary_functions(name):
     )
 
 
+@pytest.mark.parametrize("func", ["softmax", "log_softmax", "normalize", "centre"])
+def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
+    def gradient(values, groups, weights):
+        values = values.requires_grad_()
+        result = transform(values, groups, func, size=1, mode="drop")
+        (result * weights)[groups == 0].sum().backward()
+        return values.grad
+
+    values, groups = torch.tensor([1.0, torch.nan, 3.0, 5.0]), torch.tensor([0, 9, 0, 0])
+    weights, kept = torch.tensor([1.0, 9.0, 2.0, 5.0]), torch.tensor([0, 2, 3])
+    alone = gradient(values[kept], groups[kept], weights[kept])
+    whole = gradient(values, groups, weights)
+    assert torch.equal(whole[kept], alone)
+    assert whole[1] == 0
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
