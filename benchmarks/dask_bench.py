@@ -139,9 +139,9 @@ def run(name, rows, chunks, index_chunks):
     limits = ("pause", "terminate", "target", "spill")
     settings = {f"distributed.worker.memory.{limit}": False for limit in limits}
     if name.endswith("_in_order"):
-        import gatherum.dask.planning.strategy
+        import gatherum.dask.planning.choice
 
-        gatherum.dask.planning.strategy.partial_pays = lambda *sizes: False
+        gatherum.dask.planning.choice.partial_pays = lambda *sizes: False
         name = name.removesuffix("_in_order")
     with (
         dask.config.set(settings),

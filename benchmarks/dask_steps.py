@@ -85,12 +85,12 @@ def shuffles(chunk):
     """Move rows of any size by shuffles, with tasks of a quarter of a chunk."""
     import dask
 
-    from gatherum.dask.planning import strategy
+    from gatherum.dask.planning import choice
 
-    small, strategy.SMALL_BYTES = strategy.SMALL_BYTES, -1
+    small, choice.SMALL_BYTES = choice.SMALL_BYTES, -1
     with dask.config.set({"gatherum.way": "shuffle", "array.chunk-size": chunk}):
         yield
-    strategy.SMALL_BYTES = small
+    choice.SMALL_BYTES = small
 
 
 def costed(lazy):
@@ -98,7 +98,7 @@ def costed(lazy):
     from gatherum.dask.planning import costs
 
     layer = lazy.dask.layers[lazy.name]
-    return costs.cost(layer.call, layer.layout, layer.strategy), layer.strategy
+    return costs.cost(layer.call, layer.layout, layer.choice), layer.choice
 
 
 def shuffled(client, rounds, chunk, *sizes):
@@ -224,11 +224,11 @@ def machine():
 @contextmanager
 def any_cluster():
     """Choose as on a cluster with a tested version of distributed, without a cluster."""
-    from gatherum.dask.planning import strategy
+    from gatherum.dask.planning import choice
 
-    asked, strategy._can_shuffle = strategy._can_shuffle, lambda: True
+    asked, choice._can_shuffle = choice._can_shuffle, lambda: True
     yield
-    strategy._can_shuffle = asked
+    choice._can_shuffle = asked
 
 
 # Bytes per second that a worker sends, and that its disk writes: assumed, not measured.

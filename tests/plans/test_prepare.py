@@ -21,7 +21,7 @@ from strategies import OPERATORS, SCATTERS, calls, outcome, same_bits, same_outc
 pytestmark = pytest.mark.slow
 
 INT32 = np.dtype(np.int32)
-module = importlib.import_module("gatherum._functions.prepared")
+module = importlib.import_module("gatherum._functions.sorted_updates")
 # With these thresholds, a few items have lists of a few blocks.
 SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
 

@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster, SchedulerPlugin
 
 import gatherum
 import gatherum.dask
-from gatherum.dask.planning import strategy
+from gatherum.dask.planning import choice
 
 STRATEGIES = ("tasks", "shuffle")
 # The calls: two functions, and the change of a Zarr array.
@@ -164,14 +164,14 @@ def run(call: str, path: str = "") -> str:
 
 
 @contextmanager
-def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
+def session(strategy: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
     """Start a cluster that moves rows by one of the two strategies, however few they are."""
     settings = {
-        "gatherum.way": movement,
+        "gatherum.way": strategy,
         "array.chunk-size": "128KiB",
         "distributed.logging.distributed": "critical",
     }
-    small, strategy.SMALL_BYTES = strategy.SMALL_BYTES, -1
+    small, choice.SMALL_BYTES = choice.SMALL_BYTES, -1
     try:
         with (
             dask.config.set(settings | options.pop("settings", {})),
@@ -188,7 +188,7 @@ def session(movement: str, *, workers: int = 2, **options: Any) -> Iterator[Sess
         ):
             yield Session(cluster, client)
     finally:
-        strategy.SMALL_BYTES = small
+        choice.SMALL_BYTES = small
 
 
 @contextmanager

@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
-from typing import Any, NamedTuple, Unpack, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import ArrayLike, NDArray
 
 from gatherum._arguments import conversion, xarray_labels
 from gatherum._arguments.indices import resolve
 from gatherum._edges import sparse_edges
-from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
-from gatherum._model import errors, nests
+from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PrepareAttributes
 from gatherum._model.errors import edges as edge_errors
 from gatherum._model.modes import FILLING
-from gatherum._model.nests import Loop
 from gatherum._model.operators import Operator, find_operator
-from gatherum._model.shape_limits import OperandLayout
 from gatherum._plans.index_errors import find_refusal
-from gatherum._plans.overlap import check_out_memory
 from gatherum._plans.plans import apply, planned
-from gatherum._system import native
+
+from .prepared_adapters import check_data
+from .sorted_updates import sort_updates
 
 NAME = "prepare"
-# Shorter rows are folded faster in the order of the updates, because a list would be as large as
-# the rows.
-SHORTEST_ROW = 32
-# Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
-# and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
-# covers about BLOCK_BYTES of results, so that their accumulators fit a core's private cache.
-FEWEST_ITEMS = 1 << 16
-FEWEST_BYTES = 32 << 10
-BLOCK_BYTES = 1 << 20
 
 
 @public
@@ -65,10 +52,9 @@ class Prepared:
         self._named = named  # a DataArray of the indices, for the names of a result
         self.op, self.dtype = call.op, call.data.dtype
         self.indices = indices
-        operator, axis = call.operator, call.resolved_axis
-        self._moved = operator.moved(call.data.shape, indices.shape, axis)
-        self.shape = call.data.shape if operator.scatters else self._moved
-        self._rows = _row_lists(call, indices, axis)
+        moved = call.operator.moved(call.data.shape, indices.shape, call.resolved_axis)
+        self.shape = call.data.shape if call.operator.scatters else moved
+        self._sorted = sort_updates(call, indices)
         self._runners: dict[type, Callable[..., Any]] = {}
 
     def _runner_of(self, kind: type) -> Callable[..., Any] | None:
@@ -91,7 +77,7 @@ class Prepared:
     @property
     def nbytes(self) -> int:
         """The memory of the indices and their order, in bytes, without copies on devices."""
-        return int(self.indices.nbytes) + (0 if self._rows is None else self._rows.lists.nbytes)
+        return int(self.indices.nbytes) + (0 if self._sorted is None else self._sorted.lists.nbytes)
 
     def __call__(
         self,
@@ -143,18 +129,18 @@ class Prepared:
         """Run the call on NumPy arrays."""
         call = self._call
         data = conversion.as_array(call.op, "data", data)
-        self._check_data(data)
+        check_data(call.op, call.data, data.shape, data.dtype)
         updates = xarray_labels.plain_array(updates)
-        if self._rows is not None and updates is not None and self._pays(self._rows):
-            done = self._folded(self._rows, data, updates, out)
-            if done is not None:
-                return done
+        if self._sorted is not None and updates is not None and self._sorted.is_faster():
+            result = self._sorted.fold(data, self.indices, updates, out)
+            if result is not None:
+                return result
         operands = data, self.indices, updates
         return apply(call.op, *operands, out=out, fill_value=fill_value, **self._resolved.keywords)
 
     def _on_labels(self, data: Any, updates: Any, out: object, fill_value: object) -> Any:
         """Run the call on a DataArray."""
-        self._check_data(data)
+        check_data(self.op, self._call.data, data.shape, data.dtype)
         indices = self.indices if self._named is None else self._named
 
         def call(data: Any, updates: Any) -> Any:
@@ -162,14 +148,6 @@ class Prepared:
 
         arguments = data, indices, updates, fill_value, out
         return xarray_labels.run(self._resolved, *arguments, call)
-
-    def _check_data(self, data: Any) -> None:
-        """Raise unless data have the shape and dtype of the prepared call."""
-        call = self._call
-        if data.shape != call.data.shape:
-            raise errors.other_prepared_shape(call.op, call.data.shape, data.shape)
-        if data.dtype != call.data.dtype:
-            raise errors.other_prepared_dtype(call.op, call.data.dtype, data.dtype)
 
     def __reduce__(self) -> tuple[Callable[..., Prepared], tuple[object, ...]]:
         """Pickle the arguments of `prepare`; unpickling checks the indices again."""
@@ -179,112 +157,10 @@ class Prepared:
         indices = self.indices if self._named is None else self._named
         return _prepared_again, (call.op, like, indices, attributes)
 
-    def _pays(self, rows: _Rows) -> bool:
-        """Whether a scatter is faster if the updates are sorted.
-
-        On one thread, adding them in the original order is often faster.
-        """
-        call = self._call
-        fresh = call.attributes.fold.needs_accumulator(call.data.dtype)
-        return native.get_num_threads() > 1 or (fresh and rows.block == 1)
-
-    def _folded(self, rows: _Rows, data: Array, updates: object, out: object) -> Array | None:
-        """Fold updates by the lists; None if the updates or the result cannot be viewed as rows."""
-        call = self._call
-        values = conversion.as_updates(call.op, updates, data.dtype)
-        if values.shape != self._moved or values.dtype != data.dtype:
-            return None  # the operator broadcasts the updates, or raises
-        plain_out = None
-        if out is not None:
-            plain_out = conversion.as_plain_out(call.op, out, data.shape, data.dtype)
-            check_out_memory(call.op, data, self.indices, values, plain_out)
-        source = rows.of_updates(values)
-        result: Array = (
-            native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
-        )
-        target, start = rows.of_data(result), rows.of_data(data)
-        if source is None or target is None or start is None or start.strides != target.strides:
-            return None
-        pins = conversion.pinned(values, data, plain_out)
-        program = rows.edges.row_program(source, target, call.attributes.fold)
-        rows.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
-        del pins
-        return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
-
     def __repr__(self) -> str:
         data = self._call.data
         prepared = f"Prepared {self._call.op} on {data.dtype} {data.shape}"
         return f"<{prepared}, indices {self.indices.shape}>"
-
-
-class _Rows(NamedTuple):
-    """The updates of a scatter, sorted by destination or by block of destinations."""
-
-    lists: native.RowLists
-    edges: EdgeLoops
-    block: int
-    keyed: int  # the number of leading dimensions of the data that indices address
-    entries: int  # the number of leading dimensions of the updates that have an index
-
-    def of_data(self, array: Array) -> Array | None:
-        return _rows_of(array, self.keyed)
-
-    def of_updates(self, array: Array) -> Array | None:
-        return _rows_of(array, self.entries)
-
-
-def _rows_of(array: Array, leading: int) -> Array | None:
-    """View the leading dimensions as one; None if their strides do not allow it."""
-    steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
-    merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
-    if len(merged) > 1:
-        return None
-    shape = (prod(array.shape[:leading]), *array.shape[leading:])
-    return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
-
-
-def _row_lists(call: Call, indices: Array, axis: int) -> _Rows | None:
-    """Return the lists of a scatter that reduces along the first dimensions, else None."""
-    if call.updates is None or call.reduction == "none" or axis != 0:
-        return None
-    dimensions = call.operator.dimensions(len(call.data.shape), indices.shape, axis)
-    if dimensions.shared:
-        return None
-    keyed = dimensions.addressed.stop
-    row = prod(call.data.shape[keyed:]) * call.data.dtype.itemsize
-    sizes = call.data.shape[:keyed]
-    entries = call.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
-    if keyed == 0 or 0 in sizes or 0 in entries:
-        return None
-    block = 1 if row >= SHORTEST_ROW else _block(call, prod(sizes), prod(entries))
-    if block == 0:
-        return None
-    element_numbers = indices
-    if call.operator.takes_tuples:
-        within = np.zeros(indices.shape[:-1], np.int64)
-        for component, size in zip(np.moveaxis(indices, -1, 0), sizes, strict=True):
-            within = within * size + component.astype(np.int64)
-        element_numbers = np.where((indices < 0).any(-1), -1, within)
-    end = EdgeEnd("indices", np.ascontiguousarray(element_numbers).reshape(-1), prod(sizes))
-    edges = EdgeLoops.of(end.indices, end.indices, (0,))
-    lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
-    return _Rows(lists, edges, block, keyed, len(entries))
-
-
-def _block(call: Call, destinations: int, updates: int) -> int:
-    """Return the number of destinations that share a list, 0 if lists would not be faster.
-
-    With lists, each thread reads only the updates of the destinations that it writes, and only one
-    thread reads the indices.
-    """
-    threads, result = native.get_num_threads(), destinations * call.data.dtype.itemsize
-    items = prod(call.data.shape) == destinations
-    if not items or threads == 1 or result < FEWEST_BYTES:
-        return 0
-    if updates < max(FEWEST_ITEMS, destinations):
-        return 0
-    blocks = max(threads, -(-result // BLOCK_BYTES))
-    return -(-destinations // blocks)
 
 
 def prepare(

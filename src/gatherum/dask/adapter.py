@@ -11,8 +11,8 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._model.call import ArraySpec, Attributes, is_spec
+from gatherum.dask.planning.choice import choose
 from gatherum.dask.planning.costs import cost
-from gatherum.dask.planning.strategy import choose
 
 from . import aggregation, namespace
 from . import errors as dask_errors
@@ -81,5 +81,5 @@ class DaskAdapter(Framework):
         if any(is_spec(value) for value in (indices, updates)):
             return ""
         call, _, layout = normalize(attributes, data, indices, updates, 0)
-        strategy = choose(call, layout)
-        return f"{strategy}; {cost(call, layout, strategy)}"
+        choice = choose(call, layout)
+        return f"{choice}; {cost(call, layout, choice)}"

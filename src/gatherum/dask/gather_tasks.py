@@ -8,10 +8,10 @@ them in the order of its entries. Adjacent blocks share a task if they are small
 from __future__ import annotations
 
 from gatherum.dask.graph.tasks import Ref, Tasks
+from gatherum.dask.planning.choice import is_small
 from gatherum.dask.planning.layout import Coordinates
-from gatherum.dask.planning.movements import Movement, for_gathers
 from gatherum.dask.planning.routing import ChunkRoute
-from gatherum.dask.planning.strategy import is_small
+from gatherum.dask.planning.strategies import Strategy, for_gathers
 
 from . import private
 from .graph import block_kernels
@@ -19,7 +19,7 @@ from .graph import block_kernels
 
 def gather_tasks(tasks: Tasks) -> None:
     """Add the tasks of a gather."""
-    _ADDERS[tasks.strategy.name](tasks)
+    _ADDERS[tasks.choice.strategy](tasks)
 
 
 def _by_shuffle(tasks: Tasks) -> None:
@@ -93,9 +93,9 @@ def _taken(
 
 _ADDERS = for_gathers(
     {
-        Movement.BLOCKWISE: _by_columns,
-        Movement.BROADCAST: _by_columns,
-        Movement.TASKS: _by_routes,
-        Movement.SHUFFLE: _by_shuffle,
+        Strategy.BLOCKWISE: _by_columns,
+        Strategy.BROADCAST: _by_columns,
+        Strategy.TASKS: _by_routes,
+        Strategy.SHUFFLE: _by_shuffle,
     }
 )

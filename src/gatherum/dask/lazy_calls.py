@@ -13,8 +13,8 @@ from dask.highlevelgraph import HighLevelGraph, Layer
 
 from gatherum._model.call import Attributes
 from gatherum.dask.graph.tasks import Key, RechunkedOperand, Tasks
+from gatherum.dask.planning.choice import Choice, choose
 from gatherum.dask.planning.layout import ChunkLayout, Chunks
-from gatherum.dask.planning.strategy import Strategy, choose
 
 from .dask_call import DaskCall
 from .gather_tasks import gather_tasks
@@ -26,7 +26,7 @@ Array: TypeAlias = Any
 
 
 class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
-    """A call, its layout and its strategy, which determine the tasks."""
+    """A call, its layout and the chosen strategy, which determine the tasks."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
         token: str,
         call: DaskCall,
         layout: ChunkLayout,
-        strategy: Strategy,
+        choice: Choice,
         sources: Sequence[RechunkedOperand],
     ) -> None:
         super().__init__()
         self.name, self.token, self.sources = name, token, tuple(sources)
-        self.call, self.layout, self.strategy = call, layout, strategy
+        self.call, self.layout, self.choice = call, layout, choice
         self._tasks: dict[Any, Any] | None = None
 
     @property
@@ -81,11 +81,11 @@ def lazy_call(
 ) -> Array:
     """Check and lower a call, and return its lazy array."""
     call, arrays, layout = normalize(attributes, data, indices, updates, fill_value)
-    strategy = choose(call, layout)
+    choice = choose(call, layout)
     sources = [RechunkedOperand(*operand) for operand in zip(arrays, layout.operands, strict=True)]
-    token = tokenize(repr(call), [array.name for array in arrays], layout, strategy)
+    token = tokenize(repr(call), [array.name for array in arrays], layout, choice)
     name = f"{attributes.op}-{token}"
-    layer = CallLayer(name, token, call, layout, strategy, sources)
+    layer = CallLayer(name, token, call, layout, choice, sources)
     graph = HighLevelGraph.from_collections(name, layer, dependencies=arrays)
     meta = np.empty((0,) * len(layer.chunks), call.dtype)
     return da.Array(graph, name, layer.chunks, meta=meta)

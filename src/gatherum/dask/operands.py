@@ -15,6 +15,7 @@ from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dimensions import Dimensions
 from gatherum._plans.plans import build
+from gatherum.dask.planning.choice import chunk_bytes
 from gatherum.dask.planning.layout import (
     ChunkLayout,
     Chunks,
@@ -25,7 +26,6 @@ from gatherum.dask.planning.layout import (
     starts_of,
 )
 from gatherum.dask.planning.routing import owners_of
-from gatherum.dask.planning.strategy import chunk_bytes
 
 from . import errors as dask_errors
 from . import private

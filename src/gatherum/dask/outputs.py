@@ -11,8 +11,8 @@ from dask.delayed import delayed
 
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS
+from gatherum.dask.planning.choice import chunk_bytes
 from gatherum.dask.planning.layout import grid_coordinates
-from gatherum.dask.planning.strategy import chunk_bytes
 from gatherum.dask.shuffling.staging import Compute, Staging, discarded_when_failed, write
 from gatherum.files.arguments.outputs import check_target
 from gatherum.files.durable.build import Build

@@ -11,10 +11,10 @@ from itertools import product
 from typing import Any
 
 from gatherum.dask.graph.tasks import Ref, Tasks
+from gatherum.dask.planning.choice import FOLD_STEP, MERGED
 from gatherum.dask.planning.layout import Coordinates, runs_within
-from gatherum.dask.planning.movements import Movement, for_scatters
 from gatherum.dask.planning.partials import cut_out, finish_whole, fold_apart, merged
-from gatherum.dask.planning.strategy import FOLD_STEP, MERGED
+from gatherum.dask.planning.strategies import Strategy, for_scatters
 
 from . import private
 from .graph import block_kernels
@@ -22,7 +22,7 @@ from .graph import block_kernels
 
 def scatter_tasks(tasks: Tasks) -> None:
     """Add the tasks of a scatter."""
-    checked = _ADDERS[tasks.strategy.name](tasks)
+    checked = _ADDERS[tasks.choice.strategy](tasks)
     for coordinates in product(*(range(len(sizes)) for sizes in tasks.layout.data)):
         if (key := (tasks.name, *coordinates)) in tasks.by_key:
             continue
@@ -42,7 +42,7 @@ def _fold_by_shuffle(tasks: Tasks) -> Ref | None:
 def _fold_blocks(tasks: Tasks) -> Ref:
     """Fold into blocks that have all rows of their columns; return the task of the check."""
     layout, checked = tasks.layout, tasks.check()
-    steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.strategy.chunk)
+    steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.choice.chunk)
     for shared in layout.shared_coordinates():
         where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
         for free in layout.free_coordinates():
@@ -96,7 +96,7 @@ def _merged(tasks: Tasks, coordinates: Coordinates, parts: Sequence[Ref]) -> Ref
 
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
-    whole = tasks.strategy.name is Movement.BROADCAST
+    whole = tasks.choice.strategy is Strategy.BROADCAST
     entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
@@ -138,7 +138,7 @@ def _fold_steps(
 ) -> Ref:
     """Fold the updates of all routes into adjacent owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
-    for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.strategy.chunk)):
+    for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.choice.chunk)):
         parts = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
@@ -166,10 +166,10 @@ def _cut(
 
 _ADDERS = for_scatters(
     {
-        Movement.BLOCKWISE: _fold_blocks,
-        Movement.PARTIAL: _fold_apart,
-        Movement.BROADCAST: _fold_by_routes,
-        Movement.TASKS: _fold_by_routes,
-        Movement.SHUFFLE: _fold_by_shuffle,
+        Strategy.BLOCKWISE: _fold_blocks,
+        Strategy.PARTIAL: _fold_apart,
+        Strategy.BROADCAST: _fold_by_routes,
+        Strategy.TASKS: _fold_by_routes,
+        Strategy.SHUFFLE: _fold_by_shuffle,
     }
 )

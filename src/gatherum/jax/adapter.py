@@ -15,7 +15,7 @@ from gatherum._arguments import plain_values
 from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
-from gatherum._model import errors
+from gatherum._functions.prepared_adapters import check_data
 from gatherum._model.call import ArraySpec, Attributes
 from gatherum._model.call_types import OperatorName
 from gatherum._model.operators import GATHERS
@@ -95,10 +95,7 @@ class JaxAdapter(Framework):
         """Return the function that runs a call of `gatherum.prepare` on JAX arrays."""
 
         def run(data: Any, updates: object, out: object, fill_value: object) -> Array:
-            if tuple(data.shape) != like.shape:
-                raise errors.other_prepared_shape(attributes.op, like.shape, tuple(data.shape))
-            if data.dtype != like.dtype:
-                raise errors.other_prepared_dtype(attributes.op, like.dtype, data.dtype)
+            check_data(attributes.op, like, tuple(data.shape), data.dtype)
             return self.call(attributes, data, indices, updates, fill_value, out)
 
         return run

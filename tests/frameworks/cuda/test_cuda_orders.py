@@ -198,7 +198,7 @@ def test_gradients_of_a_prepared_call_keep_one_order(on_shim, as_cuda, sorts):
     run = gatherum.prepare("scatter_slices", data, index, reduction="mul")
     for _ in range(3):  # each gradient also sorts the indices in reverse order
         run(data, values.requires_grad_()).sum().backward()
-    ((_, shared),) = run._runner_of(torch.Tensor)._places.values()
+    ((_, shared),) = run._runner_of(torch.Tensor)._copies.values()
     assert len(shared.results) == 1
 
 

@@ -17,7 +17,7 @@ from distributed import Client, LocalCluster
 from clusters import WARNINGS
 from gatherum._system import private_names
 from gatherum.dask import private
-from gatherum.dask.planning import strategy
+from gatherum.dask.planning import choice
 
 pytestmark = pytest.mark.filterwarnings(*WARNINGS)
 RNG = np.random.default_rng(21)
@@ -41,11 +41,11 @@ def client():
 
 
 @pytest.fixture(params=STRATEGIES)
-def movement(request, monkeypatch, client):
+def strategy(request, monkeypatch, client):
     from gatherum.dask import operands
 
-    monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
-    for module in (strategy, operands):
+    monkeypatch.setattr(choice, "SMALL_BYTES", -1)
+    for module in (choice, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 2000)
     with dask.config.set({"gatherum.way": request.param, "scheduler": client}):
         yield request.param
@@ -63,46 +63,46 @@ def digest(array):
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def compute(movement, op, operands, **attributes):
+def compute(strategy, op, operands, **attributes):
     text = str(gatherum.explain(op, *operands, **attributes))
-    assert movement in text or "blockwise" in text
+    assert strategy in text or "blockwise" in text
     return getattr(gatherum, op)(*operands, **attributes).compute()
 
 
 @pytest.mark.parametrize(("seed", "reduction"), list(enumerate(["none", "add", "mean", "max"])))
-def test_scatters(movement, seed, reduction):
+def test_scatters(strategy, seed, reduction):
     """Each reduction with different chunks; test_dask_equality.py tests arbitrary chunks."""
     expected = gatherum.scatter_slices(DATA, INDICES, UPDATES, reduction=reduction)
     rng = np.random.default_rng(seed)
     operands = [lazy(one, rng) for one in (DATA, INDICES, UPDATES)]
-    result = compute(movement, "scatter_slices", operands, reduction=reduction)
+    result = compute(strategy, "scatter_slices", operands, reduction=reduction)
     assert digest(result) == digest(expected)
 
 
-def test_updates_that_broadcast_and_indices_that_are_dropped(movement):
+def test_updates_that_broadcast_and_indices_that_are_dropped(strategy):
     indices = np.where(INDICES > 200, 999, INDICES)[:, None]
     expected = gatherum.scatter_nd(DATA, indices, UPDATES[:1], reduction="add", mode="drop")
     rng = np.random.default_rng(5)
     operands = lazy(DATA, rng), lazy(indices, rng), UPDATES[:1]
-    result = compute(movement, "scatter_nd", operands, reduction="add", mode="drop")
+    result = compute(strategy, "scatter_nd", operands, reduction="add", mode="drop")
     assert digest(result) == digest(expected)
 
 
-def test_gathers(movement):
+def test_gathers(strategy):
     for seed in range(3):
         rng = np.random.default_rng(seed)
         operands = lazy(DATA, rng), lazy(INDICES.reshape(30, 30), rng)
         expected = gatherum.gather(DATA, INDICES.reshape(30, 30))
-        assert digest(compute(movement, "gather", operands)) == digest(expected)
+        assert digest(compute(strategy, "gather", operands)) == digest(expected)
     indices = np.where(INDICES > 200, 999, INDICES)
     expected = gatherum.gather(DATA, indices, mode="fill", fill_value=np.nan)
     operands = lazy(DATA, rng), lazy(indices, rng)
-    result = compute(movement, "gather", operands, mode="fill", fill_value=np.nan)
+    result = compute(strategy, "gather", operands, mode="fill", fill_value=np.nan)
     assert digest(result) == digest(expected)
 
 
 @pytest.mark.parametrize("dtype", [">i2", [("a", "<i4"), ("b", ">i2")]])
-def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
+def test_blocks_whose_dtype_dask_has_changed(strategy, dtype):
     """When a cluster joins blocks, their bytes become native, and records lose their padding."""
     data, updates = (np.zeros(shape, np.dtype(dtype, align=True)) for shape in ((300, 7), (900, 7)))
     for array in (data, updates):
@@ -110,32 +110,32 @@ def test_blocks_whose_dtype_dask_has_changed(movement, dtype):
             field[:] = RNG.integers(-99, 99, array.shape)
     rng = np.random.default_rng(9)
     expected = gatherum.scatter_slices(data, INDICES, updates)
-    result = compute(movement, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
+    result = compute(strategy, "scatter_slices", [lazy(a, rng) for a in (data, INDICES, updates)])
     assert np.array_equal(result, expected)
-    taken = compute(movement, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
+    taken = compute(strategy, "gather", (lazy(updates, rng), lazy(INDICES, rng)))
     assert np.array_equal(taken, gatherum.gather(updates, INDICES))
 
 
 @pytest.mark.parametrize("axis", [0, 1])
-def test_elements(movement, axis):
+def test_elements(strategy, axis):
     rng = np.random.default_rng(8)
     order = np.argsort(DATA, axis=axis)
-    result = compute(movement, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
+    result = compute(strategy, "gather_elements", (lazy(DATA, rng), lazy(order, rng)), axis=axis)
     assert digest(result) == digest(gatherum.gather_elements(DATA, order, axis=axis))
     back = [lazy(one, rng) for one in (np.zeros_like(DATA), order, np.sort(DATA, axis=axis))]
-    assert digest(compute(movement, "scatter_elements", back, axis=axis)) == digest(DATA)
+    assert digest(compute(strategy, "scatter_elements", back, axis=axis)) == digest(DATA)
 
 
-def test_small_indices_go_whole(movement, monkeypatch):
+def test_small_indices_go_whole(strategy, monkeypatch):
     from gatherum.dask import gather_tasks
 
     monkeypatch.setattr(gather_tasks, "is_small", lambda size: True)
     rng = np.random.default_rng(1)
-    result = compute(movement, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
+    result = compute(strategy, "gather", (lazy(DATA, rng), lazy(INDICES, rng)))
     assert digest(result) == digest(gatherum.gather(DATA, INDICES))
 
 
-def test_the_first_invalid_index_is_named(movement):
+def test_the_first_invalid_index_is_named(strategy):
     indices = INDICES.copy()
     indices[[800, 411, 623]] = 300, -301, 999
     for op, updates in (("gather", ()), ("scatter_slices", (UPDATES,))):
@@ -145,21 +145,21 @@ def test_the_first_invalid_index_is_named(movement):
             rng = np.random.default_rng(seed)
             operands = [lazy(one, rng) for one in (DATA, indices, *updates)]
             with pytest.raises(IndexError) as caught:
-                compute(movement, op, operands)
+                compute(strategy, op, operands)
             assert str(caught.value) == str(expected.value)
             assert "indices[411]" in str(caught.value)
 
 
-def test_known_indices_that_address_few_chunks_or_none(movement):
+def test_known_indices_that_address_few_chunks_or_none(strategy):
     rng = np.random.default_rng(4)
     for indices in (np.array([[3, 299]]), np.array([[-400, 999]])):
         table = lazy(DATA, rng)
         expected = gatherum.gather(DATA, indices, mode="fill", fill_value=3)
-        result = compute(movement, "gather", (table, indices), mode="fill", fill_value=3)
+        result = compute(strategy, "gather", (table, indices), mode="fill", fill_value=3)
         assert digest(result) == digest(expected)
         expected = gatherum.scatter_slices(DATA, indices, UPDATES[None, :2], mode="drop")
         result = compute(
-            movement, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop"
+            strategy, "scatter_slices", (table, indices, UPDATES[None, :2]), mode="drop"
         )
         assert digest(result) == digest(expected)
 
@@ -176,7 +176,7 @@ def test_an_unknown_distributed_warns_and_takes_tasks(client, monkeypatch, missi
             private_names, "find_name", lambda name: None if name == missing else find(name)
         )
         why = f"distributed {version} lacks {missing}; gatherum was tested with distributed "
-    monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
+    monkeypatch.setattr(choice, "SMALL_BYTES", -1)
     operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
     said = pytest.warns(UserWarning, match=f"rows move as tasks: {re.escape(why)}")
     with dask.config.set({"gatherum.way": "shuffle"}), said:

@@ -18,9 +18,9 @@ from chunked import chunked  # noqa: E402
 
 import gatherum.dask  # noqa: E402
 from gatherum.dask import operands  # noqa: E402
-from gatherum.dask.planning import costs, strategy  # noqa: E402
+from gatherum.dask.planning import choice, costs  # noqa: E402
 from gatherum.dask.planning.layout import runs_within  # noqa: E402
-from gatherum.dask.planning.movements import Movement, for_gathers  # noqa: E402
+from gatherum.dask.planning.strategies import Strategy, for_gathers  # noqa: E402
 from gatherum.dask.shuffling.shuffle_shards import RowsSpec  # noqa: E402
 
 
@@ -32,18 +32,18 @@ def tasks_of(lazy):
 
 def cost_of(lazy):
     layer = lazy.dask.layers[lazy.name]
-    return costs.cost(layer.call, layer.layout, layer.strategy)
+    return costs.cost(layer.call, layer.layout, layer.choice)
 
 
 @pytest.fixture(params=["as chosen", "tasks", "shuffle", "apart"])
-def movement(request, monkeypatch):
-    for module in (strategy, operands):
+def strategy(request, monkeypatch):
+    for module in (choice, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 60)
-    monkeypatch.setattr(strategy, "_can_shuffle", lambda: True)
+    monkeypatch.setattr(choice, "_can_shuffle", lambda: True)
     pays = request.param == "apart"
-    monkeypatch.setattr(strategy, "partial_pays", lambda *sizes: pays)
+    monkeypatch.setattr(choice, "partial_pays", lambda *sizes: pays)
     if request.param in ("tasks", "shuffle"):
-        monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
+        monkeypatch.setattr(choice, "SMALL_BYTES", -1)
         with dask.config.set({"gatherum.way": request.param}):
             yield request.param
     else:
@@ -51,7 +51,7 @@ def movement(request, monkeypatch):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_tasks_are_counted_without_making_them(op, movement):
+def test_tasks_are_counted_without_making_them(op, strategy):
     @given(st.data())
     @settings(max_examples=10, deadline=None)
     def run(data):
@@ -74,7 +74,7 @@ def huge():
         table = da.zeros((ROWS, WIDTH), dtype=np.float32, chunks=(rows, WIDTH))
         indices = da.zeros(ROWS, dtype=np.int64, chunks=rows)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(strategy, "_can_shuffle", lambda: True)
+            patch.setattr(choice, "_can_shuffle", lambda: True)
             return gatherum.gather(table, indices)
 
 
@@ -87,13 +87,13 @@ def asked(huge, shares, rng):
 
 def test_ten_terabytes_on_a_hundred_workers(huge):
     layer = huge.dask.layers[huge.name]
-    layout, chosen, cost = layer.layout, layer.strategy, cost_of(huge)
-    assert chosen.name == "shuffle"
+    layout, chosen, cost = layer.layout, layer.choice, cost_of(huge)
+    assert chosen.strategy == "shuffle"
     tasks = tasks_of(huge)
     assert cost.tasks == len(tasks)
 
     # Owners and workers are selected as in a run.
-    owners = runs_within(strategy.owner_bytes(layer.call, layout), chosen.chunk)
+    owners = runs_within(choice.owner_bytes(layer.call, layout), chosen.chunk)
     spec = RowsSpec(id="", disk=True, receivers=len(owners))
     worker = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(len(owners))])
     rows = np.array([sum(layout.keyed[0][n] for n in run) for run in owners])
@@ -132,10 +132,10 @@ def test_the_page_shows_the_results_of_the_benchmark(capsys, monkeypatch):
 
 def test_the_table_of_strategies_is_that_of_the_documentation():
     page = (Path(__file__).parents[3] / "docs" / "dask.md").read_text("utf-8")
-    rows = [f"| `{movement}` | {movement.when} | {movement.effect} |" for movement in Movement]
+    rows = [f"| `{strategy}` | {strategy.when} | {strategy.effect} |" for strategy in Strategy]
     assert "\n".join(["| strategy | when | what happens |", "|---|---|---|", *rows]) in page
 
 
 def test_a_strategy_without_a_row_is_named():
     with pytest.raises(TypeError, match=r"strategies without a row, or without a use: shuffle$"):
-        for_gathers({Movement.BLOCKWISE: 0, Movement.BROADCAST: 0, Movement.TASKS: 0})
+        for_gathers({Strategy.BLOCKWISE: 0, Strategy.BROADCAST: 0, Strategy.TASKS: 0})

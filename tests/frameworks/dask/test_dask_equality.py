@@ -16,7 +16,7 @@ from chunked import chunked, chunkings  # noqa: E402
 import gatherum.dask  # noqa: E402
 from gatherum._model.call import Attributes  # noqa: E402
 from gatherum.dask import operands  # noqa: E402
-from gatherum.dask.planning import strategy  # noqa: E402
+from gatherum.dask.planning import choice  # noqa: E402
 
 # Dask copies records field by field, without the padding between fields.
 WHOLE = [dtype for dtype in DATA_DTYPES if dtype != PADDED]
@@ -43,15 +43,15 @@ def computed(op, operands, attributes):
 
 
 @pytest.fixture(params=["as chosen", "by routes", "by routes in steps", "apart"])
-def movement(request, monkeypatch):
+def strategy(request, monkeypatch):
     """Use each of the strategies; small arrays would use only one."""
     if request.param != "as chosen":
-        monkeypatch.setattr(strategy, "SMALL_BYTES", -1)
+        monkeypatch.setattr(choice, "SMALL_BYTES", -1)
         monkeypatch.setattr(operands, "TINY_BYTES", 0)
     if request.param == "apart":
-        monkeypatch.setattr(strategy, "partial_pays", lambda *sizes: True)
+        monkeypatch.setattr(choice, "partial_pays", lambda *sizes: True)
     if request.param in ("by routes in steps", "apart"):
-        for module in (strategy, operands):
+        for module in (choice, operands):
             monkeypatch.setattr(module, "chunk_bytes", lambda: 24)
     return request.param
 
@@ -69,7 +69,7 @@ def test_the_named_cases(case, data):
 
 
 @pytest.mark.parametrize("op", OPERATORS)
-def test_random_calls(op, movement):
+def test_random_calls(op, strategy):
     @given(st.data())
     @settings(max_examples=10)
     def run(data):

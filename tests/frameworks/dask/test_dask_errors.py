@@ -1,5 +1,7 @@
 """Errors of calls on Dask arrays, when the call is made and when it is computed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -168,7 +170,7 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     with_strategy = dask.config.set({"gatherum.way": "tasks"})
     with_small = pytest.MonkeyPatch.context()
     with with_strategy, with_small as patch:
-        patch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", 1000)
+        patch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", 1000)
         assert "at most 3 of 20 chunks" in str(gatherum.explain("gather", table, rows))
         result = gatherum.gather(table, rows, mode="clip").compute()
         np.testing.assert_array_equal(result[:, :, 99], (rows % 600_000 * 100 + 99).astype(np.int8))
@@ -206,14 +208,23 @@ def declared_as(array, dtype, chunks):
     return da.Array(blocks.dask, blocks.name, blocks.chunks, dtype=dtype)
 
 
+@pytest.mark.parametrize("value", ["fast", "blockwise", True, ["tasks"]])
+def test_a_setting_with_an_unknown_strategy(value):
+    message = f"gather: `gatherum.way` must be one of 'tasks', 'shuffle', got {value!r}"
+    for call in (gatherum.gather, partial(gatherum.explain, "gather")):
+        with dask.config.set({"gatherum.way": value}), pytest.raises(ValueError) as caught:
+            call(LAZY, [0, 1])
+        assert str(caught.value) == message
+
+
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize("strategy", [None, "tasks"])
 def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
     """Indices that are not integers raise as in all calls; they are never cast."""
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
     if strategy:
-        monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
-    with dask.config.set({"gatherum.way": strategy} if strategy else {}):
+        monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
+    with dask.config.set({"gatherum.way": strategy}):
         for dtype in ("f4", "bool"):
             for declared in ("<i8", ">i8"):
                 lazy = declared_as(indices.astype(dtype), declared, 1)
@@ -239,7 +250,7 @@ def test_blocks_of_data_in_another_byte_order(strategy):
     for order in ([0, 1, 2], [1, 0, 2]):
         data = da.concatenate([blocks[n] for n in order])
         expected = np.array([1.5, 2.5, 300.5], "f4")[order]
-        with dask.config.set({"gatherum.way": strategy} if strategy else {}):
+        with dask.config.set({"gatherum.way": strategy}):
             result = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
         np.testing.assert_array_equal(result, expected)
 

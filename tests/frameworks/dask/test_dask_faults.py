@@ -123,7 +123,7 @@ def test_a_disk_is_full(tmp_path):
 
 @pytest.mark.release
 def test_the_scheduler_goes_away(tmp_path, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
     (tmp_path / "workers").mkdir()
     (tmp_path / "table").mkdir()
     path = store(tmp_path / "table")

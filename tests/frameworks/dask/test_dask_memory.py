@@ -52,7 +52,7 @@ def call(op, indices):
 
 @pytest.mark.parametrize("op", every(2, ["scatter", "gather"]))
 def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
     settings = {
         "gatherum.way": "shuffle",
         "array.chunk-size": 8 * MIB,
@@ -70,8 +70,8 @@ def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
         before = max(now for _, now in client.run(memory).values())
         lazy = call(op, da.full(ENTRIES, 1717, chunks=8000))
         layer = lazy.dask.layers[lazy.name]
-        cost = costs.cost(layer.call, layer.layout, layer.strategy)
-        assert layer.strategy.name == "shuffle"
+        cost = costs.cost(layer.call, layer.layout, layer.choice)
+        assert layer.choice.strategy == "shuffle"
         planned = cost.task + cost.routes + 2 * BUFFER
         assert planned < 0.4 * ENTRIES * WIDTH * 4
         lazy.sum().compute()

@@ -88,7 +88,7 @@ def test_a_task_raises(strategy, call, why, tmp_path):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_the_scheduler_goes_away(call, tmp_path, monkeypatch):
-    monkeypatch.setattr("gatherum.dask.planning.strategy.SMALL_BYTES", -1)
+    monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
     workplace = tmp_path / "workers"
     workplace.mkdir()
     here = tmp_path / "table"

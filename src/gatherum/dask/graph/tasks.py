@@ -11,9 +11,9 @@ from dask.highlevelgraph import HighLevelGraph
 
 from gatherum._model.errors import Shape
 from gatherum.dask import private
+from gatherum.dask.planning.choice import entry_bytes, index_bytes, owner_bytes
 from gatherum.dask.planning.layout import Chunks, Coordinates, runs_within
 from gatherum.dask.planning.routing import find_invalid, make_route, refuse_invalid
-from gatherum.dask.planning.strategy import entry_bytes, index_bytes, owner_bytes
 
 from . import block_kernels
 
@@ -61,9 +61,9 @@ class Tasks:
     """The tasks of one call, while they are created."""
 
     def __init__(self, layer: CallLayer) -> None:
-        call, layout, strategy = layer.call, layer.layout, layer.strategy
+        call, layout, choice = layer.call, layer.layout, layer.choice
         self.name, self.token = layer.name, layer.token
-        self.operator, self.layout, self.strategy = call.operator, layout, strategy
+        self.operator, self.layout, self.choice = call.operator, layout, choice
         self.by_key: dict[Any, Any] = {}
         self.data, self.indices, *updates = (source.blocks(self.by_key) for source in layer.sources)
         self._updates = updates[0] if updates else None
@@ -92,7 +92,7 @@ class Tasks:
 
     def entry_groups(self) -> list[range]:
         """Return runs of adjacent blocks of entries that one task processes together."""
-        return runs_within(self.entry_bytes, self.strategy.chunk)
+        return runs_within(self.entry_bytes, self.choice.chunk)
 
     def owner_groups(self, shared: Coordinates) -> list[range]:
         """Return runs of adjacent blocks of a column's data that one task processes together.
@@ -101,7 +101,7 @@ class Tasks:
         """
         addressed = self.layout.addressed
         members = None if addressed is None else addressed[shared]
-        return runs_within(self.owner_bytes, self.strategy.chunk, members)
+        return runs_within(self.owner_bytes, self.choice.chunk, members)
 
     def owned(self, shared: Coordinates, free: Coordinates, run: range) -> list[Coordinates]:
         """Return the coordinates of a run of a column's blocks of data."""

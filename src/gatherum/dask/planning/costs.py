@@ -17,18 +17,18 @@ import numpy as np
 from gatherum._functions.accumulator import element_bytes
 from gatherum.dask.dask_call import DaskCall
 
-from .layout import ChunkLayout, runs_within
-from .movements import Movement, for_gathers, for_scatters
-from .strategy import (
+from .choice import (
     FOLD_STEP,
     MERGED,
     ROUTING,
-    Strategy,
+    Choice,
     entry_bytes,
     index_bytes,
     is_small,
     owner_bytes,
 )
+from .layout import ChunkLayout, runs_within
+from .strategies import Strategy, for_gathers, for_scatters
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Cost:
         )
 
 
-def cost(call: DaskCall, layout: ChunkLayout, strategy: Strategy) -> Cost:
-    """Return the cost of a call with a strategy."""
+def cost(call: DaskCall, layout: ChunkLayout, choice: Choice) -> Cost:
+    """Return the cost of a call with the chosen strategy."""
     costs = _SCATTER_COSTS if call.operator.scatters else _GATHER_COSTS
-    return costs[strategy.name](_Sizes(call, layout, strategy))
+    return costs[choice.strategy](_Sizes(call, layout, choice))
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Sizes:
 
     call: DaskCall
     layout: ChunkLayout
-    strategy: Strategy
+    choice: Choice
 
     @cached_property
     def shared_columns(self) -> int:
@@ -78,7 +78,7 @@ class _Sizes:
     @cached_property
     def entry_groups(self) -> list[range]:
         """The groups of blocks of entries that one task processes."""
-        return runs_within(entry_bytes(self.call, self.layout), self.strategy.chunk)
+        return runs_within(entry_bytes(self.call, self.layout), self.choice.chunk)
 
     @cached_property
     def largest_group(self) -> int:
@@ -102,10 +102,10 @@ class _Sizes:
         """The bytes of each group of owners that one task processes, for all `shared_columns`."""
         weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
         if addressed is None:
-            return _sums(weights, self.strategy.chunk) * self.shared_columns
+            return _sums(weights, self.choice.chunk) * self.shared_columns
         groups = []
         for members in addressed.values():
-            groups += _sums(weights, self.strategy.chunk, members)
+            groups += _sums(weights, self.choice.chunk, members)
         return groups
 
     @cached_property
@@ -196,11 +196,11 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     routes, small = shared * runs, is_small(index_bytes(sizes.call))
     tasks = 2 + routes + sizes.check_count * (routes + 1) + free * owners + columns * blocks
     taken, replied = max(sizes.owner_group_bytes, default=0), sizes.largest_group * sizes.row_bytes
-    if sizes.strategy.name is Movement.SHUFFLE:
+    if sizes.choice.strategy is Strategy.SHUFFLE:
         barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += shared + free * barriers + (shared if small else routes + shared)
         tasks += columns * sum(len(run) > 1 for run in sizes.entry_groups)
-        taken += sizes.strategy.chunk + replied  # the last piece may exceed the batch size
+        taken += sizes.choice.chunk + replied  # the last piece may exceed the batch size
     else:
         tasks += columns * runs + free * owners * runs
         tasks += 0 if small else owners * runs
@@ -232,16 +232,16 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
     routes = shared * runs
     tasks = 2 + routes + sizes.check_count * (routes + 1) + sizes.block_count
     cut = 2 * sizes.largest_group * sizes.row_bytes
-    if sizes.strategy.name is Movement.SHUFFLE:
+    if sizes.choice.strategy is Strategy.SHUFFLE:
         with_entries = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += free * with_entries * (runs + 1)
-        peak = max(cut + sizes.strategy.chunk, sizes.bytes_per_data_byte * sizes.block_bytes)
+        peak = max(cut + sizes.choice.chunk, sizes.bytes_per_data_byte * sizes.block_bytes)
     else:
         weights = entry_bytes(sizes.call, sizes.layout)
         sums = [sum(weights[n] for n in run) for run in sizes.entry_groups]
-        steps = len(runs_within(sums, FOLD_STEP * sizes.strategy.chunk))
+        steps = len(runs_within(sums, FOLD_STEP * sizes.choice.chunk))
         tasks += free * (routes + owners * (runs + steps))
-        step = max(sizes.largest_group * sizes.row_bytes, FOLD_STEP * sizes.strategy.chunk)
+        step = max(sizes.largest_group * sizes.row_bytes, FOLD_STEP * sizes.choice.chunk)
         peak = max(cut, sizes.bytes_per_data_byte * max(sizes.owner_group_bytes, default=0) + step)
     return Cost(
         tasks=tasks,
@@ -284,10 +284,10 @@ def _whole_columns(sizes: _Sizes) -> Cost:
     most = max(sizes.layout.entry_counts()) * (sizes.row_bytes + sizes.entry_index_bytes)
     if sizes.call.operator.scatters:
         steps = len(
-            runs_within(entry_bytes(sizes.call, sizes.layout), FOLD_STEP * sizes.strategy.chunk)
+            runs_within(entry_bytes(sizes.call, sizes.layout), FOLD_STEP * sizes.choice.chunk)
         )
         tasks += columns * steps + sizes.block_count
-        peak = sizes.bytes_per_data_byte * table + max(FOLD_STEP * sizes.strategy.chunk, most)
+        peak = sizes.bytes_per_data_byte * table + max(FOLD_STEP * sizes.choice.chunk, most)
     else:
         tasks += columns * blocks
         peak = table + most
@@ -324,18 +324,18 @@ def _partial_scatter(sizes: _Sizes) -> Cost:
 
 _GATHER_COSTS = for_gathers(
     {
-        Movement.BLOCKWISE: _whole_columns,
-        Movement.BROADCAST: _whole_columns,
-        Movement.TASKS: _routed_gather,
-        Movement.SHUFFLE: _routed_gather,
+        Strategy.BLOCKWISE: _whole_columns,
+        Strategy.BROADCAST: _whole_columns,
+        Strategy.TASKS: _routed_gather,
+        Strategy.SHUFFLE: _routed_gather,
     }
 )
 _SCATTER_COSTS = for_scatters(
     {
-        Movement.BLOCKWISE: _whole_columns,
-        Movement.PARTIAL: _partial_scatter,
-        Movement.BROADCAST: _broadcast_scatter,
-        Movement.TASKS: _routed_scatter,
-        Movement.SHUFFLE: _routed_scatter,
+        Strategy.BLOCKWISE: _whole_columns,
+        Strategy.PARTIAL: _partial_scatter,
+        Strategy.BROADCAST: _broadcast_scatter,
+        Strategy.TASKS: _routed_scatter,
+        Strategy.SHUFFLE: _routed_scatter,
     }
 )

@@ -211,7 +211,7 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     each owner the numbers of the rows that are requested from it.
     """
     entries = tasks.entry_groups()
-    routes, most = tasks.routes(entries), tasks.strategy.chunk
+    routes, most = tasks.routes(entries), tasks.choice.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
         runs = tasks.owner_groups(shared)
@@ -263,7 +263,7 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                     tasks.shapes(*column_part),
                     tasks.updates(*column_part),
                 )
-                moved.send(n, send_cut, tasks.call, *arguments, tasks.strategy.chunk)
+                moved.send(n, send_cut, tasks.call, *arguments, tasks.choice.chunk)
             sent = moved.barrier()
             for n in members:
                 coordinates = tasks.layout.data_at(shared, free, tasks.owners[n])

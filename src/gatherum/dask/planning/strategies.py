@@ -1,4 +1,4 @@
-"""The ways in which rows move between chunks: the table of strategies."""
+"""The strategies: how the rows of a call move between chunks."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST_PAIRS = 256
 _Action = TypeVar("_Action")
 
 
-class Movement(StrEnum):
-    """A way in which rows move.
+class Strategy(StrEnum):
+    """How the rows of a call move.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Movement(StrEnum):
     effect: str
     gathers: bool
 
-    def __new__(cls, name: str, when: str, effect: str, gathers: bool = True) -> Movement:
+    def __new__(cls, name: str, when: str, effect: str, gathers: bool = True) -> Strategy:
         """Create a row of the table."""
         row = str.__new__(cls, name)
         row._value_ = name
@@ -71,19 +71,19 @@ class Movement(StrEnum):
     )
 
 
-def for_gathers(actions: Mapping[Movement, _Action]) -> Mapping[Movement, _Action]:
+def for_gathers(actions: Mapping[Strategy, _Action]) -> Mapping[Strategy, _Action]:
     """Return a table with a row for each strategy of gathers. Raise TypeError if it has others."""
-    return _complete(actions, {movement for movement in Movement if movement.gathers})
+    return _complete(actions, {strategy for strategy in Strategy if strategy.gathers})
 
 
-def for_scatters(actions: Mapping[Movement, _Action]) -> Mapping[Movement, _Action]:
+def for_scatters(actions: Mapping[Strategy, _Action]) -> Mapping[Strategy, _Action]:
     """Return a table with a row for each strategy. Raise TypeError if it lacks one."""
-    return _complete(actions, set(Movement))
+    return _complete(actions, set(Strategy))
 
 
 def _complete(
-    actions: Mapping[Movement, _Action], movements: set[Movement]
-) -> Mapping[Movement, _Action]:
-    if differing := actions.keys() ^ movements:
+    actions: Mapping[Strategy, _Action], strategies: set[Strategy]
+) -> Mapping[Strategy, _Action]:
+    if differing := actions.keys() ^ strategies:
         raise TypeError(f"strategies without a row, or without a use: {', '.join(differing)}")
     return actions

@@ -1,4 +1,4 @@
-"""Choose how the rows of a call move. The choice depends only on sizes; `explain` reports it."""
+"""Choose the strategy of a call from sizes and a setting. `explain` reports the choice."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dask import config
 from dask.utils import parse_bytes
 
 from gatherum._functions.accumulator import element_bytes
+from gatherum._model import errors
 from gatherum.dask import private
 from gatherum.dask.dask_call import DaskCall
 
 from .layout import ChunkLayout, runs_within
-from .movements import MOST_PAIRS, SMALL_BYTES, Movement
 from .partials import can_be_partial
+from .strategies import MOST_PAIRS, SMALL_BYTES, Strategy
 
 # The number of chunks of updates in one step of a fold.
 FOLD_STEP = 2
@@ -55,35 +56,35 @@ def chunk_bytes() -> int:
 
 
 @dataclass(frozen=True)
-class Strategy:
-    """How the rows of a call move."""
+class Choice:
+    """The strategy of a call."""
 
-    name: Movement
+    strategy: Strategy
     reason: str  # the reason for the choice, with the numbers compared
     chunk: int  # maximum bytes of adjacent blocks that share a task
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.reason}"
+        return f"{self.strategy}: {self.reason}"
 
 
-def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
+def choose(call: DaskCall, layout: ChunkLayout) -> Choice:
     """Choose the strategy of a call."""
-    chunk, item = chunk_bytes(), max(call.dtype.itemsize, 1)
+    chunk, item, wanted = chunk_bytes(), max(call.dtype.itemsize, 1), _wanted(call.operator.name)
     column = layout.column_elements * item
     if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
-        return Strategy(Movement.PARTIAL, why, chunk)
+        return Choice(Strategy.PARTIAL, why, chunk)
     if layout.owners <= 1:
-        return Strategy(Movement.BLOCKWISE, Movement.BLOCKWISE.when, chunk)
+        return Choice(Strategy.BLOCKWISE, Strategy.BLOCKWISE.when, chunk)
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
         moved = item * prod(sum(sizes) for sizes in layout.moved)
         entries = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
         if is_small(moved + entries):
             why = f"{moved + entries:,} bytes of indices and updates; {small}"
-            return Strategy(Movement.BROADCAST, why, chunk)
+            return Choice(Strategy.BROADCAST, why, chunk)
     elif is_small(column):
         why = f"{column:,} bytes of data a column of chunks; {small}"
-        return Strategy(Movement.BROADCAST, why, chunk)
+        return Choice(Strategy.BROADCAST, why, chunk)
     addressed = layout.addressed or {}
     members = max(addressed.values(), key=len, default=None)
     pairs = len(runs_within(owner_bytes(call, layout), chunk, members))
@@ -91,12 +92,21 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Strategy:
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
     if members is not None:
         reason = f"at most {len(members)} of {reason} addressed"
-    wanted = config.get("gatherum.way", Movement.SHUFFLE if pairs > MOST_PAIRS else Movement.TASKS)
-    if wanted == Movement.SHUFFLE and 0 not in map(sum, layout.moved) and _can_shuffle():
+    wanted = wanted or (Strategy.SHUFFLE if pairs > MOST_PAIRS else Strategy.TASKS)
+    if wanted == Strategy.SHUFFLE and 0 not in map(sum, layout.moved) and _can_shuffle():
         # A sender's rows also wait in buffers, so smaller pieces need less memory.
         chunk = max(1, chunk // 4)
-        return Strategy(Movement.SHUFFLE, f"{reason}, {pairs} pairs of tasks", chunk)
-    return Strategy(Movement.TASKS, f"{reason}, {pairs} pairs of tasks", chunk)
+        return Choice(Strategy.SHUFFLE, f"{reason}, {pairs} pairs of tasks", chunk)
+    return Choice(Strategy.TASKS, f"{reason}, {pairs} pairs of tasks", chunk)
+
+
+def _wanted(op: str) -> str | None:
+    """Return the strategy that Dask's setting ``gatherum.way`` requests, or None."""
+    wanted: str | None = config.get("gatherum.way", None)
+    choices = [str(Strategy.TASKS), str(Strategy.SHUFFLE)]
+    if wanted is not None and wanted not in choices:
+        raise errors.not_one_of(op, "gatherum.way", wanted, choices)
+    return wanted
 
 
 def _why_partial(call: DaskCall, layout: ChunkLayout) -> str:

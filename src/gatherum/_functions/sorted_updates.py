@@ -1,0 +1,130 @@
+"""Updates of prepared scatters, sorted once by destination for many runs."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from gatherum._arguments import conversion
+from gatherum._arguments.indices import number_entries
+from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._model import nests
+from gatherum._model.call import Array, Call
+from gatherum._model.errors import Shape
+from gatherum._model.nests import Loop
+from gatherum._model.shape_limits import OperandLayout
+from gatherum._plans.overlap import check_out_memory
+from gatherum._system import native
+
+# Shorter rows are folded faster in the order of the updates, because a list would be as large as
+# the rows.
+SHORTEST_ROW = 32
+# Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
+# and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
+# covers about BLOCK_BYTES of results, so that their accumulators fit a core's private cache.
+FEWEST_ITEMS = 1 << 16
+FEWEST_BYTES = 32 << 10
+BLOCK_BYTES = 1 << 20
+
+
+class SortedUpdates(NamedTuple):
+    """The updates of a scatter, sorted by destination or by block of destinations."""
+
+    call: Call
+    lists: native.RowLists
+    edges: EdgeLoops
+    block: int
+    keyed: int  # the number of leading dimensions of the data that indices address
+    entries: int  # the number of leading dimensions of the updates that have an index
+    moved: Shape  # the moved shape of the call
+
+    def is_faster(self) -> bool:
+        """Return True if `fold` is faster than the operator.
+
+        On one thread, updates are often folded faster in their original order.
+        """
+        fresh = self.call.attributes.fold.needs_accumulator(self.call.data.dtype)
+        return native.get_num_threads() > 1 or (fresh and self.block == 1)
+
+    def fold(self, data: Array, indices: Array, updates: object, out: object) -> Array | None:
+        """Fold updates. Return None if the updates or the result cannot be viewed as rows."""
+        call = self.call
+        values = conversion.as_updates(call.op, updates, data.dtype)
+        if values.shape != self.moved or values.dtype != data.dtype:
+            return None  # the operator broadcasts the updates, or raises
+        plain_out = None
+        if out is not None:
+            plain_out = conversion.as_plain_out(call.op, out, data.shape, data.dtype)
+            check_out_memory(call.op, data, indices, values, plain_out)
+        source = _rows_of(values, self.entries)
+        result: Array = (
+            native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
+        )
+        target, start = _rows_of(result, self.keyed), _rows_of(data, self.keyed)
+        if source is None or target is None or start is None or start.strides != target.strides:
+            return None
+        pins = conversion.pinned(values, data, plain_out)
+        program = self.edges.row_program(source, target, call.attributes.fold)
+        self.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
+        del pins
+        return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
+
+
+def _rows_of(array: Array, leading: int) -> Array | None:
+    """View the leading dimensions as one. Return None if their strides do not allow it."""
+    steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
+    merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
+    if len(merged) > 1:
+        return None
+    shape = (prod(array.shape[:leading]), *array.shape[leading:])
+    return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
+
+
+def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
+    """Sort the updates of a call by their checked indices.
+
+    Return None if sorted updates would not be faster, or if the call is not a scatter that reduces
+    along the first dimensions.
+    """
+    axis = call.resolved_axis
+    if call.updates is None or call.reduction == "none" or axis != 0:
+        return None
+    dimensions = call.operator.dimensions(len(call.data.shape), indices.shape, axis)
+    if dimensions.shared:
+        return None
+    keyed = dimensions.addressed.stop
+    row = prod(call.data.shape[keyed:]) * call.data.dtype.itemsize
+    sizes = call.data.shape[:keyed]
+    entries = call.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
+    if keyed == 0 or 0 in sizes or 0 in entries:
+        return None
+    block = 1 if row >= SHORTEST_ROW else _block(call, prod(sizes), prod(entries))
+    if block == 0:
+        return None
+    numbers = indices
+    if call.operator.takes_tuples:
+        numbers = number_entries(call.operator, sizes, indices, axis, "drop", False)
+    end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+    edges = EdgeLoops.of(end.indices, end.indices, (0,))
+    lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
+    moved = call.operator.moved(call.data.shape, indices.shape, axis)
+    return SortedUpdates(call, lists, edges, block, keyed, len(entries), moved)
+
+
+def _block(call: Call, destinations: int, updates: int) -> int:
+    """Return the number of destinations that share a list, 0 if lists would not be faster.
+
+    With lists, each thread reads only the updates of the destinations that it writes, and only one
+    thread reads the indices.
+    """
+    threads, result = native.get_num_threads(), destinations * call.data.dtype.itemsize
+    items = prod(call.data.shape) == destinations
+    if not items or threads == 1 or result < FEWEST_BYTES:
+        return 0
+    if updates < max(FEWEST_ITEMS, destinations):
+        return 0
+    blocks = max(threads, -(-result // BLOCK_BYTES))
+    return -(-destinations // blocks)
