@@ -81,9 +81,9 @@ void Key::add_numpy(const View& view) {
            });
 }
 
-// The hash is a sum of products with different odd numbers, so that its upper bits depend on all words.
-// Products of products would take longer than the lookup.
-uint64_t Key::hash() const {
+// The hash is a sum of products with different odd numbers. Products of products would take longer than the
+// lookup.
+uint64_t hash_of(const int64_t* words, int n) {
   static constexpr auto factors = [] {
     std::array<uint64_t, 32> odd{};
     uint64_t at = 0x9E3779B97F4A7C15u;
@@ -94,8 +94,8 @@ uint64_t Key::hash() const {
     return odd;
   }();
   uint64_t sum = 0;
-  for (int i = 0; i < n_; ++i)
-    sum += static_cast<uint64_t>(words_[i]) * factors[static_cast<size_t>(i) % factors.size()];
+  for (int i = 0; i < n; ++i)
+    sum += static_cast<uint64_t>(words[i]) * factors[static_cast<size_t>(i) % factors.size()];
   return sum;
 }
 

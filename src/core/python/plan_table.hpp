@@ -32,6 +32,9 @@ class Comparison {
   int64_t differences_ = 0;
 };
 
+// Returns a hash of words whose upper bits depend on all words.
+uint64_t hash_of(const int64_t* words, int n);
+
 // The words that a plan depends on. A dtype without a number is represented by the address of its NumPy dtype
 // object; the table keeps this object alive. The names of a structured dtype are part of the key, because its
 // fields can be renamed.
@@ -50,7 +53,7 @@ class Key {
   }
 
   int size() const { return n_; }
-  uint64_t hash() const;
+  uint64_t hash() const { return hash_of(words_, n_); }
   const int64_t* words() const { return words_; }
   bool whole() const { return whole_; }      // false: the words do not identify the call completely
   bool lasting() const { return lasting_; }  // no word is an address, so the words stay valid forever

@@ -12,7 +12,7 @@ Function              Operands                                      Used by
 `run_on_views`        views of addresses, or tensors                torch
 `scatter_into_zeros`  plain tensors                                 torch
 `OverrideKernel`      the operands of an operator of torch; calls   torch
-                      that the core does not support run in Python
+                      that it does not remember run in Python
 `differentiate`       tensors                                       torch
 `extremes`            a plan, and arrays or views of addresses      `extremes`
 `skip_nan`            a plan, and arrays or views of addresses      `groups`
@@ -68,7 +68,6 @@ run_normalized = _core.run_normalized
 run_plan = _core.run_plan
 run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
-OverrideForm = _core.OverrideForm
 OverrideKernel = _core.OverrideKernel
 differentiate = _core.differentiate
 extremes = _core.extremes

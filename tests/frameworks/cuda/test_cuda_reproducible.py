@@ -12,7 +12,7 @@ torch = pytest.importorskip(
 pytestmark = pytest.mark.frameworks
 
 import gatherum.torch as room  # noqa: E402
-from gatherum.torch.overrides import indexed, kernels, scatter_calls  # noqa: E402
+from gatherum.torch.overrides import kernels, scatter_calls  # noqa: E402
 
 sys.path.append(str(Path(__file__).parent.parent / "torch"))
 from reproducible_calls import bits, calls, operands, run  # noqa: E402
@@ -48,7 +48,9 @@ def test_the_device_returns_the_bits_of_the_host(on_host, on_device):
 
 
 def test_an_invalid_index_does_not_reach_the_device(on_device):
-    kernel = kernels._kernel("index_copy", indexed.index_copy, None, True)
+    index_copy = next(row for row in kernels.ROWS if row.new == "index_copy")
+    complete = kernels._Overload(index_copy, "index_copy").complete
+    kernel = kernels._kernel("index_copy", complete, None, True)
     data = torch.zeros(4, 3)
     with pytest.raises(IndexError, match="index 4 is out of bounds for axis 0 of size 4"):
         kernel(None, data, 0, torch.tensor([0, 4]), torch.ones(2, 3))
@@ -59,7 +61,6 @@ def test_an_invalid_index_does_not_reach_the_device(on_device):
 def test_a_capture_drops_invalid_indices(on_device, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
     data = torch.zeros(4)
-    scatter_calls.scatter(
-        "scatter_slices", data, torch.tensor([0, 4]), torch.ones(2), 0, "add", out=data
-    )
+    operands = data, torch.tensor([0, 4]), torch.ones(2)
+    scatter_calls.run(scatter_calls.Scatter("scatter_slices", *operands, 0, "add"), data)
     assert data.tolist() == [1, 0, 0, 0]

@@ -10,7 +10,7 @@ import pytest
 from reproducible_calls import Threads, bits, calls, operands, run
 from tensors import room, torch
 
-from gatherum.torch.overrides import indexed, kernels
+from gatherum.torch.overrides import kernels
 
 pytest.importorskip("expecttest", reason="install expecttest for torch's own samples")
 with warnings.catch_warnings():
@@ -137,7 +137,7 @@ def test_few_and_many_rows_have_the_same_bits(monkeypatch, name, without_core):
         in_core = bits(run(CALLS[name], *operands()))
     with without_core(), room.reproducible():
         few = bits(run(CALLS[name], *operands()))
-        monkeypatch.setattr("gatherum.torch.overrides.embeddings._FEW", 0)
+        monkeypatch.setattr("gatherum.torch.overrides.scatter_calls._FEW", 0)
         many = bits(run(CALLS[name], *operands()))
     assert in_core == few == many
 
@@ -188,22 +188,19 @@ def test_forms(name):
     assert context.report() == ({name: 1}, {})
 
 
-IN_CORE = [name for name in FORMS if "out" not in name and "value" not in name]
-
-
 def test_plain_calls_run_no_python():
     functions = []
     with room.reproducible() as context:
-        for name in IN_CORE:  # the first calls make plans
-            FORMS[name]()
+        for form in FORMS.values():  # the first calls make plans
+            form()
         sys.setprofile(lambda frame, event, _: functions.append(frame.f_code.co_filename))
         try:
-            for name in IN_CORE:
-                FORMS[name]()
+            for form in FORMS.values():
+                form()
         finally:
             sys.setprofile(None)
     assert not [each for each in functions if "gatherum/" in each]
-    assert context.report() == (dict.fromkeys(IN_CORE, 2), {})
+    assert context.report() == (dict.fromkeys(FORMS, 2), {})
 
 
 ITEMS = {
@@ -334,8 +331,10 @@ def test_rare_calls_are_those_of_torch(name, without_core):
 
 
 def test_torch_may_not_run_what_gatherum_rejects():
+    put = next(row for row in kernels.ROWS if row.in_place == "put_")
+    complete = kernels._Overload(put, "put_").complete
     kernel = kernels._kernel(
-        "put_", indexed.put, SimpleNamespace(call_boxed=lambda *call: None), False
+        "put_", complete, SimpleNamespace(call_boxed=lambda *call: None), False
     )
     message = "reproducible: put_: torch's kernel accepted operands that gatherum rejected"
     with pytest.raises(RuntimeError, match=message):

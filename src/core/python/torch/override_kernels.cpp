@@ -1,65 +1,103 @@
 // Kernels that replace those of torch inside `reproducible`. torch's dispatcher calls them as Python
-// callables. A kernel runs a call on plain tensors without Python code, and passes any other call to the
-// Python kernel of the same operator. (A kernel of torch's stable C interface would save 0.5 us more per
-// call, but this interface has no scalars, so no `index_add`, and loses the types of errors.)
+// callables. A kernel passes the first call of each form to Python, which describes it and lets the kernel
+// remember the description. It runs later calls of this form without Python. (A kernel of torch's stable C
+// interface would save 0.5 us more per call, but this interface has no scalars, so no `index_add`, and loses
+// the types of errors.)
 #include <atomic>
+#include <unordered_map>
 
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
-#include "python/torch/override_bags.hpp"
-#include "python/torch/override_call.hpp"
+#include "python/torch/override_key.hpp"
 
 namespace gatherum {
 namespace {
 
+// The calls that a kernel remembers by their keys. It forgets all of them when there are too many.
+class RememberedCalls {
+ public:
+  struct Entry {
+    std::vector<int64_t> words;
+    Remembered call;  // null: torch's kernel runs the call
+  };
+
+  // Sets `call`. Returns false for an unknown call.
+  bool find(const OverrideKey& key, Remembered& call) const {
+    const nb::ft_lock_guard lock(mutex_);
+    const auto at = entries_.find(key.hash());
+    if (at == entries_.end() || static_cast<size_t>(key.size()) != at->second.words.size() ||
+        !std::equal(key.words(), key.words() + key.size(), at->second.words.begin()))
+      return false;
+    call = at->second.call;
+    return true;
+  }
+
+  void add(const OverrideKey& key, Remembered call) {
+    std::unordered_map<uint64_t, Entry> forgotten;  // freed after the lock
+    Entry entry{{key.words(), key.words() + key.size()}, std::move(call)};
+    const nb::ft_lock_guard lock(mutex_);
+    if (entries_.size() >= kMost) forgotten.swap(entries_);
+    std::swap(entries_[key.hash()], entry);
+  }
+
+ private:
+  static constexpr size_t kMost = 1024;
+
+  mutable nb::ft_mutex mutex_;
+  std::unordered_map<uint64_t, Entry> entries_;
+};
+
 class OverrideKernel {
  public:
-  OverrideKernel(OverrideForm form, const nb::dict& words, bool in_place, nb::object python, nb::object torch)
-      : op_{form, words, in_place}, python_(std::move(python)), torch_(std::move(torch)) {}
+  void use(nb::object python, nb::object torch) {
+    python_ = std::move(python);
+    torch_ = std::move(torch);
+  }
 
   nb::object call(PyObject* positional, PyObject* named) {
-    if (torch().api == nullptr) return by_python(positional, named);
-    if (op_.form == OverrideForm::bags) return call_on_bags(positional, named);
-    for (int attempt = 0; attempt < 2; ++attempt) {
-      DispatchedArguments arguments(positional, named);
-      OverrideCall call;
-      if (!call.read(op_, arguments))
-        return call.is_without_order() ? by_torch(positional, named) : by_python(positional, named);
-      nb::object result;
-      const OverrideCall::Outcome outcome = call.run(arguments[0], result);
-      if (outcome == OverrideCall::Outcome::done) return counted(result);
-      if (outcome == OverrideCall::Outcome::declined) break;
+    OverrideKey key;
+    Remembered remembered;
+    if (torch().api != nullptr && key.read(positional, named) && calls_.find(key, remembered)) {
+      if (remembered == nullptr) {
+        passed_.fetch_add(1, std::memory_order_relaxed);
+        return checked(PyObject_Call(torch_.ptr(), positional, named));
+      }
+      const nb::object result = remembered->run(key, torch_);
+      if (result.is_valid()) {
+        runs_.fetch_add(1, std::memory_order_relaxed);
+        return result;
+      }
     }
-    return by_python(positional, named);
+    return checked(PyObject_Call(python_.ptr(), positional, named));
+  }
+
+  void remember_torch(const nb::tuple& positional, const nb::dict& named) {
+    OverrideKey key;
+    if (key.read(positional.ptr(), named.ptr())) calls_.add(key, nullptr);
+  }
+  void remember_scatter(const nb::tuple& positional, const nb::dict& named, const nb::tuple& parts,
+                        nb::handle target) {
+    remember(positional, named,
+             [&](const OverrideKey& key) { return gatherum::remember_scatter(key, Parts(parts), target); });
+  }
+  void remember_bags(const nb::tuple& positional, const nb::dict& named, const nb::tuple& parts) {
+    remember(positional, named,
+             [&](const OverrideKey& key) { return gatherum::remember_bags(key, Parts(parts)); });
   }
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
   int64_t passed() const { return passed_.load(std::memory_order_relaxed); }
 
  private:
-  nb::object call_on_bags(PyObject* positional, PyObject* named) {
-    const DispatchedArguments arguments(positional, named);
-    if (!arguments.all_taken()) return by_python(positional, named);
-    if (is_in_order(arguments)) return by_torch(positional, named);
-    nb::object result = run_mean_bags(arguments, torch_);
-    if (!result.is_valid()) result = run_weighted_bags(arguments);
-    return result.is_valid() ? counted(result) : by_python(positional, named);
+  template <class Read>
+  void remember(const nb::tuple& positional, const nb::dict& named, const Read& read) {
+    OverrideKey key;
+    if (!key.read(positional.ptr(), named.ptr())) return;
+    if (Remembered call = read(key)) calls_.add(key, std::move(call));
   }
 
-  nb::object counted(const nb::object& result) {
-    runs_.fetch_add(1, std::memory_order_relaxed);
-    return result;
-  }
-  nb::object by_torch(PyObject* positional, PyObject* named) {
-    passed_.fetch_add(1, std::memory_order_relaxed);
-    return checked(PyObject_Call(torch_.ptr(), positional, named));
-  }
-  nb::object by_python(PyObject* positional, PyObject* named) {
-    return checked(PyObject_Call(python_.ptr(), positional, named));
-  }
-
-  Override op_;
   nb::object python_, torch_;
+  RememberedCalls calls_;
   std::atomic<int64_t> runs_ = 0, passed_ = 0;
 };
 
@@ -73,18 +111,14 @@ PyType_Slot kernel_slots[] = {
 }  // namespace
 
 void bind_override_kernels(nb::module_& m) {
-  nb::enum_<OverrideForm>(m, "OverrideForm", "The operands of an operator, in their order.")
-      .value("slices", OverrideForm::slices)
-      .value("elements", OverrideForm::elements)
-      .value("flat", OverrideForm::flat)
-      .value("indexed", OverrideForm::indexed)
-      .value("embedding", OverrideForm::embedding)
-      .value("counts", OverrideForm::counts)
-      .value("bags", OverrideForm::bags)
-      .value("of_bags", OverrideForm::of_bags);
   nb::class_<OverrideKernel>(m, "OverrideKernel", nb::type_slots(kernel_slots))
-      .def(nb::init<OverrideForm, const nb::dict&, bool, nb::object, nb::object>(), nb::arg("form"),
-           nb::arg("words"), nb::arg("in_place"), nb::arg("python"), nb::arg("torch"))
+      .def(nb::init<>())
+      .def("use", &OverrideKernel::use, nb::arg("python"), nb::arg("torch"))
+      .def("remember_torch", &OverrideKernel::remember_torch, nb::arg("args"), nb::arg("options"))
+      .def("remember_scatter", &OverrideKernel::remember_scatter, nb::arg("args"), nb::arg("options"),
+           nb::arg("parts"), nb::arg("target").none())
+      .def("remember_bags", &OverrideKernel::remember_bags, nb::arg("args"), nb::arg("options"),
+           nb::arg("parts"))
       .def_prop_ro("runs", &OverrideKernel::runs)
       .def_prop_ro("passed", &OverrideKernel::passed);
 }

@@ -9,51 +9,35 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Declined, unchanged
-from .scatter_calls import scatter as run
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, lifted, run
 
 # The words of ``scatter_reduce`` and of ``scatter``.
 WORDS, SCATTER_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin")), ("add", "multiply")
 
 
 def _elements(
-    data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str,
-    include_self: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str, include_self: bool = True
+) -> Scatter | Tensor:
     """Write the elements of `src` that have an index."""
-    rank, shape = data.dim(), index.shape
     if index.dtype not in INDEX_DTYPES or data.dtype is not src.dtype:
         raise Declined
     if not index.numel():  # torch does not compare its shape
         if data.device.type == "cpu":  # torch checks the other arguments, and writes nothing
-            raise Declined
-        return unchanged(data, out)
-    if not rank:
-        return _lifted(data, dim, index, src, reduction, include_self, out)
+            raise Ordered
+        return data
+    if not data.dim():
+        data, index, src = lifted(data, index, src)
+    rank, shape = data.dim(), index.shape
     if len(shape) != rank or src.dim() != rank:
         raise Declined
     if src.shape != shape:
         if any(n > m for n, m in zip(shape, src.shape, strict=True)):
             raise Declined
         src = src.as_strided(shape, src.stride())
+    op = "scatter_elements"
     if rank > 1 and (vector := _vector(index, dim, data)) is not None:
-        return run("scatter_slices", data, vector, src, dim, reduction,
-                   include_self=include_self, out=out)  # fmt: skip
-    return run(
-        "scatter_elements", data, index, src, dim, reduction, include_self=include_self, out=out
-    )
-
-
-def _lifted(
-    data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str, include_self: bool,
-    out: Tensor | None,
-) -> Tensor:  # fmt: skip
-    """Run a call on data without dimensions, which torch treats as a vector of one element."""
-    data, index, src = (
-        tensor.view(1) if not tensor.dim() else tensor for tensor in (data, index, src)
-    )
-    out = None if out is None else data
-    return _elements(data, dim, index, src, reduction, include_self, out).view(())
+        op, index = "scatter_slices", vector
+    return Scatter(op, data, index, src, dim, reduction, include_self)
 
 
 def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
@@ -67,51 +51,51 @@ def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
 
 
 def scatter(
-    data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = "",
-    out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = ""
+) -> Scatter | Tensor:
     """Replace ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
     if reduce and reduce not in SCATTER_WORDS:
         raise Declined
-    reduction = ALIASES.get(reduce, reduce) if reduce else "none"
-    return _elements(data, dim, index, src, reduction, out=out)
+    return _elements(data, dim, index, src, ALIASES.get(reduce, reduce) if reduce else "none")
 
 
 def scatter_value(
-    data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str, out: Tensor | None = None
-) -> Tensor:
+    data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str
+) -> Scatter | Tensor:
     """Replace ``scatter`` of a number with `reduce`."""
     src = data.new_full((), value).expand(index.shape)
-    return scatter(data, dim, index, src, reduce=reduce, out=out)
+    call = scatter(data, dim, index, src, reduce=reduce)
+    if isinstance(call, Scatter):
+        return call._replace(updates=Constant(value, tuple(call.updates.shape)))
+    return call
 
 
-def scatter_add(
-    data: Tensor, dim: int, index: Tensor, src: Tensor, *, out: Tensor | None = None
-) -> Tensor:
+def scatter_add(data: Tensor, dim: int, index: Tensor, src: Tensor) -> Scatter | Tensor:
     """Replace ``scatter_add``."""
-    return _elements(data, dim, index, src, "add", out=out)
+    return _elements(data, dim, index, src, "add")
 
 
 def scatter_reduce(
-    data: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
-    include_self: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    data: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Scatter | Tensor:
     """Replace ``scatter_reduce``."""
     if reduce not in WORDS:
         raise Declined
     reduction = ALIASES.get(reduce, reduce)
-    if reduction == "mean" and not data.is_floating_point() and not data.is_complex():
-        mean = _integer_mean(data, dim, index, src, include_self)
-        return mean if out is None else out.copy_(mean)
-    return _elements(data, dim, index, src, reduction, include_self, out)
+    call = _elements(data, dim, index, src, reduction, include_self)
+    is_inexact = data.is_floating_point() or data.is_complex()
+    if reduction == "mean" and not is_inexact and isinstance(call, Scatter):
+        return _integer_mean(call)
+    return call
 
 
-def _integer_mean(data: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
-                  ) -> Tensor:  # fmt: skip
+def _integer_mean(call: Scatter) -> Tensor:
     """Divide sums by counts. The sums wrap around in the dtype, as in torch."""
+    data, updates = call.data, call.updates
+    assert isinstance(data, Tensor) and isinstance(updates, Tensor)
     if data.dtype is torch.bool:
         raise Declined
-    total = _elements(data, dim, index, src, "add", include_self)
-    start = torch.full_like(data, int(include_self))
-    count = _elements(start, dim, index, torch.ones_like(src), "add")
+    total = run(call._replace(reduction="add"))
+    start, ones = torch.full_like(data, int(call.include_self)), torch.ones_like(updates)
+    count = run(call._replace(data=start, updates=ones, reduction="add", include_self=True))
     return total.div_(count.clamp_(min=1), rounding_mode="floor")

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from .scatter_calls import INDEX_DTYPES, Declined, scatter, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
-_FEW = 1 << 18  # up to this number of elements, two steps are faster than one aggregation
-
-
-def _counts(indices: Tensor, size: int) -> Tensor:
-    """Return the number of times that each index occurs."""
-    unit = torch.ones((), dtype=torch.int64, device=indices.device)
-    return totals((size,), indices, unit)
 
 
 def embedding_dense_backward(
     gradient: Tensor, indices: Tensor, size: int, padding: int, scale_by_frequency: bool
-) -> Tensor:
+) -> Scatter | Tensor:
     """Replace ``embedding_dense_backward``."""
     if indices.dtype not in INDEX_DTYPES or not indices.numel():
         raise Declined
     if gradient.shape[:-1] != indices.shape:
         raise Declined
-    if scale_by_frequency:
-        gradient = gradient * _shares(indices, size, gradient.dtype).unsqueeze(-1)
-    total = totals((size, gradient.shape[-1]), indices, gradient)
-    if padding >= 0:
-        total[padding].zero_()
-    return total
+    call = totals((size, gradient.shape[-1]), indices, gradient, cleared=padding)
+    if not scale_by_frequency:
+        return call
+    shares = _shares(indices, size, gradient.dtype).unsqueeze(-1)
+    return run(call._replace(updates=gradient * shares))
+
+
+def _counts(indices: Tensor, size: int) -> Tensor:
+    """Return the number of times that each index occurs."""
+    unit = torch.ones((), dtype=torch.int64, device=indices.device)
+    return run(totals((size,), indices, unit))
 
 
 def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -39,27 +39,47 @@ def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     return times.to(torch.float64).reciprocal_().to(dtype)
 
 
+class Bags(NamedTuple):
+    """The sums or means of bags of rows, with torch's arguments."""
+
+    weight: Tensor
+    indices: Tensor
+    offsets: Tensor
+    scales: Tensor | None
+    mean: bool
+    last_offset: bool
+    padding: int
+
+
 def embedding_bag(
     weight: Tensor, indices: Tensor, offsets: Tensor, scale_by_frequency: bool = False,
     mode: int = SUM, sparse: bool = False, scales: Tensor | None = None,
     last_offset: bool = False, padding: int = -1,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Replace ``_embedding_bag`` for sums and means. Return torch's four tensors.
+) -> Bags:  # fmt: skip
+    """Replace ``_embedding_bag`` for sums and means.
 
-    A maximum has no order.
+    A maximum has no order. On the CPU, torch adds float32 and float64 in order.
     """
-    if mode == MAX or _is_in_order(weight, mode, scales):
-        raise Declined
+    exact = weight.dtype in (torch.float32, torch.float64) and weight.device.type == "cpu"
+    if mode == MAX or (mode == SUM and scales is None and exact):
+        raise Ordered
     if indices.dim() != 1 or offsets.dim() != 1 or weight.dim() != 2:
         raise Declined
     if indices.dtype is not offsets.dtype or indices.dtype not in INDEX_DTYPES:
         raise Declined
     if not weight.is_floating_point() or (scales is not None and scales.dtype != weight.dtype):
         raise Declined
-    edges = indices.numel()
-    ends = offsets if last_offset else torch.cat([offsets, offsets.new_full((1,), edges)])
-    if not edges or not weight.numel() or ends.numel() < 2:
+    if not indices.numel() or not weight.numel() or offsets.numel() < 1 + last_offset:
         raise Declined
+    return Bags(weight, indices, offsets, scales, mode == MEAN, last_offset, padding)
+
+
+def run_bags(call: Bags) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the four tensors of torch's ``_embedding_bag``."""
+    weight, indices, ends, scales, mean, last_offset, padding = call
+    edges = indices.numel()
+    if not last_offset:
+        ends = torch.cat([ends, ends.new_full((1,), edges)])
     sizes = ends.diff()
     if int(ends[0]) != 0 or int(ends[-1]) != edges or bool((sizes < 0).any()):
         raise Declined
@@ -69,38 +89,18 @@ def embedding_bag(
         kept = indices != padding
         taken, bag_of_row = indices[kept], bags[kept]
         scales = scales if scales is None else scales[kept]
-        sizes = _counts(bag_of_row, sizes.numel()).to(offsets.dtype)
-    output = _aggregated(weight, taken, bag_of_row, sizes.numel(), scales)
-    if mode == MEAN:
+        sizes = _counts(bag_of_row, sizes.numel()).to(ends.dtype)
+    shape = sizes.numel(), weight.shape[1]
+    output = run(totals(shape, bag_of_row, weight, taken=taken, factors=scales))
+    if mean:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
     return output, bags, sizes, sizes
-
-
-def _is_in_order(weight: Tensor, mode: int, scales: Tensor | None) -> bool:
-    """Return True if torch's kernel adds the rows of each bag in order, and rounds each sum."""
-    exact = weight.dtype in (torch.float32, torch.float64)
-    return mode == SUM and scales is None and exact and weight.device.type == "cpu"
-
-
-def _aggregated(
-    rows: Tensor, taken: Tensor, bag_numbers: Tensor, size: int, scales: Tensor | None
-) -> Tensor:
-    """Return the sums of the selected rows, each multiplied by its scale and rounded once."""
-    few = taken.numel() * rows.shape[1] <= _FEW and not rows.is_cuda
-    if few or (scales is not None and rows.element_size() < 4):
-        terms = rows.index_select(0, taken)
-        if scales is not None:
-            terms.mul_(scales.unsqueeze(1))
-        return totals((size, rows.shape[1]), bag_numbers, terms)
-    options = size, "add", scales, "raise", False, ""
-    total: Tensor = torch.ops.gatherum.aggregate(rows, taken, bag_numbers, *options)
-    return total
 
 
 def embedding_bag_dense_backward(
     gradient: Tensor, indices: Tensor, bags: Tensor, sizes: Tensor, maxima: Tensor, size: int,
     scale_by_frequency: bool, mode: int, scales: Tensor | None, padding: int = -1,
-) -> Tensor:  # fmt: skip
+) -> Scatter | Tensor:  # fmt: skip
     """Replace ``_embedding_bag_dense_backward``."""
     if not indices.numel() or not gradient.numel():
         raise Declined
@@ -108,15 +108,14 @@ def embedding_bag_dense_backward(
         return _of_maxima(gradient, sizes, maxima, size)
     if bags.numel() != indices.numel():
         raise Declined
-    if mode == MEAN:
-        gradient = gradient / sizes.clamp(min=1).to(torch.float32).unsqueeze(1).to(gradient.dtype)
-    if scale_by_frequency:
-        shares = _shares(indices, size, gradient.dtype)
-        scales = shares if scales is None else scales * shares
-    total = _aggregated(gradient, bags, indices, size, scales)
-    if padding >= 0:
-        total[padding].zero_()
-    return total
+    call = totals(
+        (size, gradient.shape[1]), indices, gradient, taken=bags, factors=scales,
+        divisors=sizes if mode == MEAN else None, cleared=padding,
+    )  # fmt: skip
+    if not scale_by_frequency:
+        return call
+    shares = _shares(indices, size, gradient.dtype)
+    return run(call._replace(factors=shares if scales is None else scales * shares))
 
 
 def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
@@ -125,7 +124,7 @@ def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Te
         positions, updates = maxima, gradient
     else:
         positions, updates = maxima[filled], gradient[filled]
-    zeros = gradient.new_zeros((size, gradient.shape[1]))
     if not positions.numel():
-        return zeros
-    return scatter("scatter_elements", zeros, positions, updates, 0, "add", out=zeros)
+        return gradient.new_zeros((size, gradient.shape[1]))
+    zeros = Constant(0, (size, gradient.shape[1]))
+    return run(Scatter("scatter_elements", zeros, positions, updates, 0, "add"))

@@ -1,7 +1,8 @@
 """Replace torch's writes of slices: ``index_add`` and others, ``put_``, and indexed assignment.
 
-A function has the parameters of torch's operator and `out`, which is None or the tensor to change.
-It raises `Declined`, or any error before it writes, for a call that torch's kernel must run.
+A function has the parameters of torch's operator, except ``out``. It returns a `Scatter`, or the
+result. For a call that torch's kernel must run, it raises `Declined`, or any error before it
+writes.
 """
 
 from __future__ import annotations
@@ -15,108 +16,89 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Declined, Invalid, scatter
+from .scatter_calls import INDEX_DTYPES, Declined, Invalid, Ordered, Scatter, lifted, run
 
 WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
 
 
 def _slices(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str,
-    include_self: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    include_self: bool = True, factors: Any = None,
+) -> Scatter:  # fmt: skip
     """Write the slices of `source` into the slices of `data` that a vector of indices selects."""
     if index.dtype not in INDEX_DTYPES or data.dtype is not source.dtype:
         raise Declined
-    if index.dim() != 1 or not data.dim():
-        return _lifted(data, dim, index, source, reduction, include_self, out)
+    if index.dim() > 1 or source.dim() != data.dim():
+        raise Declined
+    data, index, source = lifted(data, index, source)
     expected = list(data.shape)
     expected[dim] = index.shape[0]
     if list(source.shape) != expected:
         raise Declined
-    return scatter(
-        "scatter_slices", data, index, source, dim, reduction, include_self=include_self, out=out
+    return Scatter(
+        "scatter_slices", data, index, source, dim, reduction, include_self, factors=factors
     )
 
 
-def _lifted(
-    data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str, include_self: bool,
-    out: Tensor | None,
-) -> Tensor:  # fmt: skip
-    """Run a call with operands without dimensions, which torch treats as vectors of one element."""
-    if index.dim() > 1 or source.dim() != data.dim():
-        raise Declined
-    if not data.dim():
-        data, source = data.view(1), source.view(1)
-        out = None if out is None else data
-        lifted = _slices(data, dim, index.view(-1), source, reduction, include_self, out)
-        return lifted.view(())
-    return _slices(data, dim, index.view(1), source, reduction, include_self, out)
-
-
-def index_add(
-    data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1,
-    out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Scatter:
     """Replace ``index_add``."""
-    if alpha != 1:
-        if data.dtype is torch.bool:
-            raise Declined
-        source = source * alpha
-    return _slices(data, dim, index, source, "add", out=out)
+    if alpha == 1:
+        return _slices(data, dim, index, source, "add")
+    if data.dtype is torch.bool or torch.result_type(source, alpha) is not source.dtype:
+        raise Declined
+    return _slices(data, dim, index, source, "add", factors=alpha)
 
 
-def index_copy(
-    data: Tensor, dim: int, index: Tensor, source: Tensor, *, out: Tensor | None = None
-) -> Tensor:
+def index_copy(data: Tensor, dim: int, index: Tensor, source: Tensor) -> Scatter:
     """Replace ``index_copy``. If an index occurs more than once, its last slice is stored."""
     if index.dtype is not torch.int64:
         raise Declined
-    return _slices(data, dim, index, source, "none", out=out)
+    return _slices(data, dim, index, source, "none")
 
 
 def index_reduce(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
-    include_self: bool = True, out: Tensor | None = None,
-) -> Tensor:  # fmt: skip
+    include_self: bool = True,
+) -> Scatter:  # fmt: skip
     """Replace ``index_reduce``."""
     integer_mean = reduce == "mean" and not data.is_floating_point()
     if reduce not in WORDS or integer_mean:
         raise Declined
-    return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self, out)
+    if data.dtype is torch.bool or data.is_complex():
+        raise Invalid if index.numel() else Declined
+    return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self)
 
 
-def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Scatter | Tensor:
     """Replace ``put_``, which numbers the elements of a tensor in row-major order."""
     if index.dtype is not torch.int64 or data.dtype is not source.dtype:
         raise Invalid
     if index.numel() != source.numel():
         raise Invalid
-    flat = data.view(-1) if data.is_contiguous() else data.reshape(-1)
-    scatter("scatter_slices", flat, index.reshape(-1), source.reshape(-1), 0,
-            "add" if accumulate else "none", negative=True, out=flat)  # fmt: skip
-    return data if data.is_contiguous() else data.copy_(flat.view(data.shape))
+    flat = data.reshape(-1)
+    operands = flat, index.reshape(-1), source.reshape(-1), 0, "add" if accumulate else "none"
+    call = Scatter("scatter_slices", *operands, negative=True)
+    return call if data.is_contiguous() else data.copy_(run(call, flat).view(data.shape))
 
 
 def index_put(
     data: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False,
     unsafe: bool = False,
-) -> Tensor:  # fmt: skip
+) -> Scatter:  # fmt: skip
     """Replace ``_index_put_impl_``, which assigns to ``data[indices]`` or adds to it."""
     named = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     reduction = "add" if accumulate else "none"
-    if values.dtype is not data.dtype:
+    if len(named) == 1 and named[0][1].dtype is torch.bool:  # a mask has no duplicates
+        raise Ordered
+    if values.dtype is not data.dtype or not named:
         raise Declined
-    if len(named) == 1 and named[0][1].dtype in INDEX_DTYPES:
-        dim, index = named[0]
-        if index.numel():
-            index, values = _placed(index, data), _placed(values, data)
-            return scatter(
-                "scatter_slices", data, index, values, dim, reduction, negative=True, out=data
-            )
+    if len(named) > 1:
+        return _several(data, indices, values, reduction)
+    dim, index = named[0]
+    if index.dtype not in INDEX_DTYPES or not index.numel():
         raise Declined
-    if len(named) < 2:  # a mask has no duplicates
-        raise Declined
-    return _several(data, indices, values, reduction)
+    operands = data, _placed(index, data), _placed(values, data), dim, reduction
+    return Scatter("scatter_slices", *operands, negative=True)
 
 
 def _placed(tensor: Tensor, data: Tensor) -> Tensor:
@@ -142,28 +124,28 @@ def _integer_indices(data: Tensor, indices: Sequence[Tensor | None]) -> list[tup
             positions_by_dim = _placed(index, data).nonzero().unbind(1)
             result += [(dim + i, positions) for i, positions in enumerate(positions_by_dim)]
         elif index.dtype in INDEX_DTYPES:
-            result.append((dim, _placed(index, data).to(torch.int64)))
+            result.append((dim, _placed(index, data)))
         else:
             raise Declined
         dim += width
     return result
 
 
-def _several(data: Tensor, indices: Sequence[Tensor | None], values: Tensor, reduction: str
-             ) -> Tensor:  # fmt: skip
+def _several(
+    data: Tensor, indices: Sequence[Tensor | None], values: Tensor, reduction: str
+) -> Scatter:
     """Write to several indexed dimensions, as a scatter of tuples."""
     integer_indices = _integer_indices(data, indices)
     dims = [dim for dim, _ in integer_indices]
-    tuples = torch.stack(torch.broadcast_tensors(*(index for _, index in integer_indices)), -1)
-    others = [dim for dim in range(data.dim()) if dim not in dims]
-    rank, shape = tuples.dim() - 1, [data.shape[dim] for dim in others]
+    components = torch.broadcast_tensors(*(index for _, index in integer_indices))
+    rank, others = components[0].dim(), [dim for dim in range(data.dim()) if dim not in dims]
+    shape = [data.shape[dim] for dim in others]
     adjacent = dims[-1] - dims[0] == len(dims) - 1
     front = dims[0] if adjacent else 0  # the dimensions that torch leaves in front of the index's
-    whole = [*shape[:front], *tuples.shape[:-1], *shape[front:]]
+    whole = [*shape[:front], *components[0].shape, *shape[front:]]
     if not prod(whole):
         raise Declined
     order = [*range(front, front + rank), *range(front), *range(front + rank, len(whole))]
     updates = _placed(values, data).expand(whole).permute(order)
     moved = data.permute(*dims, *others)
-    scatter("scatter_nd", moved, tuples, updates, 0, reduction, negative=True, out=moved)
-    return data
+    return Scatter("scatter_nd", moved, tuple(components), updates, 0, reduction, negative=True)

@@ -1,7 +1,7 @@
 """Replace kernels of torch by the functions of the table, and restore them.
 
-On the host, the core runs plain calls of frequent operators without Python (`OverrideKernel`). It
-passes all other calls to the function.
+A function describes a call. On the host, the core remembers the description, and runs later calls
+that differ only in the values of their tensors without Python (`OverrideKernel`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,37 +19,34 @@ from torch import Tensor
 from gatherum._system import native
 from gatherum.torch import private
 
-from .scatter_calls import Declined, Invalid
+from .embeddings import Bags, run_bags
+from .scatter_calls import Declined, Invalid, Ordered, Scatter, core_form, run
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
 _RAN: Counter[str] = Counter()
 _PASSED: Counter[str] = Counter()
 _COUNTING = threading.Lock()
-_CORE_KERNELS: dict[str, native.OverrideKernel] = {}  # the registered ones, which count their runs
+_CORE_KERNELS: dict[str, native.OverrideKernel] = {}  # they count their runs, and remember calls
 
 
 def counts() -> tuple[Counter[str], Counter[str]]:
     """Return the number of calls of each operator on gatherum's and on torch's kernels."""
     with _COUNTING:
-        return _counts()
-
-
-def _counts() -> tuple[Counter[str], Counter[str]]:
-    runs = Counter({name: kernel.runs for name, kernel in _CORE_KERNELS.items()})
-    passed = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
-    return _RAN + runs, _PASSED + passed
+        runs = Counter({name: kernel.runs for name, kernel in _CORE_KERNELS.items()})
+        passed = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
+        return _RAN + runs, _PASSED + passed
 
 
 def _kernel(
-    name: str, run: Callable[..., Any], torch_kernel: Any, device: bool
+    name: str, complete: Callable[..., Any], torch_kernel: Any, device: bool
 ) -> Callable[..., Any]:
-    """Return a kernel that runs `run`, or torch's kernel if `run` does not support the call."""
+    """Return a kernel that runs `complete`, or torch's kernel if it does not support the call."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
         quiet = False
         try:
-            result = run(*args, **options)
+            result = complete(args, options)
         except Declined as reason:
             quiet = isinstance(reason, Invalid)
         except torch.OutOfMemoryError:
@@ -96,33 +93,77 @@ def _run_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: 
     )
 
 
-def _in_place(run: Callable[..., Any]) -> Callable[..., Any]:
-    def change(data: Tensor, *args: Any, **options: Any) -> Tensor:
-        run(data, *args, **options, out=data)
-        return data
+class _Overload(NamedTuple):
+    """One form of an operator."""
 
-    return change
+    row: Row
+    name: str
+    remembers: bool = False  # the core has a kernel that remembers calls
+
+    def complete(self, args: Any, options: dict[str, Any]) -> Any:
+        """Run a call. Return the result that torch returns."""
+        data, out = args[0], options.get("out")
+        if out is not None:
+            _check_out(out, args)
+        call = self._describe(args, options)
+        if isinstance(call, Bags):
+            self._remember(args, options, call)
+            return run_bags(call)
+        if isinstance(call, Scatter):
+            target = self._target(call, data, out)
+            self._remember(args, options, call, target)
+            call = run(call, target)
+            if target is not None:
+                return data if out is None else out
+        if self.name == self.row.in_place:
+            return data if call is data else data.copy_(call)
+        return _returned(call, data, out)
+
+    def _describe(self, args: Any, options: dict[str, Any]) -> Any:
+        try:
+            return self.row.rule(*args, **{key: options[key] for key in options if key != "out"})
+        except Ordered:
+            self._remember(args, options, None)
+            raise
+
+    def _target(self, call: Scatter, data: Tensor, out: Tensor | None) -> Any:
+        """Return the tensor to which a scatter writes the result of the call, or None."""
+        if self.name == self.row.in_place:
+            return call.data
+        return out if out is not None and out.dim() and out.shape == data.shape else None
+
+    def _remember(
+        self, args: Any, options: Any, call: Scatter | Bags | None, target: Any = None
+    ) -> None:
+        """Let the core run equal calls, on torch's kernel if there is no description."""
+        if not self.remembers:
+            return
+        core = _CORE_KERNELS[self.name]
+        if isinstance(call, Scatter):
+            core.remember_scatter(args, options, core_form(call), target)
+        elif isinstance(call, Bags):
+            core.remember_bags(args, options, call)
+        else:
+            core.remember_torch(args, options)
 
 
-def _into(run: Callable[..., Any]) -> Callable[..., Any]:
-    def write(data: Tensor, *args: Any, out: Tensor, **options: Any) -> Tensor:
-        if out.dtype is not data.dtype or out.device != data.device:
-            raise Declined
-        tensors = [value for value in args if isinstance(value, Tensor)]
-        if any(private.share_storage(out, tensor) for tensor in tensors):
-            raise Declined
-        result = run(data, *args, **options)
-        if out.shape != result.shape:
-            return torch.ops.aten.clone.out(result, out=out)  # which resizes `out`
-        return out.copy_(result)
-
-    return write
+def _check_out(out: Tensor, args: Any) -> None:
+    if out.dtype is not args[0].dtype or out.device != args[0].device:
+        raise Declined
+    tensors = [value for value in args[1:] if isinstance(value, Tensor)]
+    if any(private.share_storage(out, tensor) for tensor in tensors):
+        raise Declined
 
 
-def _kernels(row: Row) -> dict[str, Callable[..., Any]]:
-    """Return a dict from the names of a row's operators to their functions."""
-    forms = {row.new: row.run, row.in_place: _in_place(row.run), row.out: _into(row.run)}
-    return {name: run for name, run in forms.items() if name}
+def _returned(result: Tensor, data: Tensor, out: Tensor | None) -> Tensor:
+    """Return a result in the shape that torch returns, in `out` if it is not None."""
+    if result.dim() and not data.dim():
+        result = result.view(())
+    if out is None:
+        return result.clone() if result is data else result
+    if out.shape != result.shape:
+        return torch.ops.aten.clone.out(result, out=out)  # which resizes `out`
+    return out.copy_(result)
 
 
 def replace() -> torch.library.Library:
@@ -131,29 +172,25 @@ def replace() -> torch.library.Library:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about replaced kernels
         for row in ROWS:
-            for name, run in _kernels(row).items():
+            for name in filter(None, (row.new, row.in_place, row.out)):
                 for key in row.keys:
-                    _register(library, row, name, run, key)
+                    _register(library, _Overload(row, name), key)
     return library
 
 
-def _register(
-    library: torch.library.Library, row: Row, name: str, run: Callable[..., Any], key: str
-) -> None:
-    """Register a kernel for a key. On the host, the core runs it if it can."""
+def _register(library: torch.library.Library, overload: _Overload, key: str) -> None:
+    """Register a kernel for a key. On the host, the core runs the calls that it remembers."""
+    name, keys = overload.name, private.cpu_keys
     torch_kernel = _torch_kernel(name, key)
     if torch_kernel is None:
         return
-    kernel, keys = _kernel(name, run, torch_kernel, "CUDA" in key), private.cpu_keys
-    known = private.exchange is not None and keys is not None
-    if row.core is None or not known or key != "CPU" or name == row.out:
+    if private.exchange is None or keys is None or key != "CPU":
+        kernel = _kernel(name, overload.complete, torch_kernel, "CUDA" in key)
         library.impl(name, kernel, key, with_keyset=True)
         return
-    in_place = name.partition(".")[0].endswith("_")
-    core = native.OverrideKernel(
-        *row.core, in_place, partial(kernel, keys), partial(torch_kernel.call_boxed, keys)
-    )
-    _CORE_KERNELS[name] = core
+    core = _CORE_KERNELS.setdefault(name, native.OverrideKernel())
+    kernel = _kernel(name, overload._replace(remembers=True).complete, torch_kernel, False)
+    core.use(partial(kernel, keys), partial(torch_kernel.call_boxed, keys))
     library.impl(name, core, key)
 
 
@@ -164,11 +201,4 @@ def _torch_kernel(name: str, key: str) -> Any:
     return torch.library.get_kernel(f"aten::{name}", key)
 
 
-def restore(library: torch.library.Library) -> None:
-    """Remove the kernels, so that torch's run again."""
-    private.destroy(library)
-    with _COUNTING:
-        ran, passed = _counts()
-        _RAN.update(ran - _RAN)
-        _PASSED.update(passed - _PASSED)
-        _CORE_KERNELS.clear()
+restore = private.destroy  # removes the kernels of a library, so that torch's run again

@@ -1,8 +1,8 @@
-"""Run one scatter below autograd, for the kernels that replace those of torch."""
+"""Describe one scatter as the result of an operator of torch, and run it below autograd."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from gatherum._system import native
 from gatherum.torch import dlpack, private
 
 INDEX_DTYPES = (torch.int64, torch.int32)  # of torch's own operators
+_FEW = 1 << 18  # up to this number of elements, two steps are faster than one aggregation
 
 
 class Declined(Exception):
@@ -22,9 +23,150 @@ class Invalid(Declined):
     """Signal that torch's kernel will raise its error for a call."""
 
 
-def unchanged(data: Tensor, out: Tensor | None) -> Tensor:
-    """Return the result of a call that changes nothing."""
-    return data.clone(memory_format=torch.contiguous_format) if out is None else out
+class Ordered(Declined):
+    """Signal that torch's kernel runs a call in order, because of its metadata alone."""
+
+
+class Constant(NamedTuple):
+    """A tensor of one value. Its dtype is that of the call's other values."""
+
+    value: Any
+    shape: tuple[int, ...]
+
+
+class Scatter(NamedTuple):
+    """One scatter. A function of the table returns it if the result of the call is its result.
+
+    The core remembers a `Scatter` whose tensors are views of the tensors of the call. It repeats
+    this scatter, without Python, for calls with other values in the tensors. A function that
+    depends on these values therefore runs its scatters itself, and returns a tensor.
+    """
+
+    op: str
+    data: Tensor | Constant | int  # an int: zeros for all indices, and at least this number of them
+    indices: Tensor | tuple[Tensor, ...]  # a tuple: the components of the indices, of one shape
+    updates: Tensor | Constant
+    axis: int = 0
+    reduction: str = "none"
+    include_self: bool = True
+    negative: bool = False
+    segments: str = ""  # "lengths" or "offsets", if `indices` has those of successive updates
+    # Row i of the updates is `updates[taken[i]] / divisors[taken[i]] * factors[i]`.
+    taken: Tensor | None = None
+    divisors: Tensor | None = None  # zeros are replaced by ones
+    factors: Any = None  # a tensor, or a number for all rows
+    cleared: int = -1  # the row that is set to zeros afterwards, if it is not negative
+
+
+def lifted(*tensors: Tensor) -> list[Tensor]:
+    """Make tensors without dimensions vectors of one element, as which torch treats them."""
+    return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
+
+
+def totals(
+    shape: tuple[int, ...], indices: Tensor, updates: Tensor | Constant, **more: Any
+) -> Scatter:
+    """Describe the sums of rows with the same index. Other rows are zeros."""
+    return Scatter("scatter_slices", Constant(0, shape), indices, updates, 0, "add", **more)
+
+
+def core_form(call: Scatter) -> tuple[Any, ...]:
+    """Return the fields of a scatter. Each constant is a tuple of one tensor."""
+    data, _, updates = _materialized(call)
+    parts = call._replace(data=data, updates=updates)
+    if isinstance(call.data, Constant):
+        return tuple(parts._replace(data=(data,)))
+    if isinstance(call.updates, Constant):
+        return tuple(parts._replace(updates=(updates,)))
+    return tuple(parts)
+
+
+def run(call: Scatter, target: Tensor | None = None) -> Tensor:
+    """Run a scatter, unrecorded by autograd. Write the result to `target`, if it is not None."""
+    data, indices, updates = _materialized(call)
+    if isinstance(data, int):
+        data = updates.new_zeros(()).expand(_size_for(indices, data))
+    if call.segments:
+        indices = _expanded(call.segments, indices, updates.shape[0])
+    elif isinstance(indices, tuple):
+        indices = torch.stack(indices, -1)
+    if call.divisors is not None:
+        divisors = call.divisors.clamp(min=1).to(torch.float32).unsqueeze(1)
+        updates = updates / divisors.to(updates.dtype)
+    if call.taken is not None and _is_aggregated(call, updates):
+        options = data.shape[0], "add", call.factors, "raise", False, ""
+        result: Tensor = torch.ops.gatherum.aggregate(updates, call.taken, indices, *options)
+    else:
+        if call.taken is not None:
+            updates = updates.index_select(0, call.taken)
+        if isinstance(call.factors, Tensor):
+            updates = updates * call.factors.unsqueeze(1)
+        elif call.factors is not None:
+            updates = updates * call.factors
+        result = _scatter(call, data, indices, updates, target)
+    if call.cleared >= 0:
+        result[call.cleared].zero_()
+    return result
+
+
+def _materialized(call: Scatter) -> tuple[Any, Any, Tensor]:
+    """Return the data, indices and updates of a scatter, with tensors for constants."""
+    data, updates = call.data, call.updates
+    if isinstance(updates, Constant):
+        updates = _tensor_of(updates, data)
+    return _tensor_of(data, updates), call.indices, updates
+
+
+def _tensor_of(operand: Any, like: Any) -> Any:
+    if isinstance(operand, Constant):
+        return like.new_full((), operand.value).expand(operand.shape)
+    return operand
+
+
+def _size_for(indices: Tensor, least: int) -> int:
+    """Return the smallest size for which all indices are valid, and at least `least`."""
+    lowest, highest = indices.aminmax()
+    if int(lowest) < 0:
+        raise Invalid
+    return max(int(highest) + 1, least)
+
+
+def _expanded(segments: str, bounds: Tensor, count: int) -> Tensor:
+    """Return the number of the segment of each update."""
+    lengths = bounds.diff() if segments == "offsets" else bounds
+    if segments == "offsets" and int(bounds[0]) != 0:
+        raise Declined
+    if bool((lengths < 0).any()) or int(lengths.sum()) != count:
+        raise Declined
+    return torch.repeat_interleave(lengths, output_size=count)
+
+
+def _is_aggregated(call: Scatter, rows: Tensor) -> bool:
+    """Return True if the sums of selected rows are computed without a copy of these rows."""
+    assert call.taken is not None
+    if call.factors is not None and rows.element_size() < 4:  # the products are rounded
+        return False
+    return bool(rows.is_cuda) or call.taken.numel() * rows.shape[1] > _FEW
+
+
+def _scatter(
+    call: Scatter, data: Tensor, indices: Tensor, updates: Tensor, target: Tensor | None
+) -> Tensor:
+    attributes = Attributes(
+        call.op, call.axis, call.reduction, call.include_self, negative=call.negative
+    )
+    # The core reads only plain tensors; a subclass shares the memory of its plain tensor.
+    out = None if target is None else _as_plain(data if target is call.data else target)
+    operands = _as_plain(data), _as_plain(indices), _as_plain(updates)
+    if private.exchange is not None and not data.is_cuda:
+        result: Tensor = native.run_on_tensors(call.op, *operands, attributes.positional, None, out)
+    else:
+        result = (_on_device if data.is_cuda else dlpack.run)(attributes, *operands, 0, out)
+    return result if target is None else target
+
+
+def _as_plain(tensor: Tensor) -> Tensor:
+    return tensor if type(tensor) is Tensor else tensor.as_subclass(Tensor)
 
 
 def _on_device(attributes: Attributes, *operands: Any) -> Tensor:
@@ -34,42 +176,3 @@ def _on_device(attributes: Attributes, *operands: Any) -> Tensor:
     if torch.cuda.is_current_stream_capturing():  # a graph cannot wait for a check
         attributes = attributes._replace(mode="drop")
     return cuda.run(attributes, *operands)
-
-
-def _as_plain(tensor: Tensor) -> Tensor:
-    return tensor if type(tensor) is Tensor else tensor.as_subclass(Tensor)
-
-
-def scatter(
-    op: str,
-    data: Tensor,
-    indices: Tensor,
-    updates: Tensor,
-    axis: int = 0,
-    reduction: str = "none",
-    *,
-    include_self: bool = True,
-    negative: bool = False,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Run a scatter of `gatherum` in the memory of the tensors, unrecorded by autograd.
-
-    `out` is None or `data`.
-    """
-    # The core reads only plain tensors; a subclass shares the memory of its plain tensor.
-    data, indices, updates = map(_as_plain, (data, indices, updates))
-    target = None if out is None else data
-    if private.exchange is not None and not data.is_cuda:
-        call = op, data, indices, updates, (axis, reduction, include_self, "raise", negative)
-        result: Tensor = native.run_on_tensors(*call, None, target)
-    else:
-        run = _on_device if data.is_cuda else dlpack.run
-        attributes = Attributes(op, axis, reduction, include_self, negative=negative)
-        result = run(attributes, data, indices, updates, 0, target)
-    return result if out is None else out
-
-
-def totals(shape: tuple[int, ...], indices: Tensor, updates: Tensor, axis: int = 0) -> Tensor:
-    """Return the sums of rows with the same index. Other rows are zeros."""
-    zeros = updates.new_zeros(()).expand(shape)
-    return scatter("scatter_slices", zeros, indices, updates, axis, "add")

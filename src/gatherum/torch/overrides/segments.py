@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .scatter_calls import Declined, scatter, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
 
 
 def _fold_of(word: str) -> tuple[str, float]:
@@ -25,50 +25,48 @@ def _fold_of(word: str) -> tuple[str, float]:
     raise Declined
 
 
-def bincount(labels: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(labels: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Scatter:
     """Replace ``bincount`` with weights. Without weights, the order does not matter."""
-    if weights is None or labels.dim() != 1 or weights.shape != labels.shape:
+    if weights is None:
+        raise Ordered
+    if labels.dim() != 1 or weights.shape != labels.shape:
         raise Declined
     if not labels.numel() or labels.dtype.is_floating_point or labels.dtype is torch.bool:
         raise Declined
     if weights.is_complex() or minlength < 0:
         raise Declined
-    least, most = labels.aminmax()
-    if int(least) < 0:
-        raise Declined
     if weights.dtype not in (torch.float32, torch.float64):
         weights = weights.to(torch.float64)
-    return totals((max(int(most) + 1, minlength),), labels, weights)
+    return Scatter("scatter_slices", minlength, labels, weights, 0, "add")
 
 
 def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
-) -> Tensor:  # fmt: skip
+) -> Scatter | Tensor:  # fmt: skip
     """Replace ``segment_reduce`` of segments that all slices share."""
-    reduction, empty = _fold_of(reduce)
-    if axis or indices is not None or not data.is_floating_point():
-        raise Declined
+    reduction, start = _fold_of(reduce)
+    bounds, count, segments = lengths, 0, "lengths"
     if offsets is not None:
-        if offsets.dim() != 1 or offsets.numel() < 2 or int(offsets[0]) != 0:
-            raise Declined
-        lengths = offsets.diff()
-    if lengths is None or lengths.dim() != 1 or not lengths.numel() or not data.numel():
+        bounds, count, segments = offsets, -1, "offsets"
+    if axis or indices is not None or not data.is_floating_point() or not data.numel():
         raise Declined
-    if bool((lengths < 0).any()) or int(lengths.sum()) != data.shape[0]:
+    if bounds is None or bounds.dim() != 1 or bounds.dtype not in INDEX_DTYPES:
         raise Declined
-    segments = torch.repeat_interleave(lengths, output_size=data.shape[0])
-    start = data.new_full((), empty if initial is None else initial)
-    shape = (lengths.numel(), *data.shape[1:])
-    result = scatter("scatter_slices", start.expand(shape), segments, data, 0, reduction)
-    if reduce == "mean":
-        counts = lengths.view(-1, *[1] * (data.dim() - 1)).to(data.dtype)
-        if initial is not None:
-            counts = counts.masked_fill(counts == 0, 1)
-        result /= counts
-        if initial is None:
-            result = result.masked_fill_(counts == 0, nan)
-    return result
+    count += bounds.numel()
+    if count < 1:
+        raise Declined
+    if initial is not None:
+        start = initial
+    zeros = Constant(start, (count, *data.shape[1:]))
+    call = Scatter("scatter_slices", zeros, bounds, data, 0, reduction, segments=segments)
+    if reduce != "mean":
+        return call
+    if initial is None:  # the mean of an empty segment is NaN
+        return call._replace(data=zeros._replace(value=nan), reduction="mean", include_self=False)
+    lengths = bounds if segments == "lengths" else bounds.diff()
+    counts = lengths.view(-1, *[1] * (data.dim() - 1)).to(data.dtype)
+    return run(call).div_(counts.clamp_(min=1))
 
 
 def coalesce(data: Tensor) -> Tensor:
@@ -82,7 +80,7 @@ def coalesce(data: Tensor) -> Tensor:
     for dim in range(1, rank):
         flat = flat * sizes[dim] + indices[dim]
     keys, positions = torch.unique(flat, return_inverse=True)
-    total = totals((keys.numel(), *values.shape[1:]), positions, values)
+    total = run(totals((keys.numel(), *values.shape[1:]), positions, values))
     columns: list[Tensor] = []
     for size in reversed(sizes):
         columns.insert(0, keys % size)

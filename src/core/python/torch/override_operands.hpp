@@ -1,0 +1,68 @@
+// The operands of a remembered call: views of its tensors, and operands that are computed from their values.
+#pragma once
+
+#include <functional>
+
+#include "python/torch/index_reads.hpp"
+#include "python/torch/override_key.hpp"
+
+namespace gatherum {
+
+// The most items that the core computes here. It and torch divide more items among threads.
+inline constexpr int64_t kMostItems = int64_t{1} << 16;
+
+int64_t items_of(const View& view);
+
+// A view of a tensor of the call, or a constant. Its address must not change after `find`.
+class OperandSource {
+ public:
+  // Returns false for a tensor that does not start at the first element of a tensor of the call.
+  bool find(nb::handle tensor, const OverrideKey& call) { return read(tensor) && find_tensor(call); }
+  // Also accepts a constant, which is a tuple of one tensor whose elements are all one element.
+  bool find_or_copy(nb::handle operand, const OverrideKey& call);
+
+  bool given() const { return form_.given(); }
+  int tensor() const { return tensor_; }
+  dlpack::DataType type() const { return type_; }
+  const View& form() const { return form_; }  // without an address
+  View view(const OverrideKey& call) const;
+
+ private:
+  bool read(nb::handle tensor);
+  bool find_tensor(const OverrideKey& call);
+
+  int tensor_ = -1;
+  View form_;
+  dlpack::DataType type_ = {};
+  std::vector<npy_intp> extents_;  // the shape and the strides of the view
+  char* first_ = nullptr;          // the address when the view was read
+  char constant_[kWidestBlock];
+};
+
+// An operand in memory of its own, in C order.
+struct ComputedOperand {
+  std::unique_ptr<char[]> memory;
+  npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+
+  // Allocates the memory for a view with the shape that is set.
+  View allocate(int rank, int dtype, int64_t item);
+};
+
+// Returns the tuples of the components of indices, which are views of one shape.
+View tuples_of(const std::vector<View>& components, ComputedOperand& tuples);
+
+// How a vector of bounds divides items into segments: by their lengths, by the offsets of all segments and of
+// the end, or by the offsets of all segments.
+enum class Segments : uint8_t { none, lengths, offsets, starts };
+// Writes the number of the segment of each item. Returns false if the segments are not exactly the items.
+bool expand_segments(Segments kind, const View& bounds, npy_intp items, int64_t* numbers);
+
+// Rows, or a tensor, of float32 or float64 that are selected, divided and multiplied.
+struct Terms {
+  View rows, taken, divisors, factors;  // all but the rows may be missing
+  double factor = 1;                    // if `factors` is missing
+};
+// Writes the terms. Returns false if a row that is taken does not exist.
+bool write_terms(const Terms& terms, char* to);
+
+}  // namespace gatherum

@@ -1,0 +1,238 @@
+// A remembered call whose result is the result of one scatter.
+#include "python/call_plans.hpp"
+#include "python/runs.hpp"
+#include "python/torch/override_operands.hpp"
+#include "python/torch/tensor_result.hpp"
+#include "python/torch/tensors.hpp"
+
+namespace gatherum {
+namespace {
+
+// The fields of `overrides/scatter_calls.py: Scatter`, in their order.
+struct ScatterPart {
+  enum {
+    op,
+    data,
+    indices,
+    updates,
+    axis,
+    reduction,
+    include_self,
+    negative,
+    segments,
+    taken,
+    divisors,
+    factors,
+    cleared,
+    count
+  };
+};
+
+bool is_vector(const OperandSource& source) { return source.form().rank == 1 && is_index(source.form()); }
+
+class RememberedScatter final : public RememberedCall {
+ public:
+  // Returns false for a call that the core does not run.
+  bool read(const OverrideKey& call, const Parts& parts, nb::handle target) {
+    return read_attributes_of(parts) && read_data(call, parts) && read_indices(call, parts) &&
+           updates_.find_or_copy(parts[ScatterPart::updates], call) && read_terms(call, parts) &&
+           read_target(call, target) && plan(call);
+  }
+
+  nb::object run(const OverrideKey& call, nb::handle) const override {
+    Operands operands;
+    if (!compute(call, operands)) return {};
+    if (plan_.program != nullptr) return run_program(*plan_.program, call, operands.call);
+    const CachedPlan cached = find_plan(operands.call);
+    if (cached.program != nullptr) return run_program(*cached.program, call, operands.call);
+    find_or_make_plan(
+        operands.call);  // for the next call: this may run Python code, which may change operands
+    return {};
+  }
+
+ private:
+  struct Operands {
+    Call call;
+    ComputedOperand indices, updates;
+    npy_intp size;  // of the zeros
+  };
+
+  bool read_attributes_of(const Parts& parts) {
+    static PyObject* const raise = kept_text("raise");
+    op_ = interned(parts[ScatterPart::op]);
+    Arguments a = {};
+    a[kOp] = op_;
+    a[kAxis] = parts[ScatterPart::axis];
+    a[kReduction] = parts[ScatterPart::reduction];
+    a[kIncludeSelf] = parts[ScatterPart::include_self];
+    a[kMode] = raise;
+    a[kNegative] = parts[ScatterPart::negative];
+    cleared_ = parts.number(ScatterPart::cleared);
+    return read_attributes(a.data(), attributes_);
+  }
+
+  bool read_data(const OverrideKey& call, const Parts& parts) {
+    const nb::handle data = parts[ScatterPart::data];
+    if (!PyLong_Check(data.ptr())) return data_.find_or_copy(data, call);
+    least_ = parts.number(ScatterPart::data);
+    return true;
+  }
+
+  bool read_indices(const OverrideKey& call, const Parts& parts) {
+    const nb::handle indices = parts[ScatterPart::indices], segments = parts[ScatterPart::segments];
+    is_tuple_ = PyTuple_Check(indices.ptr());
+    const nb::tuple components = is_tuple_ ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(indices);
+    indices_ = std::vector<OperandSource>(components.size());
+    for (size_t i = 0; i < indices_.size(); ++i)
+      if (!indices_[i].find(components[i], call) || !is_index(indices_[i].form())) return false;
+    if (PyUnicode_CompareWithASCIIString(segments.ptr(), "lengths") == 0) segments_ = Segments::lengths;
+    if (PyUnicode_CompareWithASCIIString(segments.ptr(), "offsets") == 0) segments_ = Segments::offsets;
+    const View& first = indices_[0].form();
+    if (is_tuple_)
+      return first.rank < NPY_MAXDIMS &&
+             items_of(first) * static_cast<int64_t>(indices_.size()) <= kMostItems;
+    return (segments_ == Segments::none && least_ < 0) || first.rank == 1;
+  }
+
+  bool read_terms(const OverrideKey& call, const Parts& parts) {
+    const nb::handle taken = parts[ScatterPart::taken], divisors = parts[ScatterPart::divisors],
+                     factors = parts[ScatterPart::factors];
+    has_terms_ = !(taken.is_none() && factors.is_none());
+    const View& rows = updates_.form();
+    if (segments_ != Segments::none && (rows.rank == 0 || rows.shape[0] > kMostItems)) return false;
+    if (!has_terms_) return divisors.is_none();
+    if (!is_floating(updates_.type()) || rows.item < 4) return false;
+    int64_t items = items_of(rows);
+    if (!taken.is_none()) {
+      if (rows.rank != 2 || !taken_.find(taken, call) || !is_vector(taken_)) return false;
+      items = taken_.form().shape[0] * rows.shape[1];
+    }
+    if (!divisors.is_none() && (taken.is_none() || !divisors_.find(divisors, call) || !is_vector(divisors_) ||
+                                divisors_.form().shape[0] != rows.shape[0]))
+      return false;
+    return items <= kMostItems && read_factors(call, factors);
+  }
+
+  bool read_factors(const OverrideKey& call, nb::handle factors) {
+    if (factors.is_none()) return true;
+    if (!is_tensor(factors)) {
+      factor_ = PyFloat_AsDouble(factors.ptr());
+      const bool is_real = PyErr_Occurred() == nullptr;
+      PyErr_Clear();
+      return is_real;
+    }
+    return factors_.find(factors, call) && factors_.form().rank == 1 && taken_.given() &&
+           factors_.form().dtype == updates_.form().dtype &&
+           factors_.form().shape[0] == taken_.form().shape[0];
+  }
+
+  bool read_target(const OverrideKey& call, nb::handle target) {
+    returns_last_ = call.last_tensor().object.is(target);  // `out`
+    return target.is_none() || target_.find(target, call);
+  }
+
+  bool plan(const OverrideKey& call) {
+    Operands operands;
+    if (!compute(call, operands)) return false;
+    const CachedPlan cached = find_or_make_plan(operands.call);
+    if (cached.program == nullptr) return false;
+    const Shape& result = cached.program->fields().result;
+    is_scalar_ = data_.tensor() == 0 && call.tensor(0).rank == 0;
+    if (least_ < 0) plan_ = cached;
+    return cleared_ < 0 || (result.rank == 2 && cleared_ < result.extent[0]);
+  }
+
+  static CachedPlan find_or_make_plan(const Call& call) {
+    CachedPlan cached = find_plan(call);
+    if (cached.program != nullptr) return cached;
+    cached = plan_in_core(call);
+    if (cached.program != nullptr) keep_plan(Key(call), call, cached);
+    return cached;
+  }
+
+  // Computes the operands of a call. Returns false for invalid values.
+  bool compute(const OverrideKey& call, Operands& to) const {
+    to.call.attributes = attributes_;
+    auto& [data, indices, updates, target] = to.call.operands;
+    updates = updates_.view(call);
+    if (has_terms_ && !compute_terms(call, updates, to.updates)) return false;
+    if (!compute_indices(call, updates, indices, to.indices)) return false;
+    data = data_.view(call);
+    if (least_ >= 0) {
+      const std::optional<npy_intp> size = least_size(indices);
+      if (!size) return false;
+      to.size = std::max<npy_intp>(*size, least_);
+      data = zeros_like(updates, 1, &to.size);
+    }
+    if (target_.given()) target = target_.view(call);
+    target.writable = true;
+    return true;
+  }
+
+  bool compute_terms(const OverrideKey& call, View& updates, ComputedOperand& terms) const {
+    const Terms of{updates, taken_.view(call), divisors_.view(call), factors_.view(call), factor_};
+    std::copy_n(updates.shape, updates.rank, terms.shape);
+    if (of.taken.given()) terms.shape[0] = of.taken.shape[0];
+    updates = terms.allocate(updates.rank, updates.dtype, updates.item);
+    return write_terms(of, updates.address);
+  }
+
+  bool compute_indices(const OverrideKey& call, const View& updates, View& indices,
+                       ComputedOperand& computed) const {
+    indices = indices_[0].view(call);
+    if (is_tuple_) {
+      std::vector<View> components;
+      for (const OperandSource& source : indices_) components.push_back(source.view(call));
+      indices = tuples_of(components, computed);
+    } else if (segments_ != Segments::none) {
+      const View bounds = indices;
+      computed.shape[0] = updates.shape[0];
+      indices = computed.allocate(1, static_cast<int>(DType::int64), sizeof(int64_t));
+      return expand_segments(segments_, bounds, updates.shape[0],
+                             reinterpret_cast<int64_t*>(indices.address));
+    }
+    return true;
+  }
+
+  nb::object run_program(const BoundProgram& program, const OverrideKey& call, const Call& scatter) const {
+    if (target_.given() && first_overlap(program, scatter.operands) >= 0) return {};
+    TensorResult own;
+    Shape shape = program.fields().result;
+    if (is_scalar_) shape.rank = 0;
+    void* const memory = target_.given() ? scatter.operands[3].address
+                                         : own.allocate(shape, updates_.type(), updates_.form().item);
+    const gatherum_operands operands = operands_of(program, scatter.operands, memory);
+    gatherum_error error;
+    const gatherum_status status = run_without_lock_if_long(
+        gatherum_program_is_long(program.core()) != 0, error,
+        [&](const gatherum_poll* poll) { return gatherum_run(program.core(), &operands, poll, &error); });
+    if (status != GATHERUM_OK) return {};
+    if (target_.given()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
+    if (cleared_ >= 0) {
+      const auto row = static_cast<size_t>(shape.extent[1] * updates_.form().item);
+      std::memset(static_cast<char*>(memory) + static_cast<size_t>(cleared_) * row, 0, row);
+    }
+    return own.take(*torch().api);
+  }
+
+  nb::object op_;  // kept alive for the attributes
+  Attributes attributes_;
+  OperandSource data_, updates_, taken_, divisors_, factors_, target_;
+  std::vector<OperandSource> indices_;
+  bool is_tuple_ = false, has_terms_ = false;
+  bool returns_last_ = false;  // the call returns its last tensor, otherwise its first
+  bool is_scalar_ = false;     // the result has no dimensions
+  Segments segments_ = Segments::none;
+  double factor_ = 1;
+  int64_t least_ = -1, cleared_ = -1;
+  CachedPlan plan_;  // empty if the plan depends on the values of the indices
+};
+
+}  // namespace
+
+Remembered remember_scatter(const OverrideKey& call, const Parts& parts, nb::handle target) {
+  const auto scatter = std::make_shared<RememberedScatter>();
+  return scatter->read(call, parts, target) ? scatter : nullptr;
+}
+
+}  // namespace gatherum
