@@ -97,8 +97,7 @@ class SharedIndices(NamedTuple):
 
     def _note_call(self, pairs: Pairs | None) -> None:
         """Let later calls with the same key find the order without a plan."""
-        keeper = self.shared.keeper(self.address)
-        if self.call is None or keeper is None:
+        if self.call is None or (keeper := self.shared.keeper(self.address)) is None:
             return
         order = pairs and (self.stream, pairs.keys.address, pairs.payload.address)
         keeper.results[self.call.entry] = self.call.layout, order, pairs, self.holder
