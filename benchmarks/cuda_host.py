@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "frameworks" / "cud
 import stand_in
 
 LOOPS, RUNS = 20, 100
-GOALS = {"tensor": 4.0, "protocol": 15.0}  # microseconds
+EDGES = 8192  # more than a block sorts
+GOALS = {"tensor": 4.0, "protocol": 15.0, "composition": 171.0}  # microseconds
 
 
 def main() -> int:
@@ -104,6 +105,7 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
         kept.append(array)
         return Array(array)
 
+    yield from compositions(table.float())
     kept: list[Any] = []
     for kind, convert in (("tensor", lambda tensor: tensor), ("protocol", of_protocol)):
         t = {name: convert(each) for name, each in arrays.items()}
@@ -127,6 +129,25 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
                         a, i, b, reduction=fold, mode=mode
                     ),
                 )
+
+
+def compositions(table: Any) -> Iterator[tuple[str, str, Callable[[], object]]]:
+    """Yield the calls that sort once: all scatters of a call have the same order."""
+    import torch
+
+    import gatherum as g
+    from gatherum.groups import transform
+
+    groups = torch.arange(EDGES) % 256
+    values, sources = torch.ones(EDGES, 8), groups.flip(0).contiguous()
+    run = g.prepare("scatter_slices", table, groups, reduction="add")
+    updates = table[groups]
+    for name, call in (
+        ("prepared float32 add", lambda: run(table, updates)),
+        ("aggregate", lambda: g.aggregate(table, sources, groups, 256, "add", mode="clip")),
+        ("softmax of groups", lambda: transform(values, groups, "softmax", size=256, mode="clip")),
+    ):
+        yield "composition", f"{name}, {EDGES} updates", call
 
 
 if __name__ == "__main__":

@@ -432,6 +432,19 @@ def set_torch(
 def set_torch_storage(
     size: int, offset: int, example: object, handle: int, measure: Callable[[Any], int]
 ) -> None: ...
+def scatter_ordered(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    order: tuple[int, int, int],
+    /,
+) -> Any: ...
 def set_torch_cuda(
     make_program: Callable[..., DeviceProgram | None], sort: Callable[..., Callable[..., Any]]
 ) -> None: ...

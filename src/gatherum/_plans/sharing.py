@@ -11,8 +11,7 @@ from contextvars import ContextVar, Token
 from typing import Any
 
 # The largest number of updates that a launch on a device sorts in one block. To sort them again is
-# cheaper than to share their order. It is kMost of cuda/kernels/sorted_keys.cu, and has not been
-# tuned on a device.
+# cheaper than to share their order. The number is not measured.
 MOST_IN_BLOCK = 4096
 
 

@@ -83,6 +83,7 @@ View = _core.View
 set_torch = _core.set_torch
 set_torch_storage = _core.set_torch_storage
 set_torch_cuda = _core.set_torch_cuda
+scatter_ordered = _core.scatter_ordered
 set_device_arrays = _core.set_device_arrays
 add_device_type = _core.add_device_type
 DeviceProgram = _core.DeviceProgram

@@ -73,7 +73,9 @@ def call(
     shares: orders.SharedIndices | None = None
     if shared is not None and isinstance(indices_view, View):
         address, spec, _, holder, _ = indices_view
-        shares = orders.SharedIndices(shared, device_number, stream, address, spec, holder)
+        owned = framework.owns(updates)
+        key = framework.call_key(attributes, data, indices, updates) if owned else None
+        shares = orders.SharedIndices(shared, device_number, stream, address, spec, holder, key)
     check_capture(framework, op, plan, named, device_number, stream)
     addresses, holders = on_device(framework, named, device_number, stream)
     result = out

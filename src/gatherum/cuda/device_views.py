@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
-from gatherum._model.call import ArraySpec
+from gatherum._model.call import ArraySpec, Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 
@@ -52,6 +52,10 @@ class DeviceFramework(Protocol):
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort like `Device.sort`. The pairs are in memory returned by `allocate`."""
+
+    def call_key(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> Any:
+        """Return the `orders.CallKey` of a scatter, or None if calls do not use it."""
+        return None
 
     def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
         """Return a context in which allocated memory lasts as long as `result` during a capture.

@@ -7,6 +7,7 @@ reads rows of the data, and the rows of the edges are never stored.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from gatherum._edges.edge_reductions import NAME
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.callers import Caller
-from gatherum._plans.plans import build_once
+from gatherum._plans.plans import Plan, build_once
 from gatherum._plans.sharing import Shared
+from gatherum._system import native
 
 from . import device_calls, plan_launches
 from .device_views import DeviceFramework
@@ -53,24 +55,14 @@ def fold_rows(
 
     There are edges, rows and items of rows. All arrays are on one device.
     """
-    rows, start, targets, sources = (
-        framework.view(NAME, name, array)
-        for name, array in (
-            ("data", data),
-            ("data", table),
-            ("scatter_indices", edges.targets),
-            ("gather_indices", edges.sources),
-        )
-    )
-    device_number = rows.device or 0
-    stream = framework.stream(device_number, (data, edges.targets))
-    where = device_number, stream
+    names = "data", "data", "scatter_indices", "gather_indices"
+    arrays = data, table, edges.targets, edges.sources
+    views = [framework.view(NAME, *named) for named in zip(names, arrays, strict=True)]
+    rows, start, targets, sources = views
+    where = rows.device or 0, framework.stream(rows.device or 0, (data, edges.targets))
     device = device_calls.open_device(framework, *where)
-    number = source_dtype(rows.spec.shape[0])
-    modes = edges.mode, edges.negative
-    attributes = Attributes("scatter_slices", 0, "max", False, *modes, caller=_TARGETS)
-    numbers = ArraySpec.contiguous(targets.spec.shape, number)
-    ends = ArraySpec.contiguous(start.spec.shape[:1], number), targets.spec, numbers
+    specs = start.spec, targets.spec, rows.spec
+    sorting, folding = _plans(*specs, edges.mode, edges.negative, reduction)
     place = SharedIndices(shared, *where, targets.address, targets.spec, targets.holder)
     kept: list[Any] = []
 
@@ -79,13 +71,25 @@ def fold_rows(
         return framework.view(NAME, "gather_indices", kept[0]).address
 
     identity = sources.address, sources.spec, edges.mode, edges.negative
-    carried = Carried(number.itemsize, numbers_address, identity, sources.holder)
-    pairs = place.sorted_pairs(device, build_once(Call(attributes, *ends)), carried)
-    indices = ArraySpec.contiguous(rows.spec.shape[:1], np.dtype(np.int64))
-    fold = Attributes("scatter_slices", 0, reduction, False, "drop", False)
-    plan = build_once(Call(fold, start.spec, indices, rows.spec))
-    result, out = framework.empty(plan.shape, rows.spec.dtype, data, *where)
-    addresses = start.address, 0, rows.address, out
-    plan_launches.run(device, plan, *addresses, order=pairs)
-    framework.keep([rows.holder, start.holder, sources.holder, targets.holder, *kept], *where)
+    width = source_dtype(rows.spec.shape[0]).itemsize
+    carried = Carried(width, numbers_address, identity, sources.holder)
+    pairs = place.sorted_pairs(device, sorting, carried)
+    result, out = framework.empty(folding.shape, rows.spec.dtype, data, *where)
+    plan_launches.run(device, folding, start.address, 0, rows.address, out, order=pairs)
+    framework.keep([*(view.holder for view in views), *kept], *where)
     return result
+
+
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
+def _plans(
+    start: ArraySpec, targets: ArraySpec, rows: ArraySpec, mode: str, negative: bool, reduction: str
+) -> tuple[Plan, Plan]:
+    """Return the plan of a scatter of the edges, which is sorted, and of the fold of the rows."""
+    number = source_dtype(rows.shape[0])
+    ends = ArraySpec.contiguous(start.shape[:1], number), targets
+    edges = Attributes("scatter_slices", 0, "max", False, mode, negative, caller=_TARGETS)
+    sorting = Call(edges, *ends, ArraySpec.contiguous(targets.shape, number))
+    indices = ArraySpec.contiguous(rows.shape[:1], np.dtype(np.int64))
+    fold = Attributes("scatter_slices", 0, reduction, False, "drop", False)
+    return build_once(sorting), build_once(Call(fold, start, indices, rows))

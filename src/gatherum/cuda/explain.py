@@ -9,7 +9,7 @@ from gatherum._plans.plans import Description, Plan, planned
 
 from .device import Kernel
 from .driver import LEGACY_STREAM, open_driver
-from .folds import LONG_THREADS, THREAD_RUN, WARP, WARP_RUN
+from .folds import THREAD_RUN, WARP, WARP_RUN
 from .loops import unaddressable, work_of
 from .plan_launches import is_in_place, program_of, scratch
 from .programs import WIDEST, Launch, Placement, Sort
@@ -19,7 +19,9 @@ _REASONS = {
     "fold_exact": "the updates are sorted by destination, then added up exactly",
     "sort": "the updates are sorted by destination, then folded in order",
     "sorted_keys": "the updates are sorted by destination, then folded in order",
+    "scatter_lines": "a block finds the last updates of each line",
     "winners": "a table of all destinations stores the last update of each destination",
+    "fold_table": "the order of folding integers does not matter",
     "fold_atomic": "the order of folding integers does not matter",
     "scatter": "no two updates have the same destination",
     "gather": "every item of the result is read independently",
@@ -34,24 +36,26 @@ _PURPOSES = {
     "keys": "computes the destination number of each update",
     "sorted_keys": "computes the destination number of each update, and sorts the updates by it",
     "sort": "sorts the updates by destination: torch.sort, cupy.argsort or CUB",
+    "scatter_lines": "moves the last update of each destination, line by line",
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",
     "fold_long": "folds destinations with more than {above} updates, by a {group}",
     "fold_exact": "adds up each destination's updates without rounding, by a thread",
     "fold_exact_long": "folds destinations with more than {above} updates, by a {group}",
     "fold_atomic": "folds each update directly into its destination",
+    "fold_table": "folds the updates of each block in shared memory, then into the destinations",
 }
-# The keys are the numbers of threads that share a run.
-_LONG: dict[str, dict[str, object]] = {
-    str(WARP): {"above": THREAD_RUN, "group": "warp"},
-    str(LONG_THREADS): {"above": WARP_RUN, "group": "block"},
+# The limits of runs that a warp and a block fold.
+_LONG: dict[bool, dict[str, object]] = {
+    True: {"above": THREAD_RUN, "group": "warp"},
+    False: {"above": WARP_RUN, "group": "block"},
 }
 
 
 def _line(name: str, macros: dict[str, str], copies: bool) -> str:
     """Return the line that describes a kernel's purpose and variant."""
     purpose = _PURPOSES["copy" if copies else name]
-    parts = [purpose.format(**_LONG.get(macros.get("GROUP", ""), {}))]
+    parts = [purpose.format(**_LONG[macros.get("GROUP") == str(WARP)])]
     if (index := macros.get("INDEX")) and not copies:
         order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
         parts.append(f"{index} indices{order}")

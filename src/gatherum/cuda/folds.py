@@ -11,33 +11,55 @@ from gatherum._plans import sharing
 from . import kernel_tables
 from .checks import or_null
 from .device import Kernel, Pairs, Widths
-from .execution import NARROW, THREADS, Execution, Macros
-from .kernel_tables import Fields, Steps, count_points
+from .execution import EACH, NARROW, Execution, Macros, grid_of
+from .kernel_tables import Fields, Step, Steps, count_points
 from .loops import Work
 from .movement import writing_mode
-from .programs import WIDEST, Field, Slot
+from .programs import WIDEST, Arguments, Field, Slot
 
-# The largest number of entries in a run that one thread folds (for each part of the row), and the
-# largest number that one warp folds. A block folds longer runs. Neither value has been tuned on a
-# device.
+# The measurements below are of an H100 (2026-11-26).
+
+# The largest number of entries in a run that one thread folds (for each part of the row); not
+# measured.
 THREAD_RUN = 16
+# The largest number that one warp folds. A block folds longer runs. With 128, rows of 64 float32
+# into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
 WARP_RUN = 512
-# The number of threads in a warp, the number of threads in a block that folds longer runs, and the
-# number of threads of such a warp or block that fold. The other threads fetch values. The last two
-# values have not been tuned either.
+# The number of threads in a warp.
 WARP = 32
+# The number of threads in a block that folds longer runs: of single items, and of rows. With 256
+# threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of 16 float32 took
+# 3.77 ms instead of 7.49. The launch that folds by warps has 128: with 256, rows of 64 into 100,000
+# took 0.91 ms instead of 0.88. Other sizes, and exact sums, are not measured.
 LONG_THREADS = 128
+ROW_THREADS = 256
+# The number of threads of such a warp or block that fold. The other threads fetch values. Not
+# measured.
 FOLDERS = 32
+# Blocks per multiprocessor over which the candidates of long runs are spread, if there are enough.
+# Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block, and 0.85
+# with 4, which is the number for this value on that device.
+SPREAD = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
-# of bytes of shared memory.
+# of bytes of shared memory. Not measured.
 EXACT_FOLDERS = 8
+# Integers are folded in shared memory first if the items of all destinations fit this number of
+# bytes, and if there are this many updates for each item. None of the next four values is measured.
+TABLE = 8 << 10
+TABLE_RUN = 4096
+# The most blocks of that launch per multiprocessor, and the fewest updates of a block: a number,
+# and a multiple of the items that it adds to the data.
+TABLE_BLOCKS = 8
+TABLE_UPDATES = 4096
+TABLE_SHARE = 16
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
-# The most threads of a block that sorts: kMostThreads of kernels/sorted_keys.cu. The number has not
-# been tuned on a device.
+# The most threads of a block that sorts; not measured.
 SORTERS = 512
 
+# The loops over one item.
+_ONE = (Step(1),)
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
@@ -93,6 +115,7 @@ def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_bloc
     padded = 1 << max(work.entries - 1, 1).bit_length()
     threads = min(SORTERS, max(WARP, padded // 2))
     each = -(-padded // threads)
+    macros |= {"MOST": sharing.MOST_IN_BLOCK, "SORTERS": SORTERS}
     nest = [*first, padded], work.tuples, work.parts, macros
     run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
 
@@ -129,12 +152,20 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
     _launch(run, name, pairs, row, guard, total, [], macros)
     folders = EXACT_FOLDERS if exact else FOLDERS
     stretches = -(-parts // folders)
-    macros |= {"THREADS": LONG_THREADS, "FOLDERS": folders}
-    for group, above, longest in ((WARP, alone, WARP_RUN), (LONG_THREADS, WARP_RUN, 0)):
+    macros |= {"FOLDERS": folders}
+    block = LONG_THREADS if exact or parts * lanes == 1 else ROW_THREADS
+    for group, above, longest in ((WARP, alone, WARP_RUN), (block, WARP_RUN, 0)):
         if pairs.length > above != longest:
-            total = [-(-pairs.length // above) * stretches, above, longest, call.include_self]
-            own = macros | {"GROUP": group}
+            candidates = -(-pairs.length // above) * stretches
+            each = WARP if longest else _spread(candidates, run.processors, group)
+            total = [candidates, above, longest, call.include_self, each]
+            own = macros | {"THREADS": max(group, LONG_THREADS), "GROUP": group}
             _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
+
+
+def _spread(candidates: int, processors: int, most: int) -> int:
+    """Return the number of candidates that a block tests at a time."""
+    return min(most, -(-candidates // (SPREAD * processors)))
 
 
 def _value(call: Call) -> str:
@@ -164,6 +195,7 @@ def _launch(
     """Launch a kernel whose arguments contain ``Sorted`` of kernels/sorted.cuh.
 
     The numbers in `total`, flat numbers first, precede it; the divisors of flat numbers follow it.
+    If groups of threads share runs, the last number in `total` is the candidates of a group.
     """
     work = run.work
     all_steps = work.to, work.tuples, row
@@ -178,8 +210,12 @@ def _launch(
         fields += kernel_tables.divisor(extent, bits)
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
-    threads = LONG_THREADS if "THREADS" in macros else THREADS
-    run.launch(kernel, total[0], fields, threads=threads)
+    if "GROUP" not in macros:
+        run.launch(kernel, total[0], fields)
+        return
+    threads, group = int(str(macros["THREADS"])), int(str(macros["GROUP"]))
+    grid = grid_of(run.processors, total[0], threads // group * total[-1])
+    run.program.launch(kernel, grid, threads, Arguments.of(fields))
 
 
 def may_be_atomic(call: Call) -> bool:
@@ -198,8 +234,30 @@ def is_atomic(run: Execution) -> bool:
 def fold_atomic(run: Execution, guard: Slot | None) -> None:
     """Fold integers in place."""
     call, work = run.plan.call, run.work
+    item = call.data.dtype.itemsize
     macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(call), "REDUCTION": call.reduction}
     first = run.data, run.indices, run.moved, or_null(guard)
-    steps = (*work.tuples, *work.chunks(call.data.dtype.itemsize))
-    run.launch_nest("fold_atomic", first, steps, work.parts, macros)
+    row = work.chunks(item)
+    items = work.destinations * count_points(row)
+    if items * item <= TABLE and work.entries * count_points(row) >= TABLE_RUN * items:
+        _fold_in_table(run, [*first, items], row, macros)
+    else:
+        run.launch_nest("fold_atomic", first, (*work.tuples, *row), work.parts, macros)
+
+
+def _fold_in_table(run: Execution, first: list[Field], row: Steps, macros: Macros) -> None:
+    """Fold integers into a table of all destinations in shared memory, then into the data."""
+    work, width = run.work, count_points(row)
+    number, steps = width, []
+    for step in row:  # number the items of a row
+        number //= step.extent
+        steps.append(step._replace(destination=number))
+    tuples = (step._replace(destination=width * step.destination) for step in work.tuples)
+    parts = tuple(part._replace(destination=width * part.destination) for part in work.parts)
+    total, items = work.entries * width, work.destinations * width
+    fewest = max(TABLE_UPDATES, TABLE_SHARE * items)
+    blocks = max(1, min(TABLE_BLOCKS * run.processors, total // fewest))
+    macros |= {"TABLE": TABLE, "EACH": EACH}
+    nest = first, (*tuples, *steps), parts, macros, EACH
+    run.launch_nest("fold_table", *nest, blocks=blocks, table=(*work.to, *row) or _ONE)

@@ -43,6 +43,13 @@ class Carried(NamedTuple):
 POSITIONS = Carried(0, int, None, None)
 
 
+class CallKey(NamedTuple):
+    """A key of scatters that have one order. Of the layouts with one entry, the last is kept."""
+
+    entry: Hashable
+    layout: Hashable
+
+
 class SharedIndices(NamedTuple):
     """Indices in the memory of a device, and the results that calls on a stream share."""
 
@@ -52,6 +59,7 @@ class SharedIndices(NamedTuple):
     address: int
     spec: ArraySpec
     holder: object  # keeps the memory alive
+    call: CallKey | None = None
 
     def keep_adjacent(self) -> None:
         """Note that equal indices are adjacent along the last dimension."""
@@ -63,6 +71,7 @@ class SharedIndices(NamedTuple):
         Raise IndexError as the scatter does.
         """
         if not plan_launches.sorts(plan) or folds.sorts_in_block(work_of(plan)):
+            self._note_call(None)
             return None
         return self.sorted_pairs(device, plan)
 
@@ -73,6 +82,7 @@ class SharedIndices(NamedTuple):
         for kept_mode in ("raise", "drop") if mode != "raise" else ("raise",):
             if (kept := self.shared.find((kept_mode, key))) is not None:
                 pairs: Pairs = kept[0]
+                self._note_call(pairs)
                 return pairs
         adjacent = self.shared.find(("adjacent", self._memory)) is not None
         adjacent = adjacent and _stays_adjacent(plan)
@@ -82,7 +92,15 @@ class SharedIndices(NamedTuple):
         if keeper is not None and (keeper.address is None or not self._is_captured()):
             kept_mode = "raise" if mode == "raise" else "drop"
             keeper.results[kept_mode, key] = pairs, self.holder, carried.holder
+            self._note_call(pairs)
         return pairs
+
+    def _note_call(self, pairs: Pairs | None) -> None:
+        """Let later calls with the same key find the order without a plan."""
+        if self.call is None or (keeper := self.shared.keeper(self.address)) is None:
+            return
+        order = pairs and (self.stream, pairs.keys.address, pairs.payload.address)
+        keeper.results[self.call.entry] = self.call.layout, order, pairs, self.holder
 
     @property
     def _memory(self) -> Hashable:

@@ -4,9 +4,11 @@ A gather is one launch. A scatter is, in order: a check of every index (mode "ra
 data (unless it works in place); and one of
 
 - movement if no two tuples have the same destination: one launch;
+- movement along lines, if a block finds the last updates of a line in shared memory: one launch;
 - movement by a table of winners: find the last update of every destination, then move the winners;
 - movement by a sort, if that table would be larger than the buffers of a sort;
-- atomics for `add`, `max` and `min` of 32- and 64-bit integers;
+- atomics for `add`, `max` and `min` of 32- and 64-bit integers, in shared memory first if there are
+  few destinations;
 - every other fold: sort the updates by destination, stably, then fold each run in row-major order
   of the indices, or sum it exactly. A thread, a warp or a block folds a run, depending on its
   length.
@@ -198,6 +200,8 @@ def _write(run: Execution, record: Slot | None) -> None:
         (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
     elif run.work.positions <= 1:
         movement.scatter(run, record, None)
+    elif movement.updates_of_line(run.work):
+        movement.scatter_lines(run, record)
     elif _has_table(run.plan.call, run.work):
         movement.scatter(run, record, movement.find_winners(run))
     else:
@@ -211,7 +215,7 @@ def sorts(plan: Plan) -> bool:
         return False
     if call.reduction != "none":
         return not folds.may_be_atomic(call)
-    return work.positions > 1 and not _has_table(call, work)
+    return work.positions > 1 and not movement.updates_of_line(work) and not _has_table(call, work)
 
 
 def _has_table(call: Call, work: Work) -> bool:
@@ -235,6 +239,7 @@ def scratch(plan: Plan) -> int:
     With `n` index tuples that move something and `d` distinct destinations::
 
         gathers                               0
+        movement along lines                  0
         movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
         other folds                           16 n, 8 n for up to 4096 tuples
@@ -250,7 +255,7 @@ def scratch(plan: Plan) -> int:
     if not call.operator.scatters or not work.block or not work.destinations:
         return record
     if call.reduction == "none":
-        if work.positions <= 1:
+        if work.positions <= 1 or movement.updates_of_line(work):
             return record
         return record + (_table_bytes(work) if _has_table(call, work) else _sort_bytes(call, work))
     return record + (0 if folds.may_be_atomic(call) else _sort_bytes(call, work))

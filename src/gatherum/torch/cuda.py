@@ -15,6 +15,7 @@ from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
+from gatherum._model.reductions import ROWS
 from gatherum._plans import index_errors, sharing
 from gatherum._plans.sharing import Shared
 from gatherum._system import native
@@ -25,7 +26,7 @@ from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
 from gatherum.cuda.driver import LEGACY_STREAM
 from gatherum.cuda.host_transfer import OnDevice
-from gatherum.cuda.orders import SharedIndices
+from gatherum.cuda.orders import CallKey, SharedIndices
 
 from . import addresses, checks, dtypes
 from .operands import fill_item
@@ -95,6 +96,16 @@ class _Torch(DeviceFramework):
         )
         return pairs._replace(keys=sorted_keys, payload=sorted_payload)
 
+    def call_key(
+        self, attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor
+    ) -> CallKey:
+        """Return a key of the order of a scatter. Shared results keep the indices alive."""
+        op, axis, reduction, include_self, mode, negative, *_ = attributes
+        is_atomic = include_self and ROWS[reduction].cuda_atomic and not data.is_floating_point()
+        layout = op, axis, mode, negative, data.shape, data.stride(), updates.shape
+        entry = "call", id(indices), reduction == "none", is_atomic and data.dtype
+        return CallKey(entry, (*layout, updates.stride()))
+
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep nothing, because torch's allocator reuses memory in stream order."""
 
@@ -119,14 +130,10 @@ def run(
             checks.check_storage(op, name, tensor)
 
     zero = isinstance(fill, int) and fill == 0
-    shares = attributes.operator.scatters and sharing.orders(indices.numel())
-    if (
-        out is None
-        and zero
-        and not shares
-        and (replayed := _replayed(attributes, data, indices, updates)) is not None
-    ):
-        return replayed
+    if out is None and zero:
+        known = replayed(attributes, data, indices, updates)
+        if known is not None:
+            return known
 
     def item(_: AnyDType) -> bytes:
         return b"" if zero else fill_item(op, fill, data.dtype)
@@ -135,11 +142,36 @@ def run(
     return result
 
 
-def _replayed(
+def replayed(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> Tensor | None:
-    """Return the result of a call that the core can replay, else None."""
-    call = attributes.op, data, indices, updates, attributes.positional
+    """Return the result of a call that the core can replay, else None.
+
+    A scatter that shares its order with other calls is replayed if the order is known.
+    """
+    if updates is not None and sharing.orders(indices.numel()):
+        return _replayed_in_order(attributes, data, indices, updates)
+    return _run_if_plain(attributes, attributes.op, data, indices, updates)
+
+
+def _replayed_in_order(
+    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor
+) -> Tensor | None:
+    """Return the result of a scatter whose order an earlier call has computed, else None."""
+    shared = sharing.current()
+    entry, layout = FRAMEWORK.call_key(attributes, data, indices, updates)
+    if shared is None or (kept := shared.find(entry)) is None or kept[0] != layout:
+        return None
+    call: Any = attributes.op, data, indices, updates
+    if (order := kept[1]) is None:  # such a scatter has no order
+        return _run_if_plain(attributes, *call)
+    call = *call, *attributes.positional, order
+    result: Tensor | None = index_errors.run_for(attributes.caller, native.scatter_ordered, *call)
+    return result
+
+
+def _run_if_plain(attributes: Attributes, *operands: Any) -> Tensor | None:
+    call = *operands, attributes.positional
     result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
     return result
 

@@ -124,9 +124,15 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     if shares is not None:
         attributes = _valid(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    if _is_recorded(data, updates) or (shares is not None and sharing.orders(indices.numel())):
+    recorded, result = _is_recorded(data, updates), None
+    orders = shares is not None and sharing.orders(indices.numel())
+    if orders and not recorded:
+        from gatherum.torch import cuda
+
+        result = cuda.replayed(attributes, data, indices, updates)
+    if result is None and (recorded or orders):
         result = overload(op)(data, indices, updates, *options, attributes.caller)
-    else:
+    elif result is None:
         call = op, data, indices, updates, *options, 0, None
         result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
     if shares is not None and attributes.mode == "raise":

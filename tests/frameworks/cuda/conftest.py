@@ -122,7 +122,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
     monkeypatch.setattr(namespace, "_specs_and_views", lambda *_: None)
     monkeypatch.setattr(namespace, "on_device", lambda x: True)
-    monkeypatch.setattr(cuda, "_replayed", lambda *_: None)
+    monkeypatch.setattr(cuda, "replayed", lambda *_: None)
     replaced = {**vars(namespace.native), "dispatch_call": through_ops}
     monkeypatch.setattr(namespace, "native", SimpleNamespace(**replaced))
     yield ran

@@ -13,6 +13,7 @@ import subprocess
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -88,9 +89,11 @@ def use() -> Any:
     import torch
 
     from gatherum._model.operators import OPERATORS
-    from gatherum.torch import adapter, cuda, dlpack, private
+    from gatherum.torch import adapter, cuda, dlpack, namespace, private
     from gatherum.torch.autograd import gradients
+    from gatherum.torch.functions import aggregation, elementary
     from gatherum.torch.library import ops
+    from gatherum.torch.torch_scatter import softmax
 
     exchange = ctypes.CDLL("libexchange.so").exchange
     exchange.restype, exchange.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_void_p)
@@ -98,8 +101,8 @@ def use() -> Any:
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     capsule.restype = ctypes.py_object
     capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    name = b"dlpack_exchange_api"
-    private.exchange = capsule(exchange(pointer(private.exchange, name), STREAM), name, None)
+    api = b"dlpack_exchange_api"
+    private.exchange = capsule(exchange(pointer(private.exchange, api), STREAM), api, None)
     dlpack.open_exchange(gradients.record, gradients.record_total)
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
@@ -108,8 +111,14 @@ def use() -> Any:
             for op, kernel in ops.kernels(row, cuda.run).items():
                 for each in ops.with_below(op):
                     library.impl(each, kernel, "CPU")
+        others = {name: partial(elementary._on_cuda, name) for name in elementary.NAMES}
+        others |= {aggregation.NAME: aggregation._on_cuda, softmax.NAME: softmax._elsewhere}
+        for name, kernel in others.items():
+            for each in ops.with_below(name):
+                library.impl(each, kernel, "CPU")
     _kept.append(library)  # kernels last as long as their library
     adapter.TorchAdapter.device = lambda self, value: "cuda"  # type: ignore[method-assign]
+    namespace.on_device = lambda x: True
     framework = type(cuda.FRAMEWORK)
     framework._place = lambda *_: torch.device("cpu")  # type: ignore[method-assign]
     torch.cuda.current_stream = lambda *_: _stream  # type: ignore[assignment]

@@ -87,7 +87,7 @@ def test_rows_of_32_parts_are_folded_by_threads():
     for items, by_thread, by_warp in ((31 * 4, [1], [2, 3]), (32 * 4, [1, 2, 3], [])):
         assert folded_without("fold", indices, (items,)) == by_thread
         assert folded_without("32", indices, (items,)) == by_warp
-        assert folded_without("128", indices, (items,)) == [4]
+        assert folded_without("256", indices, (items,)) == [4]
 
 
 # Runs of every length: none, one, a few, as many as a thread or a warp folds and one more, more
@@ -204,6 +204,50 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
             options = {"reduction": "add", "include_self": include_self, "mode": "drop"}
             result = shim.scatter_slices(data, indices, updates, **options)
             assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
+
+
+@pytest.mark.parametrize("candidates", [1, 3, 128])
+def test_a_block_tests_any_number_of_candidates(shim, candidates, monkeypatch):
+    monkeypatch.setattr(folds, "_spread", lambda *_: candidates)
+    indices = runs(600, 0, 3000, 520, 1)
+    data, updates = np.zeros(5, "f4"), spread(indices.size)
+    result = shim.scatter_slices(data, indices, updates, reduction="add")
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, reduction="add"))
+
+
+def test_candidates_are_spread_over_all_processors():
+    for candidates, expected in ((1, 1), (2048, 1), (8192, 4), (1 << 24, 128)):
+        assert folds._spread(candidates, 132, 128) == expected
+
+
+ATOMIC = [pytest.param("i8", "add", id="add of i8")]
+ATOMIC += [
+    pytest.param(dtype, reduction, marks=slow)
+    for dtype in ("i4", "u4", "i8", "u8")
+    for reduction in ("add", "max", "min")
+    if (dtype, reduction) != ("i8", "add")
+]
+
+
+@pytest.mark.parametrize(("dtype", "reduction"), ATOMIC)
+def test_integers_fold_into_few_destinations_in_shared_memory(shim, reduction, dtype, monkeypatch):
+    monkeypatch.setattr(folds, "TABLE_RUN", 2)
+    monkeypatch.setattr(folds, "TABLE_UPDATES", 64)
+    options, limits = {"reduction": reduction, "mode": "drop"}, np.iinfo(dtype)
+    for shape, batch_dims in (((5,), 0), ((3, 4, 2), 1), ((1, 2, 3), 2)):
+        data = RNG.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+        indices = RNG.integers(-6, 7, (*shape[:batch_dims], 700, 1))
+        updates = RNG.integers(limits.min, limits.max, (*indices.shape[:-1],
+                               *shape[batch_dims + 1 :]), dtype, endpoint=True)  # fmt: skip
+        updates[..., ::3] = np.array(-2).astype(dtype)
+        call = data, indices, updates
+        result = shim.scatter_nd(*call, batch_dims=batch_dims, **options)
+        assert shim.last.names() == ["gather", "fold_table"]
+        assert same_bits(result, gatherum.scatter_nd(*call, batch_dims=batch_dims, **options))
+    data = np.zeros(folds.TABLE, dtype)  # too many destinations
+    call = data, RNG.integers(0, folds.TABLE, 2 * folds.TABLE), data[:1]
+    shim.scatter_slices(*call[:2], np.broadcast_to(call[2], call[1].shape), **options)
+    assert shim.last.names() == ["gather", "fold_atomic"]
 
 
 @slow

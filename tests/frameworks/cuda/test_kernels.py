@@ -2,7 +2,6 @@
 
 import itertools
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,18 +15,12 @@ from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum._plans import sharing
-from gatherum.cuda import folds, plan_launches
+from gatherum.cuda import movement, plan_launches
 from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
 slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
-
-
-def test_the_limits_of_a_sort_in_one_block_are_those_of_the_kernel():
-    source = (Path(plan_launches.__file__).parent / "kernels" / "sorted_keys.cu").read_text()
-    assert f"kMost = {sharing.MOST_IN_BLOCK};" in source
-    assert f"kMostThreads = {folds.SORTERS};" in source
 
 
 def rows(count, columns, dtype="f4"):
@@ -185,6 +178,30 @@ def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mo
         assert shim.last.names()[1:] == names
 
 
+LINES = [("f4", "drop")]
+LINES += [pytest.param(*each, marks=slow) for each in (("c16", "clip"), ("i1", "raise"))]
+
+
+@pytest.mark.parametrize(("dtype", "mode"), LINES)
+def test_lines_are_scattered_in_shared_memory(shim, dtype, mode, monkeypatch):
+    monkeypatch.setattr(movement, "FEWEST_LINES", 4)
+    options = {"axis": 2, "mode": mode}
+    for shape, updates in (((2, 3, 700), 900), ((3, 2, 70), 18), ((1, 4, 1), 2)):
+        data, source = values(shape, dtype), values((*shape[:2], updates), dtype)
+        size = shape[2] + (mode != "raise")
+        indices = RNG.integers(-size, size, source.shape)
+        swapped = values((shape[1], shape[0], shape[2]), dtype).swapaxes(0, 1)
+        for each in (data, data[:, ::-1, ::-1], swapped):
+            result = shim.scatter_elements(each, indices, source, **options)
+            assert shim.last.names()[-2:] == ["gather", "scatter_lines"]
+            expected = reference.scatter_elements(each, indices, source, **options)
+            assert same_bits(result, expected)
+    assert shim.last.scratch() == (40 if mode == "raise" else 0)
+    columns = values((8, 30), dtype)
+    shim.scatter_elements(columns, np.zeros((20, 30), int), values((20, 30), dtype), axis=0)
+    assert "scatter_lines" not in shim.last.names()
+
+
 @slow
 @pytest.mark.parametrize("mode", ["clip", "drop"])
 def test_one_update_for_each_destination_needs_no_table(shim, mode):
@@ -242,6 +259,8 @@ CALLS = [
     ("scatter_slices", ((7, 5), "i4"), ((30,), "i8"), ((30, 5), "i4"), {"reduction": "add"}),
     ("scatter_slices", ((7, 5), "i4"), ((), "i8"), ((5,), "i4"), {"mode": "wrap"}),
     ("scatter_slices", ((2**23,), "i1"), ((3,), "i8"), ((3,), "i1"), {"mode": "wrap"}),
+    ("scatter_elements", ((130, 130), "f4"), ((130, 40), "i8"), ((130, 40), "f4"), {"axis": 1}),
+    ("scatter_slices", ((5,), "i4"), ((30000,), "i8"), ((30000,), "i4"), {"reduction": "add"}),
     ("scatter_slices", ((0, 5), "f4"), ((3,), "i8"), ((3, 5), "f4"), {"mode": "drop"}),
 ]
 
@@ -369,8 +388,8 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
 def test_the_compile_table_has_the_macros_of_every_call(shim):
     """`nox -s cuda` compiles the macros that calls use for devices."""
     seen = set()
-    for op, data, indices, updates, options in CALLS[:6]:
-        operands = [values(*data), RNG.integers(0, 7, indices[0])]
+    for op, data, indices, updates, options in (*CALLS[:6], *CALLS[7:9]):
+        operands = [values(*data), RNG.integers(0, 5, indices[0])]
         operands += [] if updates is None else [values(*updates)]
         getattr(shim, op)(*operands, **options)
         seen |= set(shim.last.launches)

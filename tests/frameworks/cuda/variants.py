@@ -99,13 +99,23 @@ AXES: dict[str, Axes] = {
         "PAYLOAD_WIDTH": (8, 4),
         "CARRIED": (0, 1, 2, 4, 8),
         "VALUE_ALIGN": (8, 4, 2, 1),
+        "MOST": (4096,),
+        "SORTERS": (512,),
     },
+    "scatter_lines": {**WRITING, "WIDTH": WIDTHS["WIDTH"], "TABLE": (32 << 10,)},
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
-    "fold_long": {**_FOLD, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (32,)},
+    "fold_long": {**_FOLD, "THREADS": (128, 256), "GROUP": (128, 32, 256), "FOLDERS": (32,)},
     "fold_exact": _EXACT,
     "fold_exact_long": {**_EXACT, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (8,)},
     "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
+    "fold_table": {
+        **WRITING,
+        "VALUE": ("value_int32",),
+        "REDUCTION": ("add",),
+        "TABLE": (8 << 10,),
+        "EACH": (4,),
+    },
 }
 
 
@@ -113,10 +123,9 @@ def variants(name: str) -> Iterator[Kernel]:
     """Yield the variants of a kernel."""
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
-    if name.startswith("fold_atomic"):
-        for value in ("int32", "int64", "uint32", "uint64"):
-            for reduction in ATOMIC:
-                yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
+    if name in ("fold_atomic", "fold_table"):
+        for value, reduction in product(("int32", "int64", "uint32", "uint64"), ATOMIC):
+            yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold_exact"):
         for (value, reduction), group in product(EXACT, axes.get("GROUP", (0,))):
             options: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
@@ -128,8 +137,9 @@ def variants(name: str) -> Iterator[Kernel]:
             kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
             kind |= {"GROUP": group} if group else {}
             size = BYTES[value]
-            yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
-            if size <= 8:
+            if group != 128 or size > 8:  # rows
+                yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
+            if size <= 8 and group != 256:  # single items
                 kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
                 yield _kernel(name, common, **kind, VALUE_ALIGN=size)
         common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
@@ -138,7 +148,7 @@ def variants(name: str) -> Iterator[Kernel]:
             yield _kernel(name, common, VALUE=value, FUNCTION=function)
     yield _kernel(name, common)
     for macro, values in axes.items():
-        for value in values[1:]:
+        for value in values[1:] if macro != "THREADS" else ():
             yield _kernel(name, common, **{macro: value})
 
 
@@ -147,4 +157,6 @@ def _kernel(name: str, common: dict[str, object], **own: object) -> Kernel:
     index = str(macros.get("INDEX", "int64"))
     if "INDEX_ALIGN" in macros and "INDEX_ALIGN" not in own:
         macros["INDEX_ALIGN"] = int(index.lstrip("uint")) // 8
+    if "THREADS" in macros:
+        macros["THREADS"] = 256 if macros["GROUP"] == 256 else 128
     return Kernel.of(name, **macros)

@@ -259,7 +259,7 @@ nb::object call_on_device_arrays(const nb::handle* a) {
   const CachedPlan cached = plan_of(call, made);
   placed.device = std::max(placed.device, 0);
   const nb::object program =
-      device_program(cached, call.operands, placed.device, on_device().make_program, made);
+      device_program(cached, call.operands, placed.device, nullptr, on_device().make_program, made);
   if (!program.is_valid()) return {};
   return run_placed(a, call, cached, placed, *nb::inst_ptr<DeviceProgram>(program));
 }

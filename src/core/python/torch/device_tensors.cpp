@@ -1,7 +1,6 @@
 #include "python/torch/device_tensors.hpp"
 
 #include "python/bindings/bindings.hpp"
-#include "python/device/device_calls.hpp"
 #include "python/runs.hpp"
 #include "python/torch/memory_calls.hpp"
 #include "python/torch/tensors.hpp"
@@ -11,7 +10,7 @@ namespace {
 
 // The functions that torch's adapter has passed.
 struct OnCuda {
-  // (plan, device, alignments of data, indices, updates and out) -> DeviceProgram, or None
+  // (plan, device, is ordered, alignments of data, indices, updates and out) -> DeviceProgram, or None
   nb::object make_program;
   // (arena, stream, then the arguments of a sort of DeviceProgram::replay) -> (address, address, memory)
   nb::object sort;
@@ -71,17 +70,20 @@ nb::object new_tensor(nb::handle data, const Shape& shape) {
   return checked(PyObject_VectorcallMethod(name, arguments, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
+uint64_t handle_of(void* stream) { return reinterpret_cast<uintptr_t>(stream_handle(stream)); }
+
 uint64_t address_of(const View& view) { return reinterpret_cast<uintptr_t>(view.address); }
 
 }  // namespace
 
 bool runs_on_cuda() { return on_cuda().make_program.is_valid(); }
 
-nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data) {
+nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data, const Order* order) {
   const dlpack::Device device = data.device;
   bool made = false;
   const CachedPlan cached = plan_of(call, made);
-  const nb::object kept = device_program(cached, call.operands, device.id, on_cuda().make_program, made);
+  const nb::object kept = 
+      device_program(cached, call.operands, device.id, order, on_cuda().make_program, made);
   // Python code may have changed the tensors.
   if (!kept.is_valid() || (made && first_change(a + kData, call.operands.data(), 3, true) >= 0)) return {};
   const DeviceProgram& replayed = *nb::inst_ptr<DeviceProgram>(kept);
@@ -94,18 +96,20 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
   const bool ready = tensor.read(result, out, true) &&
                      device_alignment(out.address) == device_alignment(nullptr) &&
                      torch().api->stream(device.type, device.id, &stream) == 0 &&
+                     (order == nullptr || order->stream == handle_of(stream)) &&
                      (program.arena == 0 || arena.allocate(program.arena, device));
   if (!ready) {
     PyErr_Clear();
     return {};
   }
   const auto& [from, indices, updates, none] = call.operands;
-  const device::Addresses operands = {address_of(from), address_of(indices), address_of(updates),
-                                      address_of(out)};
+  device::Addresses operands = {address_of(from), address_of(indices), address_of(updates), address_of(out)};
+  if (order != nullptr) operands[1] = order->keys;
+  if (order != nullptr) operands[device::kOperandSlots] = order->payload;
   const uint64_t scratch = arena.address();
   nb::object sort;
   if (program.sorts)
-    sort = on_cuda().sort(arena.take(), reinterpret_cast<uintptr_t>(stream_handle(stream)), device.id);
+    sort = on_cuda().sort(arena.take(), handle_of(stream), device.id);
   const device::Outcome outcome = replayed.replay(operands, scratch, stream, true, sort);
   if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
   if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "python/call.hpp"
+#include "python/device/device_calls.hpp"
 #include "python/torch/tensor_view.hpp"
 
 namespace gatherum {
@@ -14,7 +15,8 @@ inline bool is_same_device(const TensorView& a, const TensorView& b) {
 }
 
 // Runs a call without `out` and fill value on plain tensors of one CUDA device. Returns an invalid object for
-// a call that torch's dispatcher has to handle: one with an invalid index, or with no program.
-nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data);
+// a call that torch's dispatcher has to handle: one with an invalid index, or with no program. A scatter may
+// have an order of its updates, which is used if the call runs on the same stream as the order's sort.
+nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data, const Order* order);
 
 }  // namespace gatherum

@@ -4,6 +4,7 @@
 
 #include "include/gatherum.h"
 #include "python/bindings/bindings.hpp"
+#include "python/positional.hpp"
 #include "python/runs.hpp"
 #include "python/torch/device_tensors.hpp"
 #include "python/torch/memory_calls.hpp"
@@ -125,9 +126,8 @@ nb::tuple tensor_route(nb::handle data, nb::handle indices, nb::handle updates) 
   return nb::make_tuple(kDeclined[static_cast<int>(route.declined)].reason, route.operand, route.recorded);
 }
 
-}  // namespace
-
-nb::object call_on_plain_tensors(const nb::handle* a) {
+// See call_on_plain_tensors, and scatter_ordered.
+nb::object run_plain(const nb::handle* a, const Order* order) {
   const nb::handle* const operands = a + kData;
   const size_t n = a[kUpdates].is_none() ? 2 : 3;
   if (!a[kOut].is_none()) return {};
@@ -137,8 +137,27 @@ nb::object call_on_plain_tensors(const nb::handle* a) {
   TensorView tensors[3];
   if (route_of_memory(operands, n, route.recorded, tensors, call.operands.data()).declined != Declined::no)
     return {};
-  if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(a, call, tensors[0]);
+  if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(a, call, tensors[0], order);
+  if (order != nullptr) return {};
   return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
+}
+
+}  // namespace
+
+nb::object call_on_plain_tensors(const nb::handle* a) { return run_plain(a, nullptr); }
+
+nb::object scatter_ordered(const nb::handle* arguments) {
+  Arguments a;
+  std::copy_n(arguments, kFill, a.begin());
+  const nb::object op = interned(a[kOp]);
+  a[kOp] = op;
+  a[kFill] = a[kOut] = nb::handle(Py_None);
+  unsigned long long stream = 0, keys = 0, payload = 0;
+  if (PyArg_ParseTuple(arguments[kFill].ptr(), "KKK", &stream, &keys, &payload) == 0)
+    nb::raise_python_error();
+  const Order order = {stream, keys, payload};
+  nb::object result = run_plain(a.data(), &order);
+  return result.is_valid() ? result : nb::none();
 }
 
 nb::object call_on_tensors(const nb::handle* a) {
@@ -287,6 +306,10 @@ void bind_tensors(nb::module_& m) {
         torch_storage().find(size, offset, example, handle, measure);
       },
       nb::arg("size"), nb::arg("offset"), nb::arg("example"), nb::arg("handle"), nb::arg("measure"));
+  def_positional<kFill + 1, scatter_ordered>(
+      m, "scatter_ordered",
+      "scatter_ordered(op, data, indices, updates, axis, reduction, include_self, mode, negative, order, /)\n"
+      "--\n\n");
   m.def("tensor_route", &tensor_route, nb::arg("data"), nb::arg("indices"), nb::arg("updates").none());
   m.def("first_outside_storage", &first_outside_storage, nb::arg("operands"));
 }

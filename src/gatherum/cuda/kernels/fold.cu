@@ -8,8 +8,7 @@
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
 // VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
-//
-// To be measured on a device: `longest`.
+// `longest` is not measured.
 #include "folding.cuh"
 #include "runs.cuh"
 

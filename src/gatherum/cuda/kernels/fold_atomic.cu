@@ -7,8 +7,8 @@
 //
 // The plan guarantees: as in scatter.cu; the old value takes part; items are aligned. Cost: indices and
 // updates read once, one atomic per update.
+#include "atomics.cuh"
 #include "indices.cuh"
-#include "reductions.cuh"
 
 namespace gatherum {
 
@@ -21,24 +21,6 @@ struct Arguments {
   Loops loops;
   Tuple tuple;
 };
-
-using value_int32 = int32;
-using value_int64 = int64;
-using value_uint32 = uint32;
-using value_uint64 = uint64;
-
-template <Reduction R, class T>
-__device__ __forceinline__ void fold_at(char* at, T update) {
-  using Bits = typename Word<sizeof(T)>::Type;
-  if constexpr (R == Reduction::add)
-    atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
-  else if constexpr (R == Reduction::max)
-    atomicMax(reinterpret_cast<T*>(at), update);
-  else if constexpr (R == Reduction::min)
-    atomicMin(reinterpret_cast<T*>(at), update);
-  else
-    static_assert(!kIsForgotten<R>, "fold_at: no atomic folds with this reduction");
-}
 
 }  // namespace gatherum
 

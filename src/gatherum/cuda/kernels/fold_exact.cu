@@ -6,9 +6,8 @@
 // Destinations without a run keep their bits. Neighbouring threads sum neighbouring items of a row, or
 // neighbouring runs. fold_exact_long.cu sums runs of more than `longest` entries.
 //
-// The plan guarantees: as in fold.cu. Cost: as in fold.cu, plus the limbs in use (exact.cuh).
-//
-// To be measured on a device: `longest`.
+// The plan guarantees: as in fold.cu. Cost: as in fold.cu, plus the limbs in use (exact.cuh). `longest` is
+// not measured.
 #include "exact.cuh"
 #include "runs.cuh"
 

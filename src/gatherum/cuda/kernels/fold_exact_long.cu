@@ -7,9 +7,7 @@
 // per item rounds. FOLDERS items of a row form a stretch.
 //
 // The plan guarantees: as in fold_long.cu. Cost: as in fold_exact.cu, plus one atomic per thread and limb in
-// use.
-//
-// To be measured on a device: FOLDERS, `above` and `longest`.
+// use. FOLDERS, `above` and `longest` are not measured for exact sums.
 #include "exact.cuh"
 #include "runs.cuh"
 

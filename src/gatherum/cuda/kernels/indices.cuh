@@ -34,7 +34,7 @@ __device__ __forceinline__ int64 load_index(const char* at) {
       bits = static_cast<Bits>(static_cast<uint64>(bits) << 8 | static_cast<uint8>(at[i]));
     return static_cast<int64>(static_cast<INDEX>(bits));
   }
-  return static_cast<int64>(load<INDEX, INDEX_ALIGN>(at));
+  return static_cast<int64>(load_constant<INDEX, INDEX_ALIGN>(at));
 }
 
 struct Resolved {

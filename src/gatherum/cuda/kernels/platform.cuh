@@ -18,7 +18,9 @@
 //   CARRIED       bytes of an item if the sort carries the updates as payload, else 0
 //   REDUCTION     one of reductions.cuh
 //   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
-//   EACH          chunks in flight per thread
+//   EACH          chunks or updates in flight per thread
+//   MOST, SORTERS the most tuples, and the most threads, of a block that sorts
+//   TABLE         bytes of a table in shared memory
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of these integers: 4 or 8
 //   CODE, BITS, PACKED   the type of a quantized value, its bits, and whether a byte holds several values
 //   SCALE         the type of a quantized value's scale
@@ -88,27 +90,58 @@ __device__ __forceinline__ T bits_as(U value) {
   return same;
 }
 
-// Reads a value from an address that is a multiple of ALIGN, by the widest words that are aligned.
+// A value as the widest words that are aligned at a multiple of ALIGN.
+template <class T, int ALIGN>
+struct Pieces {
+  static constexpr int kBytes = static_cast<int>(sizeof(T)), kWidth = ALIGN < kBytes ? ALIGN : kBytes;
+  static constexpr int kCount = kBytes / kWidth;
+  using Piece = typename Word<kWidth>::Type;
+  Piece piece[kCount];
+
+  __device__ __forceinline__ static const Piece* in(const char* at) {
+    return reinterpret_cast<const Piece*>(at);
+  }
+  __device__ __forceinline__ static Piece* in(char* at) { return reinterpret_cast<Piece*>(at); }
+  __device__ __forceinline__ T whole() const {
+    T value;
+    memcpy(&value, piece, sizeof(T));
+    return value;
+  }
+};
+
+// Reads a value from an address that is a multiple of ALIGN.
 template <class T, int ALIGN>
 __device__ __forceinline__ T load(const char* at) {
-  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
-  using Piece = typename Word<width>::Type;
-  Piece pieces[bytes / width];
+  Pieces<T, ALIGN> pieces;
 #pragma unroll
-  for (int i = 0; i < bytes / width; ++i) pieces[i] = reinterpret_cast<const Piece*>(at)[i];
-  T value;
-  memcpy(&value, pieces, sizeof(T));
-  return value;
+  for (int i = 0; i < pieces.kCount; ++i) pieces.piece[i] = pieces.in(at)[i];
+  return pieces.whole();
+}
+
+// Like load, for memory that no thread writes while the kernel runs.
+template <class T, int ALIGN>
+__device__ __forceinline__ T load_constant(const char* at) {
+  Pieces<T, ALIGN> pieces;
+#pragma unroll
+  for (int i = 0; i < pieces.kCount; ++i) pieces.piece[i] = __ldg(pieces.in(at) + i);
+  return pieces.whole();
 }
 
 template <class T, int ALIGN>
 __device__ __forceinline__ void store(char* at, T value) {
-  constexpr int bytes = static_cast<int>(sizeof(T)), width = ALIGN < bytes ? ALIGN : bytes;
-  using Piece = typename Word<width>::Type;
-  Piece pieces[bytes / width];
-  memcpy(pieces, &value, sizeof(T));
+  Pieces<T, ALIGN> pieces;
+  memcpy(pieces.piece, &value, sizeof(T));
 #pragma unroll
-  for (int i = 0; i < bytes / width; ++i) reinterpret_cast<Piece*>(at)[i] = pieces[i];
+  for (int i = 0; i < pieces.kCount; ++i) pieces.in(at)[i] = pieces.piece[i];
+}
+
+// Like store, for values that are not read soon: other values stay in the caches.
+template <class T, int ALIGN>
+__device__ __forceinline__ void store_streaming(char* at, T value) {
+  Pieces<T, ALIGN> pieces;
+  memcpy(pieces.piece, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < pieces.kCount; ++i) __stcs(pieces.in(at) + i, pieces.piece[i]);
 }
 
 }  // namespace gatherum

@@ -32,6 +32,7 @@ struct Arguments {
   int64 above;
   int64 longest;
   int64 include_self;
+  int64 each;  // candidates that a group tests at a time, at most GROUP
   Sorted sorted;
   Divisor stretches;  // of a row
 };
@@ -102,16 +103,18 @@ __device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
 }
 
 // Every group finds the runs of its candidates and processes them in order: all threads of a group call
-// work(run, lane, group) together.
+// work(run, lane, group) together. The launch chooses `each` so that the candidates are spread over all
+// processors.
 template <class Work>
 __device__ __forceinline__ void each_long_run(const Arguments& call, Run* found, const Work& work) {
   const int t = static_cast<int>(threadIdx.x), lane = t % GROUP;
   found += t - lane;
   const Offset total = static_cast<Offset>(call.total);
-  const Offset first = static_cast<Offset>(blockIdx.x) * THREADS + (t - lane);
-  const Offset grid = static_cast<Offset>(gridDim.x) * THREADS;
+  const Offset each = static_cast<Offset>(call.each), groups = THREADS / GROUP;
+  const Offset first = (static_cast<Offset>(blockIdx.x) * groups + t / GROUP) * each;
+  const Offset grid = static_cast<Offset>(gridDim.x) * groups * each;
   for (Offset base = first; base < total; base += grid) {
-    const int n = total - base < GROUP ? static_cast<int>(total - base) : GROUP;
+    const int n = static_cast<int>(total - base < each ? total - base : each);
     if (lane < n) {
       const Run run = run_at(call, base + lane);
       found[lane] = run;

@@ -1,17 +1,14 @@
-// Writes the keys and payload of keys.cu in sorted order, for up to kMost tuples.
+// Writes the keys and payload of keys.cu in sorted order, for up to MOST tuples.
 //
 // One block computes the keys and sorts them in shared memory by a bitonic network. Entries are compared as
 // key * 2^32 + f, where f is the number of the tuple. All entries differ, so the order is the stable order by
 // key: each destination's updates remain in row-major order of the indices, with invalid tuples last.
 //
 // The plan guarantees: as in keys.cu; one block of whole warps; keys of 4 bytes; `padded` is a power of 2
-// from `total` to kMost. Cost: as keys.cu; carried updates are read in sorted order.
+// from `total` to MOST. Cost: as keys.cu; carried updates are read in sorted order.
 #include "indices.cuh"
 
 namespace gatherum {
-
-inline constexpr int kMost = 4096;
-inline constexpr int kMostThreads = 512;
 
 struct Arguments {
   const char* index;
@@ -53,10 +50,10 @@ __device__ __forceinline__ void sort_entries(uint64* entries, int padded) {
 
 }  // namespace gatherum
 
-extern "C" __global__ void __launch_bounds__(gatherum::kMostThreads)
+extern "C" __global__ void __launch_bounds__(SORTERS)
     sorted_keys(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  __shared__ uint64 entries[kMost];
+  __shared__ uint64 entries[MOST];
   const int total = static_cast<int>(call.total), padded = static_cast<int>(call.padded);
   const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int f = first; f < padded; f += threads) {

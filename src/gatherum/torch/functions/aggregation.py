@@ -149,7 +149,7 @@ def _folded(
 
     def numbers() -> Tensor:
         positions = torch.arange(rows, dtype=kind, device=data.device)
-        return namespace.gather(fold.gather, positions, sources, -1).contiguous()
+        return namespace.gather(fold.gather, positions, sources).contiguous()
 
     table = edge_reductions.empty_table(namespace, data, fold)
     negative = fold.negative and not fold.skips

@@ -36,6 +36,15 @@ inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
   return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 
+template <class T>
+inline T __ldg(const T* at) {
+  return *at;
+}
+template <class T>
+inline void __stcs(T* at, T value) {
+  *at = value;
+}
+
 inline int __clz(int a) { return a == 0 ? 32 : __builtin_clz(static_cast<unsigned>(a)); }
 
 // Each operation rounds separately: compilers do not fuse operations across a volatile.

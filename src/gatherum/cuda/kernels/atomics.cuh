@@ -1,0 +1,27 @@
+// Atomic folds of integers, shared by fold_atomic.cu and fold_table.cu.
+#pragma once
+
+#include "platform.cuh"
+#include "reductions.cuh"
+
+namespace gatherum {
+
+using value_int32 = int32;
+using value_int64 = int64;
+using value_uint32 = uint32;
+using value_uint64 = uint64;
+
+template <Reduction R, class T>
+__device__ __forceinline__ void fold_at(char* at, T update) {
+  using Bits = typename Word<sizeof(T)>::Type;
+  if constexpr (R == Reduction::add)
+    atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
+  else if constexpr (R == Reduction::max)
+    atomicMax(reinterpret_cast<T*>(at), update);
+  else if constexpr (R == Reduction::min)
+    atomicMin(reinterpret_cast<T*>(at), update);
+  else
+    static_assert(!kIsForgotten<R>, "fold_at: no atomic folds with this reduction");
+}
+
+}  // namespace gatherum

@@ -1,0 +1,116 @@
+// Folds integers of 32 and 64 bits into few destinations, as fold_atomic.cu does into any number.
+//
+// Each block first folds its updates into a table of all items in shared memory, and then the table into the
+// data. So an item of the data receives one atomic per block instead of one per update.
+//
+// The plan guarantees: as in fold_atomic.cu; the `items` of all destinations fit TABLE bytes; `destination`
+// and the destinations of the tuple number items; `to` maps an item's number to the data. Cost: indices and
+// updates read once, one or two atomics in shared memory per update, one atomic per block and item. Not
+// measured on a device.
+#include "atomics.cuh"
+#include "indices.cuh"
+
+namespace gatherum {
+
+struct Arguments {
+  char* data;
+  const char* index;
+  const char* moved;
+  const Record* guard;
+  int64 items;
+  int64 total;
+  Loops loops;
+  Tuple tuple;
+  Loops to;
+};
+
+// Folding this value changes nothing.
+template <Reduction R, class T>
+__device__ __forceinline__ constexpr T neutral() {
+  constexpr bool is_signed = static_cast<T>(-1) < T{1};
+  constexpr uint64 ones = ~uint64{0} >> (64 - 8 * sizeof(T));
+  if constexpr (R == Reduction::max)
+    return static_cast<T>(is_signed ? ~(ones >> 1) : 0);
+  else if constexpr (R == Reduction::min)
+    return static_cast<T>(is_signed ? ones >> 1 : ones);
+  else
+    return T{0};
+}
+
+// A table of items in shared memory. Shared memory adds 32 bits in one operation, but 64 bits by a loop, so
+// sums of 64 bits are stored as an array of their lower words and an array of their upper words.
+template <Reduction R, class T>
+struct Table {
+  static constexpr int kItems = TABLE / static_cast<int>(sizeof(T));
+  static constexpr bool kSplit = R == Reduction::add && sizeof(T) == 8;
+
+  __device__ __forceinline__ static uint32* lower(uint64* memory) {
+    return reinterpret_cast<uint32*>(memory);
+  }
+  __device__ __forceinline__ static T* whole(uint64* memory) { return reinterpret_cast<T*>(memory); }
+
+  __device__ __forceinline__ static void set(uint64* memory, int i) {
+    if constexpr (kSplit)
+      lower(memory)[i] = lower(memory)[kItems + i] = 0;
+    else
+      whole(memory)[i] = neutral<R, T>();
+  }
+
+  __device__ __forceinline__ static T get(uint64* memory, int i) {
+    if constexpr (kSplit)
+      return static_cast<T>(static_cast<uint64>(lower(memory)[kItems + i]) << 32 | lower(memory)[i]);
+    else
+      return whole(memory)[i];
+  }
+
+  __device__ __forceinline__ static void fold(uint64* memory, int i, T update) {
+    if constexpr (kSplit) {
+      const uint64 bits = static_cast<uint64>(update);
+      const uint32 low = static_cast<uint32>(bits), old = atomicAdd(&lower(memory)[i], low);
+      const uint32 carry = low > ~old ? 1 : 0;
+      // Wraps to 0 for most negative numbers.
+      const uint32 high = static_cast<uint32>(bits >> 32) + carry;
+      if (high != 0) atomicAdd(&lower(memory)[kItems + i], high);
+    } else {
+      fold_at<R>(reinterpret_cast<char*>(&whole(memory)[i]), update);
+    }
+  }
+};
+
+}  // namespace gatherum
+
+extern "C" __global__ void fold_table(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  using Items = Table<Reduction::REDUCTION, VALUE>;
+  __shared__ uint64 memory[TABLE / 8];
+  if (is_stopped(call.guard)) return;
+  const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
+  const int items = static_cast<int>(call.items);
+  for (int i = first; i < items; i += threads) Items::set(memory, i);
+  __syncthreads();
+  const Offset total = static_cast<Offset>(call.total);
+  for (Offset base = first_of_thread(EACH); base < total; base += whole_grid(EACH)) {
+    VALUE updates[EACH];
+    int at[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; ++k) {
+      const Offset f = base + k * static_cast<Offset>(blockDim.x);
+      at[k] = -1;
+      if (f >= total) continue;
+      const Place p = place_of(call.loops, f);
+      const Target t = target_of<MODE>(call.tuple, call.index + p.index);
+      if (!t.valid) continue;
+      at[k] = static_cast<int>(p.destination + t.destination);
+      updates[k] = load_constant<VALUE, sizeof(VALUE)>(call.moved + p.moved);
+    }
+#pragma unroll
+    for (int k = 0; k < EACH; ++k)
+      if (at[k] >= 0) Items::fold(memory, at[k], updates[k]);
+  }
+  __syncthreads();
+  for (int i = first; i < items; i += threads) {
+    const VALUE folded = Items::get(memory, i);
+    if (folded == neutral<Reduction::REDUCTION, VALUE>()) continue;
+    fold_at<Reduction::REDUCTION>(call.data + place_of(call.to, i).data, folded);
+  }
+}
