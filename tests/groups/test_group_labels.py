@@ -64,17 +64,19 @@ def test_transform(cube, func):
 
 @pytest.mark.parametrize("scatter", [False, True])
 @pytest.mark.parametrize("like", [CUBE, VALUES, (VALUES.shape, VALUES.dtype)])
-def test_prepare(scatter, like):
+def test_prepare(cube, scatter, like):
     options = {"reduction": "add"} if scatter else {}
     op = gatherum.scatter_slices if scatter else gatherum.gather
-    updates = (CUBE[:, :1],) if scatter else ()
+    updates = (cube[:, :1],) if scatter else ()
     for indices in (NAMED[:1], BANDS[:1]):
-        expected = op(CUBE, indices, *updates, axis=1, **options)
+        expected = op(cube, indices, *updates, axis=1, **options)
         prepared = gatherum.prepare(op, like, indices, axis=1, **options)
         for call in (prepared, pickle.loads(pickle.dumps(prepared))):
-            xr.testing.assert_identical(call(CUBE, *updates), expected)
-            result = call(VALUES, *updates)
-            assert type(result) is np.ndarray and result.tobytes() == expected.values.tobytes()
+            result = call(cube, *updates)
+            assert type(result.data) is type(cube.data)
+            xr.testing.assert_identical(result, expected)
+            plain = call(VALUES, *(update.values for update in updates))
+            assert type(plain) is np.ndarray and plain.tobytes() == expected.values.tobytes()
 
 
 def test_aggregate_along_an_axis():

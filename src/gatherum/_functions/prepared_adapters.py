@@ -23,6 +23,20 @@ def check_data(op: str, like: ArraySpec, shape: Shape, dtype: AnyDType) -> None:
         raise errors.other_prepared_dtype(op, like.dtype, dtype)
 
 
+def run_as_call(
+    call: Callable[..., Any], attributes: Attributes, like: ArraySpec, indices: NDArray[Any]
+) -> Callable[..., Any]:
+    """Return a function that runs a prepared call as an adapter's `call`, which has no faster way
+    for known indices.
+    """
+
+    def run(data: Any, updates: object, out: object, fill_value: object) -> Any:
+        check_data(attributes.op, like, tuple(data.shape), data.dtype)
+        return call(attributes, data, indices, updates, fill_value, out)
+
+    return run
+
+
 class PreparedOnDevices:
     """A prepared call on the arrays of a framework whose arrays may be on devices.
 

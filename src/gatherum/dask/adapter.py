@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import dask.array as da
+from numpy.typing import NDArray
 
 from gatherum._arguments import plain_values
 from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
+from gatherum._functions.prepared_adapters import run_as_call
 from gatherum._model.call import ArraySpec, Attributes, is_spec
 from gatherum.dask.planning.choice import choose
 from gatherum.dask.planning.costs import cost
@@ -38,6 +41,12 @@ class DaskAdapter(Framework):
     modules = ("dask",)
     to_numpy = source_named("dask").to_numpy
     groups = namespace
+
+    def prepared(
+        self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
+    ) -> Callable[..., Array]:
+        """Return the function that runs a call of `gatherum.prepare` on Dask arrays."""
+        return run_as_call(self.call, attributes, like, indices)
 
     def aggregate(
         self,

@@ -15,7 +15,7 @@ from gatherum._arguments import plain_values
 from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
-from gatherum._functions.prepared_adapters import check_data
+from gatherum._functions.prepared_adapters import run_as_call
 from gatherum._model.call import ArraySpec, Attributes
 from gatherum._model.call_types import OperatorName
 from gatherum._model.operators import GATHERS
@@ -93,12 +93,7 @@ class JaxAdapter(Framework):
         self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
     ) -> Callable[..., Array]:
         """Return the function that runs a call of `gatherum.prepare` on JAX arrays."""
-
-        def run(data: Any, updates: object, out: object, fill_value: object) -> Array:
-            check_data(attributes.op, like, tuple(data.shape), data.dtype)
-            return self.call(attributes, data, indices, updates, fill_value, out)
-
-        return run
+        return run_as_call(self.call, attributes, like, indices)
 
     def aggregate(
         self,

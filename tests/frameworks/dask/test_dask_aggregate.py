@@ -64,6 +64,21 @@ def test_a_large_result_has_several_chunks():
     assert max(result.chunks[0]) < 300_000
 
 
+@pytest.mark.parametrize("scatter", [False, True])
+def test_a_prepared_call(scatter):
+    op = gatherum.scatter_slices if scatter else gatherum.gather
+    options = {"axis": 1} | ({"reduction": "add"} if scatter else {})
+    updates = (ROWS[:, 3:5] * 2,) if scatter else ()
+    run = gatherum.prepare(op, ROWS, [7, -3], **options)
+    result = run(lazy(ROWS, 4), *(lazy(update, 4) for update in updates))
+    assert isinstance(result, da.Array)
+    assert same_bits(result.compute(), op(ROWS, [7, 7], *updates, **options))
+    with pytest.raises(ValueError, match=r"the call was prepared for `data` of shape \(6, 10, 2\)"):
+        run(lazy(ROWS[1:], 4), *updates)
+    with pytest.raises(TypeError, match=r"^gather: `out`|^scatter_slices: `out`"):
+        run(lazy(ROWS, 4), *updates, out=ROWS)
+
+
 def test_refusals():
     data = lazy(ROWS, 3)
     message = "aggregate: index 99 is out of bounds for axis 1 of size 10 (gather_indices[1])"
