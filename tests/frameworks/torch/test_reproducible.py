@@ -203,6 +203,36 @@ def test_plain_calls_run_no_python():
     assert context.report() == (dict.fromkeys(FORMS, 2), {})
 
 
+def test_remembered_calls_read_their_own_values(without_core):
+    others, tensors = calls(seed=2), operands(seed=3)
+    with room.reproducible():
+        for call in CALLS.values():
+            run(call, *operands())
+        got = {name: bits(run(call, *tensors)) for name, call in others.items()}
+    with without_core(), room.reproducible():
+        for name, call in others.items():
+            assert got[name] == bits(run(call, *tensors)), name
+
+
+def test_remembered_calls_check_their_operands():
+    data = TWO.clone()
+    with room.reproducible():
+        data.index_add_(0, ROWS, TWO[:3])
+        with pytest.raises(RuntimeError, match="index 4 is out of bounds for dimension 0"):
+            data.index_add_(0, ROWS + 3, TWO[:3])
+        with pytest.raises(RuntimeError, match="written-to tensor refers to a single"):
+            TWO[:1].expand(4, 3).index_add_(0, ROWS, TWO[:3])
+        out = torch.empty(4, 3)
+        torch.index_add(data, 0, ROWS, TWO[:3], out=out)
+        assert torch.index_add(data, 0, ROWS, TWO[:3], out=data) is data
+        for number in (1, 2):
+            total = into_out("index_add", ODD[1], 0, ROWS[0], ODD[number], like=ODD[1])
+            assert total.item() == 2
+        with pytest.raises(RuntimeError, match="input tensor and the written-to tensor refer"):
+            torch.index_add(out, 0, ROWS, data[:3], out=data)
+    assert bits([data]) == bits([out])
+
+
 ITEMS = {
     "two": (ROWS, ROWS),
     "broadcast": (ROWS[:, None], ROWS.int()),
@@ -306,6 +336,12 @@ def test_gradient_of_bags_of_another_number(bags, without_core):
 
 NONE = torch.zeros(0, dtype=torch.int64)
 AS_TORCH = {
+    "bool in index_reduce": lambda: TWO[0].bool().index_reduce(0, ROWS, TWO[0].bool(), "prod"),
+    "bool slices": lambda: TWO.bool().index_reduce(0, ROWS, TWO[:3].bool(), "prod"),
+    "complex in index_reduce": lambda: (
+        TWO[0].cfloat().index_reduce_(0, ROWS, TWO[0].cfloat(), "prod")
+    ),
+    "nothing in index_reduce": lambda: TWO[0].bool().index_reduce(0, NONE, NONE.bool(), "prod"),
     "int32 in index_copy": lambda: torch.zeros(3).index_copy_(0, ROWS[:1].int(), torch.ones(1)),
     "dim of an empty index": lambda: torch.zeros(3).scatter(5, NONE, torch.zeros(0)),
     "overlap, empty index": lambda: torch.zeros(1).expand(2).scatter_add_(0, NONE, torch.zeros(0)),
@@ -381,6 +417,9 @@ def test_nested_and_as_a_decorator():
     assert outer.report().gatherum == {"index_add_": 2}
     assert str(inner.report()) == "index_add_: 1 calls on gatherum, 0 on torch"
     assert not room.is_reproducible()
+    message = "^reproducible: __exit__ must follow __enter__, but this context is not active$"
+    with pytest.raises(RuntimeError, match=message):
+        inner.__exit__(None, None, None)
 
 
 def test_for_a_whole_script():

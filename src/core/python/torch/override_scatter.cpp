@@ -18,6 +18,7 @@ struct ScatterPart {
     axis,
     reduction,
     include_self,
+    mode,
     negative,
     segments,
     taken,
@@ -45,8 +46,8 @@ class RememberedScatter final : public RememberedCall {
     if (plan_.program != nullptr) return run_program(*plan_.program, call, operands.call);
     const CachedPlan cached = find_plan(operands.call);
     if (cached.program != nullptr) return run_program(*cached.program, call, operands.call);
-    find_or_make_plan(
-        operands.call);  // for the next call: this may run Python code, which may change operands
+    // For the next call: this may run Python code, which may change operands.
+    find_or_make_plan(operands.call);
     return {};
   }
 
@@ -58,14 +59,13 @@ class RememberedScatter final : public RememberedCall {
   };
 
   bool read_attributes_of(const Parts& parts) {
-    static PyObject* const raise = kept_text("raise");
     op_ = interned(parts[ScatterPart::op]);
     Arguments a = {};
     a[kOp] = op_;
     a[kAxis] = parts[ScatterPart::axis];
     a[kReduction] = parts[ScatterPart::reduction];
     a[kIncludeSelf] = parts[ScatterPart::include_self];
-    a[kMode] = raise;
+    a[kMode] = parts[ScatterPart::mode];
     a[kNegative] = parts[ScatterPart::negative];
     cleared_ = parts.number(ScatterPart::cleared);
     return read_attributes(a.data(), attributes_);

@@ -1,6 +1,7 @@
 // Results of calls on tensors, in memory that the core allocates.
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <new>
 
@@ -47,7 +48,7 @@ class TensorResult {
     for (int i = of.rank - 1; i >= 0; --i) {
       shape[i] = of.extent[i];
       shape[of.rank + i] = stride;
-      stride *= of.extent[i];
+      stride *= std::max<int64_t>(of.extent[i], 1);  // as torch
     }
     char* const behind = memory + sizeof(OwnResult) + sizes;
     void* at = behind + (-reinterpret_cast<uintptr_t>(behind) % kCacheLine);

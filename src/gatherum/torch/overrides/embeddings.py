@@ -15,12 +15,12 @@ SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 def embedding_dense_backward(
     gradient: Tensor, indices: Tensor, size: int, padding: int, scale_by_frequency: bool
 ) -> Scatter | Tensor:
-    """Replace ``embedding_dense_backward``."""
+    """Replace ``embedding_dense_backward``, which ignores invalid indices."""
     if indices.dtype not in INDEX_DTYPES or not indices.numel():
         raise Declined
     if gradient.shape[:-1] != indices.shape:
         raise Declined
-    call = totals((size, gradient.shape[-1]), indices, gradient, cleared=padding)
+    call = totals((size, gradient.shape[-1]), indices, gradient, mode="drop", cleared=padding)
     if not scale_by_frequency:
         return call
     shares = _shares(indices, size, gradient.dtype).unsqueeze(-1)

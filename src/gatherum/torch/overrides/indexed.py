@@ -64,8 +64,9 @@ def index_reduce(
     integer_mean = reduce == "mean" and not data.is_floating_point()
     if reduce not in WORDS or integer_mean:
         raise Declined
-    if data.dtype is torch.bool or data.is_complex():
-        raise Invalid if index.numel() else Declined
+    whole = data.dim() > 1 and include_self  # torch then calls operators on whole slices
+    if not whole and (data.dtype is torch.bool or data.is_complex()):
+        raise Declined
     return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self)
 
 

@@ -111,7 +111,8 @@ class _Overload(NamedTuple):
             return run_bags(call)
         if isinstance(call, Scatter):
             target = self._target(call, data, out)
-            self._remember(args, options, call, target)
+            if out is None or target is not None:
+                self._remember(args, options, call, target)
             call = run(call, target)
             if target is not None:
                 return data if out is None else out

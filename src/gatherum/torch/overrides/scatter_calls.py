@@ -49,6 +49,7 @@ class Scatter(NamedTuple):
     axis: int = 0
     reduction: str = "none"
     include_self: bool = True
+    mode: str = "raise"  # "drop": rows with an invalid index are not used
     negative: bool = False
     segments: str = ""  # "lengths" or "offsets", if `indices` has those of successive updates
     # Row i of the updates is `updates[taken[i]] / divisors[taken[i]] * factors[i]`.
@@ -153,7 +154,7 @@ def _scatter(
     call: Scatter, data: Tensor, indices: Tensor, updates: Tensor, target: Tensor | None
 ) -> Tensor:
     attributes = Attributes(
-        call.op, call.axis, call.reduction, call.include_self, negative=call.negative
+        call.op, call.axis, call.reduction, call.include_self, call.mode, negative=call.negative
     )
     # The core reads only plain tensors; a subclass shares the memory of its plain tensor.
     out = None if target is None else _as_plain(data if target is call.data else target)

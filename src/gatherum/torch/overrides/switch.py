@@ -133,6 +133,10 @@ class reproducible(ContextDecorator):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if not self._uses:
+            raise RuntimeError(
+                "reproducible: __exit__ must follow __enter__, but this context is not active"
+            )
         _SWITCH.stop(self._uses.pop())
 
     def report(self) -> Report:
