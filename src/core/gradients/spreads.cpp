@@ -5,8 +5,6 @@
 namespace gatherum {
 namespace {
 
-bool moves_items(const Program& p) { return p.nest.row_rank() == 0 && p.nest.block == p.item; }
-
 bool fits_slab(const Program& p) {
   if (!scatters_items(p, nullptr)) return false;
   Items sizes = items_of(p);
@@ -36,7 +34,7 @@ Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
 bool finds_spreads(const Program& p) {
   const bool exact = p.scatter && p.combine.reduction == Reduction::fmean && !p.combine.include_self;
   if (!exact || !has_spreads(p.combine.value) || !p.has_points) return false;
-  return moves_items(p) ? fits_slab(p) : true;
+  return moves_items(p.nest) ? fits_slab(p) : true;
 }
 
 Outcome find_spreads(const Program& p, const char* index, const char* updates, bool skips_nan,
@@ -51,7 +49,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   const int threads = threads_for(work_bytes(p));
   Combine combine = p.combine;
   combine.skips_nan = skips_nan;
-  if (!moves_items(p)) {
+  if (!moves_items(p.nest)) {
     Program rows = p;
     rows.combine = combine;
     return by_groups(rows, {operands, nullptr, true, threads, poll}, to);

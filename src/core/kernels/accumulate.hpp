@@ -176,7 +176,7 @@ struct AccumulateTiles {
     const ByteOffsets base = b.base;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-    if (nest.row_rank() == 0 && nest.block == nest.item)
+    if (moves_items(nest))
       each_chosen(
           b, [=](int64_t j) { fold.item(base.data + j * sd + offsets[j], updates + base.moved + j * su); });
     else

@@ -70,12 +70,12 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   };
   TileIterator to(*call.numbering, call.numbering->line, range, targets);
   if (call.sources == nullptr) {
-    for (; !to.done(); to.next()) count(to.now(), nullptr);
+    for (; !to.done(); to.next()) count(to.current(), nullptr);
     note_course();
     return to.valid();
   }
   TileIterator from(*call.sources, call.sources->line, range, sources);
-  for (; !to.done(); to.next(), from.next()) count(to.now(), &from.now());
+  for (; !to.done(); to.next(), from.next()) count(to.current(), &from.current());
   note_course();
   return to.valid() && from.valid();
 }

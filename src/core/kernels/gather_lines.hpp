@@ -98,16 +98,16 @@ bool gather_lines(const Nest& nest, int units, const Operands& operands, const R
     return gather_at_once<W>(nest, operands, tuples);
   const Loop& line = nest.line_loop();
   TileIterator tiles(nest, units, range, operands.index, {.step = line.data, .by_column = by_column});
-  for (int j = 0; nest.far && j < tiles.now().n; ++j) Addressed(operands, tiles.now()).fetch(j);
+  for (int j = 0; nest.far && j < tiles.current().n; ++j) Addressed(operands, tiles.current()).fetch(j);
   for (; !tiles.done(); tiles.turn()) {
-    const Tile& now = tiles.now();
-    if (now.any_invalid && nest.mode == Mode::raise) return false;
-    const int m = now.n, n = tiles.then().n;
-    const Addressed next(operands, tiles.then());
-    const char* src = operands.data + now.base.data;
-    char* dst = operands.moved + now.base.moved;
-    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-    const bool plain = !now.any_invalid && line.moved == W, fetches = nest.far && plain && n >= m;
+    const Tile& tile = tiles.current();
+    if (tile.any_invalid && nest.mode == Mode::raise) return false;
+    const int m = tile.n, n = tiles.following().n;
+    const Addressed next(operands, tiles.following());
+    const char* src = operands.data + tile.base.data;
+    char* dst = operands.moved + tile.base.moved;
+    const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
+    const bool plain = !tile.any_invalid && line.moved == W, fetches = nest.far && plain && n >= m;
     const auto move = [=](int j) {
       if (fetches) next.fetch(j);
       if constexpr (streams)
@@ -116,13 +116,14 @@ bool gather_lines(const Nest& nest, int units, const Operands& operands, const R
         store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
     if (plain && tiles.in_lines()) {
-      tiles.stage_while(by_column && !streams ? dst + tiles.on().moved : nullptr, W, move, [](int, int) {});
+      tiles.stage_while(by_column && !streams ? dst + tiles.ahead().moved : nullptr, W, move,
+                        [](int, int) {});
     } else {
-      if (by_column && !streams) prefetch_rows_on(nest, tiles.on(), operands, now);
+      if (by_column && !streams) prefetch_rows_ahead(nest, tiles.ahead(), operands, tile);
       tiles.stage();
       GATHERUM_UNROLL(8)
       for (int j = 0; fetches && j < m; ++j) move(j);
-      if (!fetches) move_items<W>(nest, operands, now.base, offsets, m, now.any_invalid);
+      if (!fetches) move_items<W>(nest, operands, tile.base, offsets, m, tile.any_invalid);
     }
     for (int j = fetches ? m : 0; nest.far && j < n; ++j) next.fetch(j);
   }

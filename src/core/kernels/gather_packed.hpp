@@ -28,7 +28,7 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
     const Odometer lead(call.nest->loops, call.units, unit / chunks);
     const char* from = operands.data + lead.offsets().data + first * W;
     for (int64_t i = 0; i < call.destinations; ++i) {
-      prefetch_run(from, (i + kRowsOn) * call.step, columns * W);
+      prefetch_run(from, (i + kRowsAhead) * call.step, columns * W);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
     }
     packed.component[0].stride = columns * W;

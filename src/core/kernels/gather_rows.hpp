@@ -76,22 +76,22 @@ struct GatherRow {
 
   // Not inlined, because rows took 3-5 % longer when it was inlined next to the state of the loop over
   // tiles.
-  GATHERUM_NOINLINE void move(const Tile& b, const Tile& then) const {
+  GATHERUM_NOINLINE void move(const Tile& b, const Tile& following) const {
     if (nest.row_rank() == 0)
-      move_runs(b, then);
+      move_runs(b, following);
     else
-      move_points(b, then);
+      move_points(b, following);
     if (streams) stream_fence();
   }
 
  private:
   // Local copies, because members would be read again after every store.
-  void move_runs(const Tile& b, const Tile& then) const {
+  void move_runs(const Tile& b, const Tile& following) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
     const int n = b.n;
     const bool far = nest.far;
-    const Fetching fetching(*this, b, then);
+    const Fetching fetching(*this, b, following);
     const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
     const char* from = operands.data + b.base.data;
     char* to = operands.moved + b.base.moved;
@@ -104,9 +104,9 @@ struct GatherRow {
     }
   }
 
-  void move_points(const Tile& b, const Tile& then) const {
+  void move_points(const Tile& b, const Tile& following) const {
     const Loop& line = nest.line_loop();
-    const Fetching fetching(*this, b, then);
+    const Fetching fetching(*this, b, following);
     ByteOffsets base = b.base;
     for (int j = 0; j < b.n; ++j, base = advance(base, line, 1)) {
       if (nest.far) fetching(j);
@@ -125,21 +125,21 @@ struct GatherRow {
 
   // Prefetches rows after the j-th, of this tile or the next tile.
   struct Fetching {
-    GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& b, const Tile& then)
+    GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& b, const Tile& following)
         : is_long(row.nest.block > kPrefetchBytes),
           bytes(std::min(row.nest.block, kPrefetchBytes)),
           step(row.nest.line_loop().data),
           n(b.n),
-          n_then(then.n),
+          following_n(following.n),
           offsets(b.offsets),
-          offsets_then(then.offsets),
+          following_offsets(following.offsets),
           data(row.operands.data + b.base.data),
-          data_then(row.operands.data + then.base.data) {}
+          following_data(row.operands.data + following.base.data) {}
 
     // (Bursts make no difference for rows of 1536 bytes; with bursts, rows of 64 bytes, 2M of 2M, take 1/2.5
     // of the time.)
     GATHERUM_INLINE void operator()(int j) const {
-      const int64_t rows = int64_t{n} + n_then;
+      const int64_t rows = int64_t{n} + following_n;
       if (!is_long)
         each_of_burst(j, rows, [this](int64_t k) { fetch<FetchTo::second>(k); });
       else if (const int64_t k = j + rows_ahead(kPrefetchBytes + 1); k < rows)
@@ -151,15 +151,15 @@ struct GatherRow {
     GATHERUM_INLINE void fetch(int64_t k) const {
       const bool in_next = k >= n;
       if (in_next) k -= n;
-      const int64_t offset = (in_next ? offsets_then : offsets)[k];
-      if (offset != kInvalid) prefetch_run<to>(in_next ? data_then : data, k * step + offset, bytes);
+      const int64_t offset = (in_next ? following_offsets : offsets)[k];
+      if (offset != kInvalid) prefetch_run<to>(in_next ? following_data : data, k * step + offset, bytes);
     }
 
     const bool is_long;
     const int64_t bytes, step;
-    const int n, n_then;
-    const int64_t *const offsets, *const offsets_then;
-    const char *const data, *const data_then;
+    const int n, following_n;
+    const int64_t *const offsets, *const following_offsets;
+    const char *const data, *const following_data;
   };
 
   GATHERUM_INLINE void copy_block(char* dst, const char* src, int64_t bytes) const {
@@ -184,10 +184,10 @@ bool gather_rows(const Nest& nest, int units, const Operands& operands, const Ra
   const GatherRow<W, streams> kernel{nest, operands};
   TileIterator tiles(nest, units, range, operands.index);
   for (; !tiles.done(); tiles.turn()) {
-    const Tile &now = tiles.now(), &then = tiles.then();
-    if (now.any_invalid && nest.mode == Mode::raise) return false;
+    const Tile &tile = tiles.current(), &following = tiles.following();
+    if (tile.any_invalid && nest.mode == Mode::raise) return false;
     tiles.stage();
-    kernel.move(now, then);
+    kernel.move(tile, following);
   }
   return true;
 }

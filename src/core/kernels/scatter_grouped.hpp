@@ -288,7 +288,7 @@ class SortedGroups {
     int64_t t = 0, kept = 0;
     for (TileIterator tiles(*call_.numbering, call_.units, unit_range(call_, unit), index); !tiles.done();
          tiles.next()) {
-      const Tile& b = tiles.now();
+      const Tile& b = tiles.current();
       for (int j = 0; j < b.n; ++j, ++t)
         if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
     }

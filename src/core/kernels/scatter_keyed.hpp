@@ -91,15 +91,15 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
   std::array<Key, kTile> staged;
   TileIterator tiles(numbering, numbering.line, range, operands.index, {.owned = &all});
   for (; !tiles.done(); tiles.turn()) {
-    const Tile& now = tiles.now();
-    const char* updates = operands.moved + now.base.moved;
-    const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, now.n, staged.data())
-                                    : stage_keys<F, Locates>(updates, step, now.n, staged.data());
+    const Tile& tile = tiles.current();
+    const char* updates = operands.moved + tile.base.moved;
+    const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, tile.n, staged.data())
+                                    : stage_keys<F, Locates>(updates, step, tile.n, staged.data());
     if constexpr (!Locates) {
       met = met || nan;
       if (call.nans->lost.load(std::memory_order_relaxed)) return FoldedUpdates::none;
     }
-    const int64_t* GATHERUM_RESTRICT const offsets = now.offsets;
+    const int64_t* GATHERUM_RESTRICT const offsets = tile.offsets;
     const Key* GATHERUM_RESTRICT const keys = staged.data();
     const auto grow = [=](int j) {
       const Key slot = slots[offsets[j]];
@@ -121,11 +121,11 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
       slots[i] = keys[j];
       if constexpr (Locates) numbers[i] = number + static_cast<uint32_t>(j);
     };
-    if (now.any_invalid) {
-      each_chosen(now, fold);
+    if (tile.any_invalid) {
+      each_chosen(tile, fold);
       tiles.stage();
     } else {
-      const int64_t* GATHERUM_RESTRICT const next = tiles.then().offsets;
+      const int64_t* GATHERUM_RESTRICT const next = tiles.following().offsets;
       const auto fetch = [=, far = numbering.far](int j, int count) {
         if (far)
           for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
@@ -135,7 +135,7 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
       else
         tiles.stage_while(nullptr, packed, fold, fetch);
     }
-    number += static_cast<uint32_t>(now.n);
+    number += static_cast<uint32_t>(tile.n);
   }
   return tiles.valid() ? FoldedUpdates::all : FoldedUpdates::valid;
 }

@@ -44,10 +44,10 @@ bool partition_spread(const PartitionScatter& p, const Operands& operands, int64
   const int64_t shift = p.shift, su = p.numbering->line_loop().moved;
   TileIterator tiles(*p.numbering, p.numbering->line, piece_range(p, piece), operands.index);
   for (; !tiles.done(); tiles.turn()) {
-    const Tile& now = tiles.now();
-    const bool any_invalid = now.any_invalid;
-    const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
-    const char* updates = operands.moved + now.base.moved;
+    const Tile& tile = tiles.current();
+    const bool any_invalid = tile.any_invalid;
+    const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
+    const char* updates = operands.moved + tile.base.moved;
     const auto spread = [=, &p](int j) {
       if (any_invalid && offsets[j] == kInvalid) return;
       const int64_t block = offsets[j] >> shift;

@@ -17,10 +17,10 @@ struct ScatterRow {
 
   void prefetch_tile(const Tile&) const {}
 
-  void move(const Tile& b, const Tile& then) const {
-    if (nest.row_rank() == 0) return move_tile(b, then);
+  void move(const Tile& b, const Tile& following) const {
+    if (nest.row_rank() == 0) return move_tile(b, following);
     for (int i = 0; i < b.chosen; ++i) {
-      if (nest.far) prefetch_row(b, then, i + rows_ahead(nest.block));
+      if (nest.far) prefetch_row(b, following, i + rows_ahead(nest.block));
       const int j = b.at(i);
       move_row(operands.data + b.offsets[j], advance(b.base, nest.line_loop(), j));
     }
@@ -37,7 +37,7 @@ struct ScatterRow {
 
   // For rows of contiguous bytes. Members are first copied to local variables, because the compiler must
   // assume that a store may change any memory.
-  void move_tile(const Tile& b, const Tile& then) const {
+  void move_tile(const Tile& b, const Tile& following) const {
     const int chosen = b.chosen;
     const bool all = chosen == b.n, far = nest.far;
     const int64_t data_step = nest.line_loop().data, moved_step = nest.line_loop().moved;
@@ -45,16 +45,16 @@ struct ScatterRow {
     const char* const from = operands.moved + b.base.moved;
     const Apply op = apply;
     for (int i = 0; i < chosen; ++i) {
-      if (far) prefetch_row(b, then, i + kAhead);
+      if (far) prefetch_row(b, following, i + kAhead);
       const int j = all ? i : b.which[i];
       op(to + j * data_step + b.offsets[j], from + j * moved_step);
     }
   }
 
   // Prefetches the i-th chosen row, counted from the start of this tile.
-  GATHERUM_INLINE void prefetch_row(const Tile& now, const Tile& then, int i) const {
-    const Tile& b = i < now.chosen ? now : then;
-    if (i >= now.chosen) i -= now.chosen;
+  GATHERUM_INLINE void prefetch_row(const Tile& tile, const Tile& following, int i) const {
+    const Tile& b = i < tile.chosen ? tile : following;
+    if (i >= tile.chosen) i -= tile.chosen;
     if (i >= b.chosen) return;
     const int j = b.at(i);
     const ByteOffsets row = advance(b.base, nest.line_loop(), j);
@@ -75,10 +75,10 @@ template <class Kernel>
 bool scatter_tiles(const Nest& nest, int units, const Operands& operands, const Range& range,
                    const Owned& owned, const Kernel& kernel) {
   TileIterator tiles(nest, units, range, operands.index, {.owned = &owned});
-  for (kernel.prefetch_tile(tiles.now()); !tiles.done(); tiles.turn()) {
+  for (kernel.prefetch_tile(tiles.current()); !tiles.done(); tiles.turn()) {
     tiles.stage();
-    kernel.prefetch_tile(tiles.then());
-    kernel.move(tiles.now(), tiles.then());
+    kernel.prefetch_tile(tiles.following());
+    kernel.move(tiles.current(), tiles.following());
   }
   return tiles.valid();
 }

@@ -41,23 +41,23 @@ bool take_units(const Slab& slab, const Nest& numbering, int units, const Range&
   TileIterator tiles(numbering, units, range, operands.index,
                      {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !tiles.done(); tiles.turn()) {
-    const Tile& now = tiles.now();
-    const auto take = slab.taker(share.by_column ? (now.base.data - share.origin) / line.data : 0);
-    const char* updates = operands.moved + now.base.moved;
-    if (share.owned.all() && !now.any_invalid && line.moved == packed) {
-      const int64_t *GATHERUM_RESTRICT offsets = now.offsets, *next = tiles.then().offsets;
+    const Tile& tile = tiles.current();
+    const auto take = slab.taker(share.by_column ? (tile.base.data - share.origin) / line.data : 0);
+    const char* updates = operands.moved + tile.base.moved;
+    if (share.owned.all() && !tile.any_invalid && line.moved == packed) {
+      const int64_t *GATHERUM_RESTRICT offsets = tile.offsets, *next = tiles.following().offsets;
       const bool far = numbering.far;
-      const char* beside = share.by_column ? updates + tiles.on().moved : nullptr;
+      const char* beside = share.by_column ? updates + tiles.ahead().moved : nullptr;
       const auto fold = [=](int j) { take(offsets[j], load_value<Stored>(updates + j * packed)); };
       tiles.stage_while(beside, packed, fold, [=](int j, int count) {
         if (far)
           for (int l = 0; l < count; ++l) take.fetch(next[j + l]);
       });
     } else {
-      if (share.by_column) prefetch_rows_on(numbering, tiles.on(), operands, now);
-      const int64_t* GATHERUM_RESTRICT offsets = now.offsets;
+      if (share.by_column) prefetch_rows_ahead(numbering, tiles.ahead(), operands, tile);
+      const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
       const int64_t first = share.first, step = line.moved;
-      each_chosen(now, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
+      each_chosen(tile, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
       tiles.stage();
     }
   }

@@ -146,7 +146,7 @@ class Tiles {
 };
 
 // The number of rows by which runs are prefetched ahead, if columns are short runs far apart.
-inline constexpr int64_t kRowsOn = 8;
+inline constexpr int64_t kRowsAhead = 8;
 
 // Calls one(j) for each chosen tuple of a tile, in order.
 template <class One>
@@ -160,7 +160,7 @@ GATHERUM_INLINE void each_chosen(const Tile& b, const One& one) {
   }
 }
 
-// Options for staging the tiles of a tiles.
+// Options for staging tiles.
 struct Staging {
   int64_t step = 0;              // i * step is added to the i-th offset of a tile, if the line moves the data
   bool by_column = false;        // lines are cut into columns
@@ -170,8 +170,8 @@ struct Staging {
 // The loop over tiles of all kernels. It stages the next tile while the current tile is processed.
 //
 //   for (TileIterator tiles(...); !tiles.done(); tiles.turn()) {
-//     ... tiles.now() ...
-//     tiles.stage();  // tiles.then(), which has been found but not staged
+//     ... tiles.current() ...
+//     tiles.stage();  // tiles.following(), which is known but not staged
 //     ... both ...
 //   }
 class TileIterator {
@@ -185,17 +185,19 @@ class TileIterator {
         in_lines_(stages_lines(nest)) {
     // For columns, prefetches run a few rows ahead instead of a page ahead.
     if (staging.by_column)
-      on_ = units < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsOn) : ByteOffsets{};
+      ahead_ =
+          units < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsAhead) : ByteOffsets{};
     find();
     next();
   }
   TileIterator(const TileIterator&) = delete;
   TileIterator& operator=(const TileIterator&) = delete;
 
-  const Tile& now() const { return *now_; }
-  const Tile& then() const { return *then_; }
-  const ByteOffsets& on() const { return on_; }
-  bool done() const { return now_->n == 0; }
+  const Tile& current() const { return *current_; }
+  const Tile& following() const { return *following_; }
+  // The byte offsets from a tile to the rows that are prefetched.
+  const ByteOffsets& ahead() const { return ahead_; }
+  bool done() const { return current_->n == 0; }
   // True if stage_while interleaves staging with work.
   bool in_lines() const { return in_lines_; }
   // True if all indices so far were valid.
@@ -205,7 +207,7 @@ class TileIterator {
 
   // Makes the next tile the current tile, and finds the tile after it.
   GATHERUM_NOINLINE void turn() {
-    std::swap(now_, then_);
+    std::swap(current_, following_);
     find();
   }
 
@@ -223,15 +225,15 @@ class TileIterator {
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
-    const int m = now_->n, n = then_->n;
+    const int m = current_->n, n = following_->n;
     const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
     if (both > 0) {
-      const char* address = index_ + then_->base.index;
-      const Fetch fetch{on_.index, beside, width};
+      const char* address = index_ + following_->base.index;
+      const Fetch fetch{ahead_.index, beside, width};
       in_lines_ = nest_.index.width == 8 ? stage_lines<int64_t>(nest_, address, both, staging_.step,
-                                                                then_->offsets, fetch, work, staged)
+                                                                following_->offsets, fetch, work, staged)
                                          : stage_lines<int32_t>(nest_, address, both, staging_.step,
-                                                                then_->offsets, fetch, work, staged);
+                                                                following_->offsets, fetch, work, staged);
     }
     const int begin = in_lines_ ? both : 0;
     stage_from(begin);
@@ -243,11 +245,11 @@ class TileIterator {
  private:
   // Finds the next tile. After the last tile, the next tile has no tuples.
   void find() {
-    if (!tiles_.next(then_->base, then_->n)) then_->n = 0;
+    if (!tiles_.next(following_->base, following_->n)) following_->n = 0;
   }
 
   GATHERUM_NOINLINE void stage_from(int begin) {
-    Tile& b = *then_;
+    Tile& b = *following_;
     const int64_t stride = nest_.line_loop().index;
     const char* address = index_ + b.base.index + begin * stride;
     b.any_invalid = begin < b.n &&
@@ -261,27 +263,27 @@ class TileIterator {
   const Nest& nest_;
   const char* const index_;
   const Staging staging_;
-  ByteOffsets on_{0, kIndexBytesAhead, 0};
+  ByteOffsets ahead_{0, kIndexBytesAhead, 0};
   Tiles tiles_;
   bool in_lines_;  // until an index is negative or invalid: more are then likely, and each is staged twice
   bool valid_ = true;
   Tile pair_[2];
-  Tile* now_ = &pair_[0];
-  Tile* then_ = &pair_[1];
+  Tile* current_ = &pair_[0];
+  Tile* following_ = &pair_[1];
 };
 
 // Prefetches the columns of later rows, whose addresses the processor does not predict. Prefetches nothing if
 // items are more than a cache line apart, because the run that spans them may be the whole array.
-GATHERUM_INLINE void prefetch_rows_on(const Nest& nest, const ByteOffsets& on, const Operands& operands,
-                                      const Tile& b) {
+GATHERUM_INLINE void prefetch_rows_ahead(const Nest& nest, const ByteOffsets& ahead, const Operands& operands,
+                                         const Tile& b) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
     if (std::abs(step) > kCacheLine) return;
     const int64_t bytes = b.n * std::abs(step);
     prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
-  fetch(operands.index, b.base.index + on.index, line.index);
-  fetch(operands.moved, b.base.moved + on.moved, line.moved);
+  fetch(operands.index, b.base.index + ahead.index, line.index);
+  fetch(operands.moved, b.base.moved + ahead.moved, line.moved);
 }
 
 // Calls line(context, loop, base) for every line of the row loops, in order.

@@ -85,11 +85,14 @@ struct Nest {
   GATHERUM_INLINE int row_rank() const { return rank - line - 1; }
 };
 
+// Returns true if each index tuple moves one item.
+GATHERUM_INLINE bool moves_items(const Nest& nest) { return nest.row_rank() == 0 && nest.block == nest.item; }
+
 // Returns true if the kernels of lines run a nest: each index tuple moves one value of a compiled width, or
 // folds one item. The kernels of rows run all other nests.
 GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const Combine& combine) {
-  if (nest.row_rank() > 0) return false;
-  return combine.reduction == Reduction::none ? is_width(nest.block) : nest.block == nest.item;
+  if (combine.reduction != Reduction::none) return moves_items(nest);
+  return nest.row_rank() == 0 && is_width(nest.block);
 }
 
 // Byte offsets into the three operands.

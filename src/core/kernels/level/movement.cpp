@@ -110,7 +110,7 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
   for (TileIterator tiles(nest, nest.line, range, index); !tiles.done(); tiles.next()) {
-    const Tile& b = tiles.now();
+    const Tile& b = tiles.current();
     for (int j = 0; b.any_invalid && j < b.n; ++j)
       if (b.offsets[j] == kInvalid)
         return examine(nest, index + b.base.index + j * nest.line_loop().index, position + j);
@@ -135,8 +135,8 @@ int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers
   const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
   int64_t invalid = 0;
   for (TileIterator tiles(numbering, numbering.line, everything, index); !tiles.done(); tiles.next()) {
-    invalid += number_tile(tiles.now(), numbering.line_loop().data, numbers);
-    numbers += tiles.now().n;
+    invalid += number_tile(tiles.current(), numbering.line_loop().data, numbers);
+    numbers += tiles.current().n;
   }
   return invalid;
 }
