@@ -11,8 +11,9 @@
 namespace gatherum::device {
 
 inline constexpr uint32_t kOperandSlots = 4;  // data, indices, updates, out
-// If the updates are sorted already, the operands are data, keys, updates, out and payload.
-inline constexpr uint32_t kMostOperands = 5;
+// If the updates are sorted already, the operands are data, keys, updates, out and payload. If they are
+// weighted rows, the row and the weight of each update follow.
+inline constexpr uint32_t kMostOperands = 7;
 inline constexpr uint32_t kMostSlots = 32;
 inline constexpr uint32_t kMostBytes = 32764;  // of a kernel's struct
 inline constexpr uint32_t kMostRead = 64;

@@ -1,7 +1,8 @@
 """Fold rows along the edges of a graph, straight from the data.
 
 The edges are sorted by target, and the payload of the sort is the source of each edge. So the fold
-reads rows of the data, and the rows of the edges are never stored.
+reads rows of the data, and the rows of the edges are never stored. With weights, the payload is the
+number of the edge, and the fold also reads the source and the weight of the edge.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from gatherum._system import native
 
 from . import device_calls, plan_launches
 from .device_views import DeviceFramework
-from .orders import Carried, SharedIndices
+from .orders import POSITIONS, Carried, SharedIndices
+from .plan_launches import Weights
 
 _TARGETS = Caller(NAME, "scatter_indices").text
 
@@ -36,6 +38,7 @@ class Edges(NamedTuple):
     targets: Any
     mode: str
     negative: bool
+    weights: Any = None  # one contiguous item for each edge
 
 
 def source_dtype(rows: int) -> np.dtype[Any]:
@@ -70,12 +73,17 @@ def fold_rows(
         kept.append(edges.numbers())
         return framework.view(NAME, "gather_indices", kept[0]).address
 
-    identity = sources.address, sources.spec, edges.mode, edges.negative
-    width = source_dtype(rows.spec.shape[0]).itemsize
-    carried = Carried(width, numbers_address, identity, sources.holder)
+    width, weights = source_dtype(rows.spec.shape[0]).itemsize, None
+    if edges.weights is None:
+        identity = sources.address, sources.spec, edges.mode, edges.negative
+        carried = Carried(width, numbers_address, identity, sources.holder)
+    else:
+        factors = framework.view(NAME, "weights", edges.weights)
+        weights, carried = Weights(width, numbers_address(), factors.address), POSITIONS
     pairs = place.sorted_pairs(device, sorting, carried)
     result, out = framework.empty(folding.shape, rows.spec.dtype, data, *where)
-    plan_launches.run(device, folding, start.address, 0, rows.address, out, order=pairs)
+    addresses = start.address, 0, rows.address, out
+    plan_launches.run(device, folding, *addresses, order=pairs, weights=weights)
     framework.keep([*(view.holder for view in views), *kept], *where)
     return result
 

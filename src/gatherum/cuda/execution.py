@@ -45,6 +45,8 @@ class Execution:
     indices: Slot
     moved: Slot
     order: Pairs | None = None  # the updates sorted by destination, if an earlier call sorted them
+    # Bytes of the number of a row if the updates are weighted rows (with an order only), else 0.
+    weighted: int = 0
 
     def index_macros(self, mode: str) -> Macros:
         """Return the macros of a kernel that reads indices and resolves them in a mode."""

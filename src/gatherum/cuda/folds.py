@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gatherum._core import Reduction, is_exact
+from gatherum._model import reductions
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
-from gatherum._model.reductions import ROWS
 from gatherum._plans import sharing
 
 from . import kernel_tables
@@ -15,7 +15,7 @@ from .execution import EACH, NARROW, Execution, Macros, grid_of
 from .kernel_tables import Fields, Step, Steps, count_points
 from .loops import Work
 from .movement import writing_mode
-from .programs import WIDEST, Arguments, Field, Slot
+from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 
 # The measurements below are of an H100 (2026-11-26).
 
@@ -144,7 +144,7 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
         "REDUCTION": call.reduction,
         "CARRIED": carried,
     }
-    macros |= {} if exact else {"LANES": lanes}
+    macros |= {} if exact else {"LANES": lanes, "WEIGHTED": run.weighted}
     parts = count_points(row)
     # Rows with this many parts already fill a warp, which reads contiguous memory.
     alone = THREAD_RUN if parts < WARP else WARP_RUN
@@ -201,6 +201,8 @@ def _launch(
     all_steps = work.to, work.tuples, row
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
     most = max(most, total[0], pairs.length + WARP_RUN, work.destinations)
+    if run.weighted:  # bytes of the weights
+        most = max(most, pairs.length * run.plan.call.data.dtype.itemsize)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
     fields: list[Field] = [run.data, run.moved, or_null(guard), *total]
     fields += [pairs.keys, pairs.payload, pairs.length, work.destinations]
@@ -208,6 +210,7 @@ def _launch(
         fields += kernel_tables.loops(steps, bits, size)
     for extent in (count_points(row), *divided_by):
         fields += kernel_tables.divisor(extent, bits)
+    fields += [Slot(ROWS), Slot(WEIGHTS)] if run.weighted else []
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     if "GROUP" not in macros:
@@ -220,7 +223,7 @@ def _launch(
 
 def may_be_atomic(call: Call) -> bool:
     """Return True if integer atomics can fold in place, provided that the data are aligned."""
-    atomic = ROWS[call.reduction].cuda_atomic and call.include_self
+    atomic = reductions.ROWS[call.reduction].cuda_atomic and call.include_self
     return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gatherum._model.call import Call
 from gatherum._plans.plans import Plan
@@ -36,6 +36,7 @@ from .programs import (
     OUT,
     PAYLOAD,
     UPDATES,
+    WEIGHTS,
     Addresses,
     DeviceProgram,
     Placement,
@@ -47,6 +48,14 @@ from .programs import (
 _SMALL_TABLE = 1 << 24
 
 
+class Weights(NamedTuple):
+    """Arrays with an item for each update: the number of its row, and its weight."""
+
+    width: int  # bytes of a row's number
+    rows: int  # addresses
+    weights: int
+
+
 def run(
     device: Device,
     plan: Plan,
@@ -56,6 +65,7 @@ def run(
     out: int,
     fill: bytes = b"",
     order: Pairs | None = None,
+    weights: Weights | None = None,
 ) -> None:
     """Run a plan on a device's memory, or raise IndexError for an invalid index.
 
@@ -75,6 +85,8 @@ def run(
     order : Pairs, optional
         The updates of a scatter sorted by destination, with their numbers as the payload. The call
         then reads no indices and does not wait.
+    weights : Weights, optional
+        The row and the weight of each update, if the updates are weighted rows; only with `order`.
 
     Raises
     ------
@@ -84,7 +96,7 @@ def run(
         index addresses a dimension of size 0.
     """
     if order is not None:
-        _run_ordered(device, plan, (data, order.keys.address, updates, out), order)
+        _run_ordered(device, plan, (data, order.keys.address, updates, out), order, weights)
         return
     operands = data, indices, updates, out
     placement = Placement.of(operands, is_in_place(plan) and data == out)
@@ -96,12 +108,16 @@ def run(
         raise_first(device, plan, placement, operands)
 
 
-def _run_ordered(device: Device, plan: Plan, operands: Addresses, order: Pairs) -> None:
+def _run_ordered(
+    device: Device, plan: Plan, operands: Addresses, order: Pairs, weights: Weights | None
+) -> None:
     """Run a scatter whose updates are sorted. `operands` has the keys in place of indices."""
     data, _, _, out = operands
     placement = Placement.of(operands, is_in_place(plan) and data == out)
-    program = ordered_program(plan, placement, device.processors, order.length, order.widths)
-    device.play(program, (*operands, order.payload.address))
+    width, *places = weights or (0,)
+    ordered = order.length, order.widths, width
+    program = ordered_program(plan, placement, device.processors, *ordered)
+    device.play(program, (*operands, order.payload.address, *places))
 
 
 def is_in_place(plan: Plan) -> bool:
@@ -147,15 +163,23 @@ def program_of(
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def ordered_program(
-    plan: Plan, placement: Placement, processors: int, length: int, widths: Widths
+    plan: Plan,
+    placement: Placement,
+    processors: int,
+    length: int,
+    widths: Widths,
+    weighted: int = 0,
 ) -> DeviceProgram:
     """Return the program of a scatter whose updates are sorted already.
 
-    Its operands are the data, the sorted keys, the updates, the result and the sorted payload.
+    Its operands are the data, the sorted keys, the updates, the result and the sorted payload. If
+    the updates are weighted rows, the row and the weight of each update follow. `weighted` is the
+    number of bytes of the former.
     """
     order = Pairs(Slot(INDICES), Slot(PAYLOAD), length, widths)
-    recorder = Recorder(PAYLOAD + 1)
-    run = replace(execution_of(plan, placement, processors, recorder), order=order)
+    recorder = Recorder((WEIGHTS if weighted else PAYLOAD) + 1)
+    run = execution_of(plan, placement, processors, recorder)
+    run = replace(run, order=order, weighted=weighted)
     _scatter(run, _source(placement), None)
     return recorder.program()
 

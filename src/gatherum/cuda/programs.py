@@ -19,7 +19,8 @@ from .device import Device, Kernel, Pairs, Widths
 # The greatest alignment that kernels distinguish.
 WIDEST = 16
 # Slots of the operands. If the updates of a scatter are sorted already, `INDICES` has sorted keys.
-DATA, INDICES, UPDATES, OUT, PAYLOAD = range(5)
+# If they are weighted rows of `UPDATES`, there are the row and the weight of each update.
+DATA, INDICES, UPDATES, OUT, PAYLOAD, ROWS, WEIGHTS = range(7)
 OPERANDS = 4
 # Scratch memory begins at multiples of this number of bytes.
 SCRATCH_ALIGNMENT = 256
@@ -157,7 +158,7 @@ class DeviceProgram:
 class Recorder:
     """Records a program. It has the methods of a device, with slots as addresses.
 
-    The core can only replay programs with at most `PAYLOAD` + 1 operands.
+    The core can only replay programs with at most `WEIGHTS` + 1 operands.
     """
 
     def __init__(self, operands: int = OPERANDS) -> None:

@@ -18,7 +18,7 @@ from strategies import same_bits  # noqa: E402
 N, SIZE = 40, 5
 REDUCES = ["argmax", "argmin", "var", "std", "logsumexp", "max"]
 TRANSFORMS = ["softmax", "log_softmax", "normalize", "centre"]
-QUICK = "argmax", "logsumexp", "normalize", "add", "scatter_std", "segment_mean_csr"
+QUICK = "float32", "argmax", "logsumexp", "normalize", "add", "scatter_std", "segment_mean_csr"
 INDPTR = torch.tensor([0, 3, 3, 20, 37, N])
 
 
@@ -125,6 +125,25 @@ def test_aggregate(sorts_of, reduction, mode):
         return gatherum.aggregate(data, sources, targets, SIZE, reduction, mode=mode)
 
     assert sorts_of(call, data) == 1
+
+
+@pytest.mark.parametrize("dtype", each_of("float32", "float16", "complex64", "int32", "bool"))
+def test_weighted_rows_are_not_stored(sorts_of, dtype, monkeypatch):
+    data = operands(3)[0].mul(3).to(getattr(torch, dtype))
+    if data.is_floating_point():
+        data[0] = torch.nan
+    sources, targets = (7 * torch.arange(N)) % N, torch.arange(N) % 2  # a warp folds a target
+    weights = operands()[0].to(data.dtype)
+
+    def call(data):
+        return [gatherum.aggregate(data, sources, targets, SIZE, "add", weights),
+                gatherum.aggregate(data, sources, targets, SIZE, "max", weights[:1], mode="drop")
+                if dtype != "complex64" else data]  # fmt: skip
+
+    assert sorts_of(call, data) == (1 if dtype == "complex64" else 2)
+    monkeypatch.setattr(cuda, "fold_rows", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        call(data)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -53,7 +53,7 @@ EXACT = [pair for pair in _ALL_FOLDS if pair not in FOLDS and not pair[0].starts
 
 
 _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
-_FOLD |= {"LANES": (1,), "CARRIED": (0,)}
+_FOLD |= {"LANES": (1,), "CARRIED": (0,), "WEIGHTED": (0, 4, 8)}
 _EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED": (0, 8)}
 _WIDENED: Axes = {**LOOPS, "VALUE": ("value_float16", "value_bfloat16", "value_int8")}
 AXES: dict[str, Axes] = {

@@ -25,7 +25,7 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
     if (sorted.has(begin + longest, key)) continue;
     const Place p = place_of(sorted.row, f - begin * static_cast<Offset>(sorted.each.extent));
     char* const at = call.data + sorted.destination(key) + p.data;
-    Sums a = widen(self ? load_items(at) : update_of(sorted, call.moved, begin, p.moved));
+    Sums a = widen(self ? load_items(at) : update_of(call, begin, p.moved));
     Offset j = begin + (self ? 0 : 1);
     while (sorted.has(j, key)) {
       Items u[kAhead];
@@ -33,7 +33,7 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
 #pragma unroll
       for (int k = 0; k < kAhead; ++k) {
         if (!sorted.has(j + k, key)) continue;
-        u[k] = update_of(sorted, call.moved, j + k, p.moved);
+        u[k] = update_of(call, j + k, p.moved);
         n = k + 1;
       }
 #pragma unroll

@@ -18,15 +18,18 @@
 
 namespace gatherum {
 
-// Updates of a group in shared memory, double-buffered: 64 bytes per thread, and at least one per folder.
+// The first thread of a group that fetches, and the updates of a group that are fetched at a time.
+inline constexpr int kFetcher = GROUP > FOLDERS ? FOLDERS : 0;
+inline constexpr int kRound = kAhead * (GROUP - kFetcher);
+// Updates of a group in shared memory, double-buffered: up to 64 bytes per thread, and at least one per
+// folder. A tile is filled in whole rounds: a partial one would take as long.
 inline constexpr int kUpdates = 64 * GROUP / static_cast<int>(sizeof(Sums));
-inline constexpr int kTile = kUpdates < FOLDERS ? FOLDERS : kUpdates;
+inline constexpr int kRounded = kUpdates > kRound ? kUpdates / kRound * kRound : kUpdates;
+inline constexpr int kTile = kRounded < FOLDERS ? FOLDERS : kRounded;
 using Tiles = Sums[2][kTile];
 // Additions of the chain per iteration of its loop. On an H100 (2026-11-26), 2^24 float32 into one
 // destination took 91 ms with 8 and 58 ms with 32. For rows of 16-byte parts, 32 took 1 % longer than 8.
 inline constexpr int kUnrolled = sizeof(Sums) <= 8 ? 32 : 8;
-// The first thread of a group that fetches.
-inline constexpr int kFetcher = GROUP > FOLDERS ? FOLDERS : 0;
 
 // The parts of a stretch. A sort that carries updates carries one item, so the row has one part.
 __device__ __forceinline__ int parts_of(const Run& run) { return CARRIED != 0 ? 1 : run.parts; }
@@ -45,7 +48,7 @@ __device__ __forceinline__ void fetch(const Arguments& call, const Run& run, Off
       const int i = base + k * fetchers, row = i / parts;
       if (i >= n) continue;
       const Place p = place_of(call.sorted.row, run.first + i - row * parts);
-      u[k] = update_of(call.sorted, call.moved, begin + row, p.moved);
+      u[k] = update_of(call, begin + row, p.moved);
     }
 #pragma unroll
     for (int k = 0; k < kAhead; ++k) {

@@ -26,15 +26,30 @@ struct Sums {
 
 __device__ __forceinline__ Items load_items(const char* at) { return load<Items, VALUE_ALIGN>(at); }
 
-// Returns the items of entry j at byte `place` of its row.
-__device__ __forceinline__ Items update_of(const Sorted& sorted, const char* moved, Offset j, Offset place) {
+// Returns the items of entry j at byte `place` of its row. A weighted item has the bits of the reduction
+// "mul".
+template <class Call>
+__device__ __forceinline__ Items update_of(const Call& call, Offset j, [[maybe_unused]] Offset place) {
+  const Sorted& sorted = call.sorted;
 #if CARRIED != 0
-  (void)moved, (void)place;
   Items items;
   items.item[0] = bits_as<Stored>(static_cast<typename Word<CARRIED>::Type>(sorted.payload[j]));
   return items;
+#elif WEIGHTED != 0
+  using Product = Fold<VALUE, Reduction::mul>;
+  const Offset tuple = static_cast<Offset>(sorted.payload[j]);
+  const Offset row = static_cast<Offset>(call.weights.rows[tuple]);
+  constexpr int bytes = static_cast<int>(sizeof(Stored));
+  const Stored weight = load_constant<Stored, bytes>(call.weights.items + tuple * Offset{bytes});
+  Items items = load_items(call.moved + place_of(sorted.from, row).moved + place);
+#pragma unroll
+  for (int l = 0; l < LANES; ++l) {
+    const auto product = Product::fold(Product::widen(items.item[l]), Product::widen(weight));
+    items.item[l] = Product::finish(product, 2, true);
+  }
+  return items;
 #else
-  return load_items(moved + sorted.update(j) + place);
+  return load_items(call.moved + sorted.update(j) + place);
 #endif
 }
 

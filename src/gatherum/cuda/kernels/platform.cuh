@@ -16,6 +16,7 @@
 //   VALUE_ALIGN   bytes that LANES items of data and moved are aligned to, at most their size
 //   LANES         neighbouring items of a row that a thread folds
 //   CARRIED       bytes of an item if the sort carries the updates as payload, else 0
+//   WEIGHTED      bytes of a row's number if the updates are weighted rows, else 0
 //   REDUCTION     one of reductions.cuh
 //   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
 //   EACH          chunks or updates in flight per thread

@@ -19,6 +19,9 @@ struct Arguments {
   int64 longest;
   int64 include_self;  // 1 if the old value takes part
   Sorted sorted;
+#if WEIGHTED != 0
+  Weights weights;
+#endif
 };
 
 #else
@@ -35,6 +38,9 @@ struct Arguments {
   int64 each;  // candidates that a group tests at a time, at most GROUP
   Sorted sorted;
   Divisor stretches;  // of a row
+#if WEIGHTED != 0
+  Weights weights;
+#endif
 };
 
 static_assert(GROUP == THREADS || GROUP == 32, "a group is a block or a warp");

@@ -42,4 +42,14 @@ struct Sorted {
   }
 };
 
+#if WEIGHTED != 0
+
+// Rows and weights of updates: the update of a tuple is a row of `moved`, multiplied by the tuple's weight.
+struct Weights {
+  const typename Word<WEIGHTED>::Type* rows;  // the row of each tuple
+  const char* items;                          // the weight of each tuple
+};
+
+#endif
+
 }  // namespace gatherum

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gatherum._arguments import conversion
-from gatherum._core import Reduction, divides
+from gatherum._core import Reduction, divides, is_exact
 from gatherum._edges import edge_reductions, sparse_edges
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._functions import aggregation
@@ -119,12 +119,14 @@ def _composed(*call: Any) -> Tensor:
 
 
 def _on_cuda(*call: Any) -> Tensor:
-    """Fold rows straight from the data if the edges have no weights and the axis is 0."""
+    """Fold rows straight from the data if the axis is 0 and an edge has at most one weight."""
     from gatherum.torch import cuda
 
     data, sources, targets, size, reduction, weights, *options = _full(call)
     bounds, negative, pointer, fill, axis = options
-    plain = weights is None and axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
+    plain = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
+    if weights is not None:
+        plain = plain and weights.dim() <= sources.dim() and not is_exact(Reduction[reduction])
     with namespace.sharing_calls() as shared, namespace.float_mode():
         if pointer:
             targets = _listed(targets, sources.shape[0], pointer)
@@ -133,11 +135,16 @@ def _on_cuda(*call: Any) -> Tensor:
             return _composed(data, sources, targets, size, reduction, weights, bounds, negative, "",
                              fill, axis)  # fmt: skip
         fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
-        return _folded(data, sources, targets, fold, shared)
+        return _folded(data, sources, targets, weights, fold, shared)
 
 
 def _folded(
-    data: Tensor, sources: Tensor, targets: Tensor, fold: AggregateOptions, shared: Shared
+    data: Tensor,
+    sources: Tensor,
+    targets: Tensor,
+    weights: Tensor | None,
+    fold: AggregateOptions,
+    shared: Shared,
 ) -> Tensor:
     from gatherum.cuda import edges
     from gatherum.torch import cuda
@@ -153,7 +160,10 @@ def _folded(
 
     table = edge_reductions.empty_table(namespace, data, fold)
     negative = fold.negative and not fold.skips
-    row_edges = edges.Edges(sources, numbers, targets, fold.mode, negative)
+    if weights is not None:
+        weights = weights.expand(sources.shape).contiguous().resolve_conj()
+        weights = weights.clone() if weights.data_ptr() % weights.element_size() else weights
+    row_edges = edges.Edges(sources, numbers, targets, fold.mode, negative, weights)
     return cuda.fold_rows(shared, data, row_edges, table, fold.reduction)
 
 
