@@ -80,7 +80,8 @@ def definitions(source: Path) -> set[str]:
     """Return the functions, classes and methods that a file of Python or C++ defines."""
     text = source.read_text(encoding="utf-8")
     if source.suffix == ".cpp":
-        return set(re.findall(r"^\w[\w:<>*& ]*?(\w+)\([^;{}]*\)[^;{}()]*\{", text, re.M))
+        functions = re.findall(r"^\w[\w:<>*& ]*?(\w+)\([^;{}]*\)[^;{}()]*\{", text, re.M)
+        return {*functions, *re.findall(r"^class (\w+)", text, re.M)}
     names = set()
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):
