@@ -228,7 +228,11 @@ def test_a_folder_is_refused_before_any_input_is_opened(run, tmp_path):
     os.mkdir("folder")
     status, out, err = run("gather", "no.npy", "rows.npy", "-o", "folder")
     assert (status, out) == (1, "")
-    assert err.startswith("gatherum: gather: the output would replace a directory: ")
+    assert err == (
+        "gatherum: gather: the output folder would replace a directory: "
+        f"{tmp_path / 'folder'}: not a Zarr array (neither zarr.json nor .zarray is there); name a "
+        "new file or directory, such as 'x.npy' or 'x.zarr'\n"
+    )
     assert list((tmp_path / "folder").iterdir()) == []
 
 

@@ -245,3 +245,21 @@ def test_a_write_that_fails_leaves_the_table_open(
         assert bits(table.gather([1])) == bits(TABLE[[1]])
         table.write([1], ROWS[0])
         assert bits(table.gather([1])) == bits(ROWS[:1])
+
+
+@pytest.mark.frameworks
+def test_messages_about_tensors_name_methods_of_tensors(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
+    path = put(tmp_path, "t", TABLE)
+    calls = [
+        (torch.tensor([0.5]), torch.zeros(1, 8, dtype=torch.int32),
+         "write: `indices` must have an integer dtype, got float32; write indices.to(torch.int64)"),
+        ([0], torch.zeros(1, 8),
+         "write: `rows` must have the dtype of the table, int32, got float32; write "
+         "rows.to(torch.int32)"),
+    ]  # fmt: skip
+    with files.open(path) as table:
+        for indices, rows, message in calls:
+            with pytest.raises(TypeError) as caught:
+                table.write(indices, rows)
+            assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""The memory of tensors whose dtype NumPy lacks, such as bfloat16."""
+"""Tensors as operands, and the memory of tensors whose dtype NumPy lacks, such as bfloat16."""
 
 import sys
 from typing import Any
@@ -9,13 +9,19 @@ from numpy.typing import NDArray
 from gatherum._model.call import ArraySpec
 from gatherum.files.formats.dtypes import is_added, number_type
 
-__all__ = ["array_of", "bytes_of"]
+__all__ = ["array_of", "bytes_of", "is_tensor"]
+
+
+def is_tensor(value: object) -> bool:
+    """Return True for a tensor of PyTorch, without importing PyTorch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def bytes_of(tensor: Any) -> NDArray[np.uint8] | None:
     """Return the bytes of a contiguous tensor in CPU memory, None for anything else."""
     torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensor, torch.Tensor) or tensor.requires_grad:
+    if torch is None or not is_tensor(tensor) or tensor.requires_grad:
         return None
     if tensor.device.type != "cpu" or not tensor.is_contiguous():
         return None
@@ -28,8 +34,7 @@ def array_of(tensor: Any, spec: ArraySpec) -> NDArray[Any] | None:
     of named bytes. Return None for dtypes of NumPy, for memory that NumPy cannot read, and for
     anything but a tensor.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(tensor, torch.Tensor):
+    if not is_tensor(tensor):
         return None
     if isinstance(spec.dtype, np.dtype) and not is_added(spec.dtype):
         return None

@@ -3,17 +3,20 @@
 import os
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from gatherum._arguments.indices import resolve
+from gatherum._model import errors
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.outputs import check_changeable
+from gatherum.files.arguments.tensors import is_tensor
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.durable.sinks import ScatterSink
 from gatherum.files.file_call import run_strategies
+from gatherum.files.formats.dtypes import name_of
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.job import Job
@@ -28,6 +31,7 @@ OP, NAME = "scatter_slices", "write"
 RENAMED = (
     (f"{OP}: ", f"{NAME}: "), ("`updates`", "`rows`"), ("the updates ", "the rows "),
     ("`data`", "the table"), ("updates.astype(data.dtype)", "rows.astype(table.dtype)"),
+    ("updates.to(data.dtype)", "rows.to(torch.{dtype})"),
 )  # fmt: skip
 ATTRIBUTES: dict[str, Any] = {
     "axis": 0, "reduction": "none", "include_self": True, "mode": "raise", "negative": True,
@@ -109,8 +113,9 @@ def write_rows(
 
     `changed` is called after the write, before `lock` is unlocked, with the written row numbers.
     """
+    tensors = any(is_tensor(operand) for operand in (indices, rows))
     try:
-        with ExitStack() as stack:
+        with ExitStack() as stack, errors.for_tensors() if tensors else nullcontext():
             own = replace(resources, at_end=stack.callback)
             where = {
                 "indices": find_operand("indices", indices, OP),
@@ -120,7 +125,7 @@ def write_rows(
             job = Job(OP, open_all(where, own, table=table), ATTRIBUTES, 0, own)
             _write(job, own, lock, changed)
     except REFUSALS as error:
-        error.args = tuple(map(_renamed, error.args))
+        error.args = tuple(_renamed(argument, table) for argument in error.args)
         raise
 
 
@@ -158,9 +163,9 @@ def _flat(table: Source) -> FlatStorage:
     return table.storage
 
 
-def _renamed(argument: Any) -> Any:
+def _renamed(argument: Any, table: Source) -> Any:
     """Replace the names of the operator and its operands in a message by the names of `write`."""
     if isinstance(argument, str):
         for name, renamed in RENAMED:
-            argument = argument.replace(name, renamed)
+            argument = argument.replace(name, renamed.format(dtype=name_of(table.dtype)))
     return argument

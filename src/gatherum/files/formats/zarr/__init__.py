@@ -73,7 +73,10 @@ class Zarr(Format):
             try:
                 check_metadata(target)
             except ValueError as error:
-                raise ValueError(f"{op}: the output would replace a directory: {error}") from None
+                raise ValueError(
+                    f"{op}: the output {out} would replace a directory: {error}; name a new file "
+                    "or directory, such as 'x.npy' or 'x.zarr'"
+                ) from None
 
     def header(
         self, out: Location, shape: tuple[int, ...], dtype: np.dtype[Any], *, fortran: bool
