@@ -66,11 +66,11 @@ def change(
     stored = FileArray(path, decode=decode)
     check_unpacked(op, stored)
 
-    def called(data: Any) -> Any:
+    def scattered(data: Any) -> Any:
         return FUNCTIONS.named(op)(lazy_file(data, table.chunks), indices, updates, **attributes)
 
     # The call's name does not depend on the contents, which a killed run has partly changed.
-    fingerprint = {"operator": op, "call": called(stored.any_version()).name, "in_place": True}
+    fingerprint = {"operator": op, "call": scattered(stored.any_version()).name, "in_place": True}
     fingerprint["table_state"] = table.state()
     if is_completed(op, path, fingerprint, resume=resume):
         return
@@ -86,12 +86,12 @@ def change(
         if not build.replacing:
             staging = Staging(build)
             staging.copy(table, whole=False)
-            staging.fill(changes(staging.folder, table, stored, called(stored)), compute)
+            staging.fill(changes(staging.folder, table, stored, scattered(stored)), compute)
             build.seal()
         with uninterrupted():
             lay_chunks(build.partial, path)
-            done = ZarrArray(path, meter, BUDGET)
-            mark(path, fingerprint, done.state())
+            changed = ZarrArray(path, meter, BUDGET)
+            mark(path, fingerprint, changed.state())
             build.clear()
 
 

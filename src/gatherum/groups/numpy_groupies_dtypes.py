@@ -29,8 +29,9 @@ class FillValue(Enum):
 
 DEFAULT_FILL_VALUE = FillValue.DEFAULT_FILL_VALUE
 
-TRUTHS = ("any", "all", "anynan", "allnan")
-WHOLE = ("len", "argmax", "argmin")
+# Functions by the kind of their result: booleans; counts and positions; floats.
+BOOLEAN = ("any", "all", "anynan", "allnan")
+INTEGER = ("len", "argmax", "argmin")
 _AVERAGES = ("mean", "var", "std")
 _SUMS = ("sum", "sumofsquares")
 _MOVES = ("first", "last")
@@ -50,34 +51,34 @@ _NEXT = {
 
 def plain_name(name: str) -> str:
     """Return the name of a function without the prefix ``nan``."""
-    return name if name in TRUTHS else name.removeprefix("nan")
+    return name if name in BOOLEAN else name.removeprefix("nan")
 
 
-def result_dtype(op: str, name: str, values: DType, given: Any, count: int) -> DType:
+def result_dtype(op: str, name: str, values: DType, requested: Any, count: int) -> DType:
     """Return the dtype of a result before its fill value is considered.
 
-    `given` is the requested dtype. Sums of narrow integers get a dtype that holds every sum of
-    `count` values.
+    `requested` is the caller's dtype, or None. Sums of narrow integers get a dtype that holds every
+    sum of `count` values.
     """
-    given_name, name = name, plain_name(name)
+    full_name, name = name, plain_name(name)
     if name not in (*_MOVES, "len", "anynan", "allnan"):
-        check_number(op, given_name, values)
-    if given is not None:
-        return _given(op, name, values, given)
-    if name in (*TRUTHS, *WHOLE):
-        return np.dtype(bool if name in TRUTHS else np.int64)
+        check_number(op, full_name, values)
+    if requested is not None:
+        return _requested(op, name, values, requested)
+    if name in (*BOOLEAN, *INTEGER):
+        return np.dtype(bool if name in BOOLEAN else np.int64)
     if name == "sumofsquares" and values.kind in "biu":
         return working_dtype(name, values, values)
     if name in _AVERAGES:
         kept = values.kind == "f" or (values.kind == "c" and name == "mean")
         return values if kept else _real(values)
-    if given_name == "sum" and values.kind in "biu" and values.itemsize < 8:
+    if full_name == "sum" and values.kind in "biu" and values.itemsize < 8:
         largest = 1 if values.kind == "b" else int(np.iinfo(values).max)
         return widened(largest * count, values)
     return values
 
 
-def _given(op: str, name: str, values: DType, given: Any) -> DType:
+def _requested(op: str, name: str, values: DType, requested: Any) -> DType:
     """Return the requested dtype, or raise TypeError if the result cannot have it."""
     # Dates, text and records keep their kind.
     moved = name in (*_MOVES, *_EXTREMES) and kind_rank(values) is None
@@ -85,24 +86,24 @@ def _given(op: str, name: str, values: DType, given: Any) -> DType:
     if moved:
         expected = f"of the kind of `a`, {values},"
     try:
-        requested: DType = np.dtype(given)
+        dtype: DType = np.dtype(requested)
     except (TypeError, ValueError):
-        raise errors.other_result(op, name, expected, given) from None
-    if name in TRUTHS:
+        raise errors.other_result(op, name, expected, requested) from None
+    if name in BOOLEAN:
         return np.dtype(bool)
     if name == "len":
-        fits = requested.kind in "iu"
+        fits = dtype.kind in "iu"
     elif moved:
-        fits = requested.kind == values.kind and not requested.hasobject
+        fits = dtype.kind == values.kind and not dtype.hasobject
     else:
-        fits = kind_rank(requested) is not None and requested.kind != "b"
-    if fits and requested.char in WIDEST and name not in _MOVES:
-        fits, expected = False, f"{WIDEST[requested.char]} or narrower"
-    if fits and values.kind == "c" and requested.kind != "c" and name not in ("len", "var", "std"):
+        fits = kind_rank(dtype) is not None and dtype.kind != "b"
+    if fits and dtype.char in WIDEST and name not in _MOVES:
+        fits, expected = False, f"{WIDEST[dtype.char]} or narrower"
+    if fits and values.kind == "c" and dtype.kind != "c" and name not in ("len", "var", "std"):
         fits, expected = False, "a complex dtype"
     if not fits:
-        raise errors.other_result(op, name, expected, requested)
-    return requested
+        raise errors.other_result(op, name, expected, dtype)
+    return dtype
 
 
 def _real(dtype: DType) -> DType:
@@ -142,7 +143,7 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
     Sums and averages of floats are computed in float64, sums of integers in 64 bits. Variances of
     integers, and of floats with a result of the same dtype, need no conversion.
     """
-    if name in (*TRUTHS, *WHOLE):
+    if name in (*BOOLEAN, *INTEGER):
         return values
     if name == "prod":
         return np.result_type(values, result)
@@ -175,7 +176,7 @@ def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Ar
             return dtype, item
         value = array.item()
         fits = _is_number(array.dtype, dtype) or isinstance(fill_value, int)
-        if fits and name in TRUTHS:
+        if fits and name in BOOLEAN:
             fits = value in (0, 1)
         elif fits and name in _WIDENED:
             dtype = widened(fill_value, dtype)
@@ -194,10 +195,10 @@ def holds_fill(name: str, work: DType, result: DType) -> bool:
     It can then insert the fill value itself. Otherwise, the fill value is inserted after the
     result is converted.
     """
-    if name in WHOLE:
+    if name in INTEGER:
         return result.kind in "iu"
     spreads = name in ("var", "std") and result.kind == "c"  # these are real
-    return name in TRUTHS or (work == result and not spreads)
+    return name in BOOLEAN or (work == result and not spreads)
 
 
 def _default(name: str, dtype: DType) -> Any:

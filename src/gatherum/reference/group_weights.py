@@ -31,9 +31,8 @@ def common_dtype(values: DType, weights: DType) -> DType:
 def with_weights(values: Array, weights: Any, axis: int, dtype: DType | None) -> tuple[Array, Any]:
     """Return the values and a weight for each, in one dtype."""
     floats = values.dtype.kind in "fc" or values.dtype.name in HALVES
-    plain = isinstance(weights, list)
     scales = np.asarray(weights)
-    if plain and floats:
+    if isinstance(weights, list) and floats:
         scales = scales.astype(real_dtype(dtype or values.dtype))
     if scales.dtype.kind == "c":
         raise TypeError("groups.reduce: `weights` must be real")
@@ -63,13 +62,13 @@ def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:
         if name == "sum":
             return rounded(total, dtype).tobytes()
         real = real_dtype(wide)
-        whole = fold_of([w.astype(real) for w in scales], real, "add")
+        total_weight = fold_of([w.astype(real) for w in scales], real, "add")
         result = np.dtype(np.float64) if dtype.name in INTEGERS else dtype
         if dtype.kind == "c":
             mean = np.empty((), wide)
-            mean.real, mean.imag = total.real / whole, total.imag / whole
+            mean.real, mean.imag = total.real / total_weight, total.imag / total_weight
             return rounded(mean, result).tobytes()
-        return rounded(total / whole, result).tobytes()
+        return rounded(total / total_weight, result).tobytes()
 
 
 def _products(items: Items, scales: list[Any], dtype: DType, wide: DType) -> Any:
@@ -98,14 +97,19 @@ def _spread(items: Items, scales: list[Any], dtype: DType, root: bool) -> Array:
     wide = np.dtype(np.complex128) if dtype.kind == "c" else double
     terms = [number_of(item, dtype, wide) for item in items]
     weights = [w.astype(double) for w in scales]
-    whole = fold_of(weights, double, "add")
+    total_weight = fold_of(weights, double, "add")
+
+    def mean_of(numbers: list[Any]) -> Any:
+        products = [x * w for x, w in zip(numbers, weights, strict=True)]
+        return fold_of(products, double, "add") / total_weight
+
     squares = [double.type(0)] * len(items)
     for i, part in enumerate(("real", "imag")[: 2 if dtype.kind == "c" else 1]):
-        along = [np.float64(getattr(value, part)) for value in terms]
-        mean = fold_of([x * w for x, w in zip(along, weights, strict=True)], double, "add") / whole
-        away = [x - mean for x in along]
-        squares = [d * d if i == 0 else s + d * d for s, d in zip(squares, away, strict=True)]
-    spread = fold_of([s * w for s, w in zip(squares, weights, strict=True)], double, "add") / whole
+        numbers = [np.float64(getattr(value, part)) for value in terms]
+        mean = mean_of(numbers)
+        distances = [x - mean for x in numbers]
+        squares = [d * d if i == 0 else s + d * d for s, d in zip(squares, distances, strict=True)]
+    spread = mean_of(squares)
     result = double if dtype.name in INTEGERS else real_dtype(dtype)
     if root and not spread > 0:  # weights can be negative
         spread = np.sqrt(spread)

@@ -36,8 +36,8 @@ def _stays_finite(leaf: Any, item: Any, dtype: DType) -> bool:
         return True
     before, after = complex(leaf), complex(item)
     return all(
-        math.isfinite(now) if math.isfinite(then) else math.isnan(then) or math.isinf(now)
-        for then, now in ((before.real, after.real), (before.imag, after.imag))
+        math.isfinite(new) if math.isfinite(old) else math.isnan(old) or math.isinf(new)
+        for old, new in ((before.real, after.real), (before.imag, after.imag))
     )
 
 
@@ -141,12 +141,12 @@ def _same_value(item: Array, value: Any) -> bool:
     target, kind = kind_of(item.dtype), kind_of_leaf(value)
     if target is not None and kind is not None:
         pairs = zip(_parts(item[()], target), _parts(value, kind), strict=True)
-        return all(_same_number(have, want) for have, want in pairs)
+        return all(_same_number(actual, expected) for actual, expected in pairs)
     if target is not None or kind is not None:
         return False
-    have = item.item() if item.dtype.kind == "V" else item[()]
+    actual = item.item() if item.dtype.kind == "V" else item[()]
     dates = isinstance(value, np.datetime64 | np.timedelta64) and item.dtype.kind in "mM"
-    return bool(have == value or (dates and np.isnat(have) and np.isnat(value)))
+    return bool(actual == value or (dates and np.isnat(actual) and np.isnat(value)))
 
 
 def _parts(value: Any, kind: int) -> tuple[Any, Any]:
@@ -158,10 +158,10 @@ def _parts(value: Any, kind: int) -> tuple[Any, Any]:
     return (value if isinstance(value, np.longdouble) else float(value)), 0
 
 
-def _same_number(have: Any, want: Any) -> bool:
-    if all(isinstance(item, int) or np.isfinite(item) for item in (have, want)):
-        return bool(have.as_integer_ratio() == want.as_integer_ratio())
-    return bool(have == want) or (_is_nan(have) and _is_nan(want))
+def _same_number(actual: Any, expected: Any) -> bool:
+    if all(isinstance(item, int) or np.isfinite(item) for item in (actual, expected)):
+        return bool(actual.as_integer_ratio() == expected.as_integer_ratio())
+    return bool(actual == expected) or (_is_nan(actual) and _is_nan(expected))
 
 
 def _is_nan(item: Any) -> bool:

@@ -13,7 +13,7 @@ from . import options as shared
 from .command_group import commands
 from .indices import LARGEST
 from .numbers import integer, short
-from .streams import DASH, INPUT, check_one, opened, read
+from .streams import DASH, INPUT, check_one, open_input, read_input
 
 if TYPE_CHECKING:
     from gatherum.directml import FeatureLevel
@@ -87,10 +87,10 @@ class _Input(NamedTuple):
 def _input(file: str) -> _Input:
     if file != DASH:
         return _Input(file, file, file.lower().endswith(".onnx"))
-    start = opened("FILE").read(1)
+    start = open_input("FILE").read(1)
     is_model = start == ONNX
     limit = LARGEST_MODEL if is_model else LARGEST
-    return _Input(INPUT, read("FILE", limit, start), is_model)
+    return _Input(INPUT, read_input("FILE", limit, start), is_model)
 
 
 def _check(

@@ -24,7 +24,7 @@ from .streams import (
     array_input,
     check_one,
     named_file,
-    received,
+    read_array,
     stream_folder,
     write_to_output,
 )
@@ -292,7 +292,7 @@ def _run_alone(
 
     def operand(role: str, source: Source) -> Any:
         if source == DASH:
-            return received(folder, operator, role)
+            return read_array(folder, operator, role)
         if role == "INDICES":
             return as_operand(operator, source, components=components)
         return locate(str(source), form) if role == "TABLE" else source

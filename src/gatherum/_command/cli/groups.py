@@ -19,7 +19,7 @@ from .command_group import OUTPUT, commands
 from .indices import NotIntegers, as_operand
 from .numbers import Integer, Parsed, number_or_text, short
 from .options import FILE
-from .streams import DASH, check_one, named_file, received, stream_folder, write_to_output
+from .streams import DASH, check_one, named_file, read_array, stream_folder, write_to_output
 
 SHOWN = 1000  # rows of a table that are printed completely
 ENTRIES = OPERATORS["gather"]  # the shape of numbers in a text: one for each value
@@ -129,7 +129,7 @@ def _run(
     def operand(role: str, path: str) -> Any:
         try:
             if path == DASH:
-                return received(folder, ENTRIES, role)
+                return read_array(folder, ENTRIES, role)
             return path if role != "GROUPS" else as_operand(ENTRIES, path, role)
         except NotIntegers as error:
             advice = DECIMALS if error.has_numbers else KEYS

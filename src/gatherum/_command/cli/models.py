@@ -11,7 +11,7 @@ from . import options as shared
 from .checks import ONNX
 from .command_group import commands
 from .indices import LARGEST
-from .streams import DASH, INPUT, read
+from .streams import DASH, INPUT, read_input
 
 if TYPE_CHECKING:
     from gatherum.directml import FeatureLevel
@@ -50,7 +50,7 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
         raise click.UsageError(f"DIR is a folder of files, which standard output ({DASH}) is not.")
     try:
         if file == DASH:
-            result = run_text(read("MODEL", LARGEST), "", feature_level, output)
+            result = run_text(read_input("MODEL", LARGEST), "", feature_level, output)
         else:
             result = run_file(file, feature_level, output)
     except ValueError as error:

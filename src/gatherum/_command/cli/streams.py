@@ -36,9 +36,9 @@ def stream_folder(spill_dir: str | None) -> Iterator[str]:
         yield folder
 
 
-def received(folder: str, operator: Operator, role: str) -> Location | Array:
+def read_array(folder: str, operator: Operator, role: str) -> Location | Array:
     """Read an array from standard input: a .npy file, copied to a folder, or numbers as text."""
-    stream = opened(role)
+    stream = open_input(role)
     with naming(INPUT):
         start = stream.read(6)
         if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
@@ -49,17 +49,17 @@ def received(folder: str, operator: Operator, role: str) -> Location | Array:
             return location
     if not start:
         raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
-    return from_text(operator, INPUT, read(role, LARGEST, start))
+    return from_text(operator, INPUT, read_input(role, LARGEST, start))
 
 
 def array_input(operator: Operator, role: str) -> Array:
     """Read standard input into an array in memory."""
     with stream_folder(None) as folder:
-        source = received(folder, operator, role)
+        source = read_array(folder, operator, role)
         return source if isinstance(source, np.ndarray) else np.array(map_file(source.file, INPUT))
 
 
-def opened(role: str) -> IO[bytes]:
+def open_input(role: str) -> IO[bytes]:
     """Return standard input for an argument that is a dash."""
     # The command replaces a closed stream with devnull.
     if sys.stdin is None or getattr(sys.stdin, "name", "") == os.devnull:
@@ -67,13 +67,13 @@ def opened(role: str) -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def read(role: str, limit: int, start: bytes = b"") -> bytes:
+def read_input(role: str, limit: int, start: bytes = b"") -> bytes:
     """Read all of standard input. Raise OSError if it has more than `limit` bytes.
 
-    `start`: bytes of it that were read before.
+    `start` has the bytes that were read before.
     """
     with naming(INPUT):
-        content = start + opened(role).read(limit + 1 - len(start))
+        content = start + open_input(role).read(limit + 1 - len(start))
     if len(content) > limit:
         raise errors.file_too_big(INPUT, limit)
     return content
@@ -90,7 +90,7 @@ def mapped_input(role: str) -> Array:
     """Map a copy of the .npy file on standard input. The copy lives as long as the array."""
     with tempfile.TemporaryFile() as file:
         with naming(INPUT):
-            shutil.copyfileobj(opened(role), file, 1 << 20)
+            shutil.copyfileobj(open_input(role), file, 1 << 20)
         return _mapped(file, INPUT)
 
 
