@@ -7,26 +7,11 @@ import gatherum
 from gatherum._arguments import xarray_labels
 
 xr = pytest.importorskip("xarray", reason="install xarray")
+from labelled import CUBE, VALUES, as_kind  # noqa: E402
+
 pytestmark = pytest.mark.frameworks
 
-VALUES = np.arange(24.0).reshape(2, 3, 4)
-CUBE = xr.DataArray(
-    VALUES,
-    dims=("time", "lat", "lon"),
-    coords={
-        "time": [2001, 2002], "lat": [50.0, 51.0, 52.0], "lon": [5.0, 6.0, 7.0, 8.0],
-        "height": ("lat", [1, 2, 3]), "area": (("lat", "lon"), VALUES[0]), "run": "a",
-    },
-    name="t", attrs={"units": "K"},
-)  # fmt: skip
 NAMES = xr.DataArray([2, 0], dims="station", coords={"station": ["Bonn", "Ulm"]})
-
-
-def as_kind(cube, kind):
-    if kind == "dask":
-        pytest.importorskip("dask.array", reason="install dask")
-        return cube.chunk(time=1, lon=2)
-    return cube
 
 
 @pytest.fixture(params=["numpy", "dask"])

@@ -229,10 +229,10 @@ def _on_arrays(
     check_movable(NAME, "data", table.dtype)
     source_array = conversion.as_indices(NAME, sources, "gather_indices")
     pointed = isinstance(targets, Pointer)
-    operand, target_array = (
-        targets if isinstance(targets, Pointer) else ("scatter_indices", targets)
-    )
-    if not pointed:
+    if isinstance(targets, Pointer):
+        operand, target_array = targets
+    else:
+        operand = "scatter_indices"
         target_array = conversion.as_indices(NAME, targets, operand)
     scale = None
     if weights is not None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from gatherum._arguments import conversion, plain_values, xarray_labels
+from gatherum._arguments import array_likes, conversion, plain_values, xarray_labels
 from gatherum._arguments.checks import check_before_updates, check_dtypes
 from gatherum._core import DType as DTypeCode
 from gatherum._frameworks import registry
@@ -57,7 +57,7 @@ def _normalize(*call: Any) -> tuple[Any, ...]:
     """Return the arguments of a call as plain values and arrays."""
     plain: tuple[Any, ...] = conversion.normalize(*call)
     op, *_, out = plain
-    if out is not None and not conversion.is_plain(out):
+    if out is not None and not array_likes.is_plain(out):
         _plan_of(*plain[:9], None)  # raises earlier errors first
         conversion.as_out(op, out)
     return plain
@@ -91,7 +91,7 @@ def _plan_of(
 ) -> Plan:
     *positional, out = arguments
     if not isinstance(data, tuple):
-        conversion.check_decimals(op, "data", data)
+        array_likes.check_decimals(op, "data", data)
     attributes = Attributes(op, *positional)
     data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
@@ -113,7 +113,7 @@ def check_operands(
         ("out", call.out, out),
     )
     for name, expected, array in operands:
-        if array is not None and not conversion.is_plain(array):
+        if array is not None and not array_likes.is_plain(array):
             raise errors.not_an_operand(call.op, name, array)
         actual = None if array is None else ArraySpec.of(array)
         if actual is not None:

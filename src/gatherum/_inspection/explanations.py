@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._functions.index_reports import IndexReport, reported
@@ -297,7 +297,7 @@ def _of_plan(
         if value is None:
             continue
         values[name] = near = registry.spec(call.op, name, value)
-        if not conversion.is_plain(near):
+        if not array_likes.is_plain(near):
             raise errors.not_an_operand(call.op, name, value)
         actual, expected = ArraySpec.of(near), getattr(call, name)  # type: ignore[arg-type]
         if not same_spec(actual, expected):

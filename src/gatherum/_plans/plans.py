@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, Unpack
 
-from gatherum._arguments import conversion, plain_values
+from gatherum._arguments import array_likes, conversion, plain_values
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
@@ -326,7 +326,7 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
     if isinstance(value, ArraySpec):
         value = value.plain
     if not is_spec(value):
-        if not conversion.is_plain(value):
+        if not array_likes.is_plain(value):
             raise errors.not_an_operand(op, operand, value)
         return ArraySpec.of(value)
     shape, dtype = plain_values.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import dask.array as da
 import numpy as np
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes, conversion
 from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes, Call
@@ -56,7 +56,7 @@ def _check_chunks(op: str, operand: str, array: Any) -> None:
     """Raise for an array with unknown sizes, or with chunks that are not NumPy arrays."""
     if any(isnan(n) for n in array.shape):
         raise dask_errors.unknown_sizes(op, operand, array.shape)
-    if conversion.is_masked(private.meta(array)):
+    if array_likes.is_masked(private.meta(array)):
         raise errors.masked_array(op, operand)
     if not isinstance(private.meta(array), np.ndarray):
         raise dask_errors.other_chunks(op, operand, type(private.meta(array)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from gatherum._arguments.conversion import is_masked
+from gatherum._arguments.array_likes import is_masked
 from gatherum._functions.index_reports import IndexReport, index_report
 from gatherum._model import shape_limits
 from gatherum._model.errors import masked_array

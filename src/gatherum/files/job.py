@@ -11,7 +11,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._arguments.conversion import as_narrow, is_integer_zero
+from gatherum._arguments.conversion import is_integer_zero
+from gatherum._arguments.weak_values import as_narrow
 from gatherum._model.dtypes import Extension
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import OPERATORS

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes
 from gatherum._frameworks import refusals
 
 from . import errors
@@ -53,14 +53,14 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
         if package != "pandas" or str(getattr(values, "dtype", "")) != "object":
             return None
         values = np.asarray(values)
-    if values is None or values.dtype != object or not values.size or conversion.is_masked(values):
+    if values is None or values.dtype != object or not values.size or array_likes.is_masked(values):
         return None
     return _of_objects(op, values) if Decimal in set(map(type, values.flat)) else None
 
 
 def _array_of(values: Any) -> NDArray[Any] | None:
     """Return a list with an instance of `Decimal` as an array. Return None for another list."""
-    if not any(Decimal in kinds for _, kinds in conversion.levels_of(values)):
+    if not any(Decimal in kinds for _, kinds in array_likes.levels_of(values)):
         return None
     try:
         return np.asarray(values)

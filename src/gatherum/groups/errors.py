@@ -11,7 +11,7 @@ import numpy as np
 from gatherum._model.dtype_rows import has_arithmetic
 from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
 from gatherum._model.errors.audience import argument, command_hint
-from gatherum._model.errors.calls import _short, _where
+from gatherum._model.errors.texts import indexed, short
 from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with gatherum.groups.factorize(keys)"
@@ -89,7 +89,7 @@ def unknown_function(
             suffix = f"; did you mean {close}?"
     path = op if "." in op else f"files.{op}"
     return ValueError(
-        f"{op}: `func` must be a function that help(gatherum.{path}) lists, got {_short(value)}"
+        f"{op}: `func` must be a function that help(gatherum.{path}) lists, got {short(value)}"
         f"{suffix}"
     )
 
@@ -147,7 +147,7 @@ def not_in_dtype(op: str, where: str, dtype: object, value: object) -> ValueErro
 def not_quantiles(op: str, value: object) -> ValueError:
     return ValueError(
         f"{op}: `q` must be a number in [0, 1], or a list of them, for 'quantile', got "
-        f"{_short(value)}"
+        f"{short(value)}"
     )
 
 
@@ -191,14 +191,14 @@ def no_argument_of_decimals(op: str, argument: str) -> TypeError:
 def not_a_decimal(op: str, value: object, where: Sequence[Any]) -> TypeError:
     return TypeError(
         f"{op}: `values` must be finite decimals without missing values, got {value!r} "
-        f"({_where('values', where)})"
+        f"({indexed('values', where)})"
     )
 
 
 def long_decimal(op: str, value: object, scale: int, where: Sequence[Any]) -> ValueError:
     return ValueError(
         f"{op}: `values` must have at most 38 digits, with {scale} after the point, got {value} "
-        f"({_where('values', where)})"
+        f"({indexed('values', where)})"
     )
 
 
@@ -218,18 +218,18 @@ def fill_of_result(error: Exception) -> Exception:
 
 
 def other_result(op: str, func: str, expected: str, found: object) -> TypeError:
-    got = found if isinstance(found, np.dtype) else _short(found)
+    got = found if isinstance(found, np.dtype) else short(found)
     return TypeError(f"{op}: `dtype` must be {expected} for {func!r}, got {got}")
 
 
 def other_fill(op: str, func: str, dtype: object, value: object) -> ValueError:
     return ValueError(
-        f"{op}: `fill_value` must convert to {dtype}, the dtype of {func!r}, got {_short(value)}"
+        f"{op}: `fill_value` must convert to {dtype}, the dtype of {func!r}, got {short(value)}"
     )
 
 
 def several_fills(op: str, value: object) -> ValueError:
-    return ValueError(f"{op}: `fill_value` must be one item, got {_short(value)}")
+    return ValueError(f"{op}: `fill_value` must be one item, got {short(value)}")
 
 
 def needs_axis(op: str, found: int) -> ValueError:

@@ -53,20 +53,29 @@ def reduced(
                 grouping = grouping.without(left_out)
                 if not isinstance(values, np.ndarray):
                     values = xp.replaced(values, left_out, 0)  # otherwise, gradients have 0 * NaN
-        if start is not None:
-            return row.compose(values, grouping, start, ddof)
-        # Empty groups get a number that no group of values can have, and are found by it. If the
-        # number is only unlikely, its absence proves that no group is empty.
-        sentinel = row.unlikely(dtype)
-        start = xp.full((), sentinel or 0, xp.dtype(dtype), values)
-        result = None if sentinel is None else row.compose(values, grouping, start, ddof)
-        coordinates = grouping.first_empty(grouping.filled() if result is None else result != start)
-        if coordinates is not None and result is not None and not row.locates:
-            coordinates = grouping.first_empty(grouping.filled())
-        if coordinates is not None:
-            where = coordinates if grouping.elements else ()
-            raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
-        return row.compose(values, grouping, start, ddof) if result is None else result
+        if start is None:
+            return _without_empty_groups(name, row, dtype, values, grouping, ddof)
+        return row.compose(values, grouping, start, ddof)
+
+
+def _without_empty_groups(
+    name: str, row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
+) -> Array:
+    """Return the result of a function, or raise ValueError if a group is empty.
+
+    Empty groups get a number that no group of values can have, and are found by it. If the number
+    is only unlikely, its absence proves that no group is empty.
+    """
+    sentinel = row.unlikely(dtype)
+    start = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
+    result = None if sentinel is None else row.compose(values, grouping, start, ddof)
+    coordinates = grouping.first_empty(grouping.filled() if result is None else result != start)
+    if coordinates is not None and result is not None and not row.locates:
+        coordinates = grouping.first_empty(grouping.filled())
+    if coordinates is not None:
+        where = coordinates if grouping.elements else ()
+        raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
+    return row.compose(values, grouping, start, ddof) if result is None else result
 
 
 def _is_numpy(values: Array, grouping: Grouping) -> bool:

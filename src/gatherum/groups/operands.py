@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._arguments import conversion, plain_values
+from gatherum._arguments import conversion, plain_values, weak_values
 from gatherum._arguments.casting import has_nan
 from gatherum._arguments.xarray_labels import check_groups, has_labels, plain_array
 from gatherum._derivatives.array_ops import Array
@@ -112,7 +112,7 @@ def _as_weights(
 
     Lists adopt the dtype of floating values, given by `kind`.
     """
-    if conversion.is_weak(value) and has_nan(kind):
+    if weak_values.is_weak(value) and has_nan(kind):
         real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
         known = isinstance(real, np.dtype) and real.kind == "f"
         value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")

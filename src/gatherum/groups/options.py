@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from gatherum._arguments import conversion, plain_values
+from gatherum._arguments import plain_values, weak_values
 from gatherum._model.errors import Shape
 from gatherum._model.shape_limits import MAX_BYTES
 
@@ -69,7 +69,7 @@ def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] 
         check_taken(op, names, "q", q)
         return None
     quantiles = (
-        np.asarray(q) if conversion.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
+        np.asarray(q) if weak_values.is_weak(q) or isinstance(q, np.generic | np.ndarray) else q
     )
     if (
         not isinstance(quantiles, np.ndarray)

@@ -130,13 +130,7 @@ def reduce(
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
     result = np.dtype(np.float64) if means else _result_dtype(name, values.dtype, method)
-    fill = None
-    if fill_value is not None:
-        fill = fill_item(op, fill_value, result, "fill").tobytes()
-    elif name in EMPTY:
-        fill = np.asarray(EMPTY[name]).astype(result).tobytes()
-    elif (nan := nan_item(result)) is not None:
-        fill = nan.tobytes()
+    fill = _of_empty_groups(op, name, result, fill_value)
 
     out = blank(op, members.shape, result)
     for group in np.ndindex(members.shape):
@@ -150,6 +144,16 @@ def reduce(
             item = fill
         out[group] = np.void(item)
     return typed(out, result)
+
+
+def _of_empty_groups(op: str, name: str, dtype: DType, fill_value: Any) -> bytes | None:
+    """Return the result of groups without values, or None if it must be given."""
+    if fill_value is not None:
+        return fill_item(op, fill_value, dtype, "fill").tobytes()
+    if name in EMPTY:
+        return np.asarray(EMPTY[name]).astype(dtype).tobytes()
+    nan = nan_item(dtype)
+    return None if nan is None else nan.tobytes()
 
 
 def _of_decimals(
@@ -321,20 +325,25 @@ def _listed(
         raise TypeError(f"{op}: `func` is not defined for dtype {values.dtype}")
     if size is None:
         size = max([int(group) + 1 for group in groups.flat] + [0])
-    shape = values.shape[:axis] + (operator.index(size),) + values.shape[axis + 1 :]
+    counted = np.empty(operator.index(size), "V0")
+    group_numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
+    return values, axis, _members(values, group_numbers, len(counted), axis)
+
+
+def _members(values: Array, group_numbers: Array, size: int, axis: int) -> Array:
+    """Return the members of each group."""
+    shape = values.shape[:axis] + (size,) + values.shape[axis + 1 :]
     members = np.empty(shape, dtype=object)
     for cell in np.ndindex(shape):
         members[cell] = []
-    counted = np.empty(shape[axis], "V0")
-    group_numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
     items = as_bytes(values)
     for position in np.ndindex(values.shape):
-        group = group_numbers[position if groups.ndim > 1 else position[axis]]
+        group = group_numbers[position if group_numbers.ndim > 1 else position[axis]]
         if group is not None:
             members[(*position[:axis], group, *position[axis + 1 :])].append(
                 (position, items[position].tobytes())
             )
-    return values, axis, members
+    return members
 
 
 def _result_dtype(name: str, dtype: DType, method: str = "linear") -> DType:

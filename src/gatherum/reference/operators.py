@@ -303,6 +303,21 @@ def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
     return np.array(rows, np.int64)
 
 
+def rows_of_edges(
+    op: str, edges: tuple[int, ...], scatter_indices: Any, indptr: Any, size: Any
+) -> tuple[Any, int]:
+    """Return the destination row of each edge, and the number of rows of the result."""
+    if indptr is not None:
+        if scatter_indices is not None:
+            raise ValueError(f"{op}: `scatter_indices` and `indptr` say the same")
+        scatter_indices = pointed(op, as_indices(op, indptr), edges)
+        size = len(np.asarray(indptr)) - 1
+    size = operator.index(size)
+    if size < 0:
+        raise ValueError(f"{op}: `size` must be at least 0, got {size}")
+    return scatter_indices, size
+
+
 def aggregate(
     data: ArrayLike,
     gather_indices: ArrayLike,
@@ -334,14 +349,8 @@ def aggregate(
     check_choice(op, "reduction", reduction, REDUCTIONS[1:])
     check_choice(op, "mode", mode, MODES)
     check_boolean(op, "negative", negative)
-    if indptr is not None:
-        if scatter_indices is not None:
-            raise ValueError(f"{op}: `scatter_indices` and `indptr` say the same")
-        scatter_indices = pointed(op, as_indices(op, indptr), np.shape(gather_indices))
-        size = len(np.asarray(indptr)) - 1
-    size = operator.index(size)  # type: ignore[arg-type]  # None raises
-    if size < 0:
-        raise ValueError(f"{op}: `size` must be at least 0, got {size}")
+    edges = np.shape(gather_indices)
+    scatter_indices, size = rows_of_edges(op, edges, scatter_indices, indptr, size)
     data = as_array(op, "data", data)
     sources, targets = as_indices(op, gather_indices), as_indices(op, scatter_indices)
     for indices in (sources, targets):

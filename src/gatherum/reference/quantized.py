@@ -66,11 +66,7 @@ def gather_quantized(
     blocks = (*codes.shape[:q], math.ceil(codes.shape[q] / block), *codes.shape[q + 1 :])
     if factors.shape != blocks:
         raise ValueError(f"{OP}: `scales` must have shape {blocks}, got {factors.shape}")
-    default = np.full(blocks, 1 << bits - 1 if table.dtype.name == "uint8" else 0, np.uint8)
-    points = default if zeros is None else _unpacked(zeros, bits)
-    in_byte = codes.shape[-1] // max(table.shape[-1], 1) or 1
-    if zeros is not None and zeros.shape != (*blocks[:-1], math.ceil(blocks[-1] / in_byte)):
-        raise ValueError(f"{OP}: `zero_points` must have one for each scale")
+    points = _zero_points(table, codes, zeros, blocks, bits)
     before, after = codes.shape[:axis], codes.shape[axis + 1 :]
     out = typed(blank(OP, before + positions.shape + after, result), result)
     rows = resolve_all(OP, codes, positions, lambda position: axis, mode=mode, negative=negative)
@@ -104,6 +100,18 @@ def _check_types(
     if zeros is not None and (name in FLOATS or zeros.dtype != data.dtype):
         raise TypeError(f"{OP}: `zero_points` must not be {zeros.dtype}")
     return bits
+
+
+def _zero_points(
+    data: Array, codes: Array, zeros: Array | None, blocks: tuple[int, ...], bits: int
+) -> Array:  # fmt: skip
+    """Return the code of the zero point of each block."""
+    if zeros is None:
+        return np.full(blocks, 1 << bits - 1 if data.dtype.name == "uint8" else 0, np.uint8)
+    in_byte = codes.shape[-1] // max(data.shape[-1], 1) or 1
+    if zeros.shape != (*blocks[:-1], math.ceil(blocks[-1] / in_byte)):
+        raise ValueError(f"{OP}: `zero_points` must have one for each scale")
+    return _unpacked(zeros, bits)
 
 
 def _unpacked(data: Array, bits: int) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes
 from gatherum._frameworks import refusals, registry
 from gatherum._model import errors
 from gatherum._model.errors import frameworks as framework_errors
@@ -47,10 +47,10 @@ def check_changeable(op: str, operand: str, tensor: Tensor) -> None:
 
 def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     """Raise TypeError for an operand that must be a tensor."""
-    if conversion.is_masked(value):  # torch.as_tensor would drop the mask
+    if array_likes.is_masked(value):  # torch.as_tensor would drop the mask
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
-    conversion.check_items(op, operand, value)
+    array_likes.check_items(op, operand, value)
     foreign = registry.foreign(type(value))
     kind = foreign.name if foreign else type(value).__name__
     array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
@@ -66,7 +66,7 @@ def check_container(op: str, operand: str, value: object) -> None:
         instead = "call it in a function of yours that torch.fx.wrap marks"
         raise torch_errors.no_tensor(op, operand, "torch.fx.Proxy", instead)
     if isinstance(value, tuple) and refusals.whole_tuple(type(value)):
-        conversion.check_items(op, operand, value)
+        array_likes.check_items(op, operand, value)
 
 
 def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> None:

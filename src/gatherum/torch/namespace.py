@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from gatherum._arguments import conversion
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.array_ops import Destinations
-from gatherum._model import errors
-from gatherum._model.call import ArraySpec, Attributes, FoldRule
-from gatherum._model.dtypes import AnyDType
-from gatherum._plans import index_errors, sharing, skips, spreads
-from gatherum._plans.sharing import Shared
+from gatherum._model.call import Attributes
+from gatherum._plans import index_errors, sharing
 from gatherum._system import native
-from gatherum._system.native import View
-from gatherum.groups import namespace as of_numpy
 from gatherum.groups import rounding
 from gatherum.groups.dtypes import working_dtype
 from gatherum.groups.protocol import Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
 
-from . import addresses, checks, dtypes, operands, private, segment_numbers
+from . import checks, dtypes, group_operands, plain_folds, private, segment_numbers, shared_results
+from .group_operands import comparable
 from .library import symbolic_sizes
+from .plain_folds import is_recorded
 
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
@@ -108,11 +102,13 @@ def counting(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    shares = shared(data)
-    if shares is not None and (known := _valid(shares, attributes, data, indices)):
+    shares = shared_results.shared(data)
+    if shares is not None and (
+        known := shared_results.without_check(shares, attributes, data, indices)
+    ):
         attributes, fill_value = known, 0
     op, caller = attributes.op, attributes.caller
-    if _is_recorded(data):
+    if is_recorded(data):
         options = attributes.axis, attributes.mode, attributes.negative
         return cast(Tensor, overload(op)(data, indices, *options, fill_value, caller))
     call = op, data, indices, None, *attributes.positional, fill_value, None
@@ -120,11 +116,11 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    shares = shared(data)
+    shares = shared_results.shared(data)
     if shares is not None:
-        attributes = _valid(shares, attributes, data, indices) or attributes
+        attributes = shared_results.without_check(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    recorded, result = _is_recorded(data, updates), None
+    recorded, result = is_recorded(data, updates), None
     orders = shares is not None and sharing.orders(indices.numel())
     if orders and not recorded:
         from gatherum.torch import cuda
@@ -136,55 +132,8 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
         call = op, data, indices, updates, *options, 0, None
         result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
     if shares is not None and attributes.mode == "raise":
-        shares.results[_validity(attributes, data, indices)] = (indices,)
+        shares.results[shared_results.validity(attributes, data, indices)] = (indices,)
     return cast(Tensor, result)
-
-
-def on_device(x: Tensor) -> bool:
-    """Return True for a tensor on a CUDA device."""
-    return bool(x.is_cuda)
-
-
-def shared(x: Tensor) -> Shared | None:
-    """Return the results that calls on a device share. Calls that are traced share none."""
-    if torch.compiler.is_compiling() or not on_device(x):
-        return None
-    current = sharing.current()
-    return None if current is None or private.count_dispatch_modes() else current
-
-
-def sharing_calls(shared: Shared | None = None) -> AbstractContextManager[Any]:
-    """Return a context in which calls share results, those of `shared` if it is not None."""
-    return nullcontext() if torch.compiler.is_compiling() else sharing.Sharing(shared)
-
-
-def sharing_gradients(shared: Shared | None) -> AbstractContextManager[Any]:
-    """Return a context in which the calls of a gradient use the results of the function."""
-    return sharing_calls(None if shared is None else Shared(shared))
-
-
-def _valid(shares: Shared, attributes: Attributes, data: Tensor, indices: Tensor
-           ) -> Attributes | None:  # fmt: skip
-    """Return attributes without the check of indices that an earlier call has checked, or None."""
-    if attributes.mode != "raise" or not shares.find(_validity(attributes, data, indices)):
-        return None
-    return attributes._replace(mode="drop")
-
-
-def _validity(attributes: Attributes, data: Tensor, indices: Tensor) -> Hashable:
-    """Return the key of the result that all indices are valid."""
-    shape = tuple(indices.shape)
-    space = attributes.operator.space(tuple(data.shape), shape, attributes.axis)
-    return "valid", id(indices), attributes.negative, space
-
-
-def _is_recorded(*operands: Tensor) -> bool:
-    """Return True if a call must use torch's dispatcher.
-
-    The dispatcher takes several times as long as a small call.
-    """
-    recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
-    return torch.compiler.is_compiling() or recorded
 
 
 # --- for functions over groups
@@ -194,90 +143,21 @@ def float_mode() -> AbstractContextManager[None]:
     return nullcontext() if torch.compiler.is_compiling() else native.FloatMode()
 
 
+as_values = group_operands.as_values
+as_groups = group_operands.as_groups
+as_operand = group_operands.as_operand
+as_dtype = group_operands.as_dtype
+kind = group_operands.kind
+dtype = group_operands.dtype
+item = group_operands.item
+to_numpy = group_operands.to_numpy
+size_of = group_operands.size_of
+sharing_calls = shared_results.sharing_calls
+squares = plain_folds.squares
+without_nan = plain_folds.without_nan
 isinf = torch.isinf
 add = torch.add
 as_size = symbolic_sizes.as_size
-
-
-def as_values(op: str, operand: str, value: Any) -> Tensor:
-    checks.check_container(op, operand, value)
-    checks.check_dense(op, operand, value, value.device)
-    if not torch.compiler.is_compiling():
-        checks.check_storage(op, operand, value)
-    dtypes.code_of(op, operand, value.dtype)
-    return cast(Tensor, value)
-
-
-def as_groups(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
-    if not isinstance(value, Tensor) and torch.compiler.is_compiling():
-        value = torch.as_tensor(value, device=values.device)
-    elif not isinstance(value, Tensor):
-        conversion.check_items(op, operand, value)
-        with errors.for_tensors():
-            value = operands.as_indices(op, value, values, operand)
-    checks.check_dense(op, operand, value, values.device)
-    if not torch.compiler.is_compiling():
-        checks.check_storage(op, operand, value)
-    dtypes.code_of(op, operand, value.dtype)
-    return cast(Tensor, value)
-
-
-def as_operand(op: str, operand: str, value: Any, values: Tensor) -> Tensor:
-    if not isinstance(value, Tensor):
-        array = conversion.as_array(op, operand, value)
-        value = operands.as_tensor(op, operand, array, values)
-    return as_values(op, operand, value)
-
-
-def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
-    if not isinstance(value, torch.dtype):
-        numpy_dtype = of_numpy.as_dtype(op, operand, value)
-        if dtypes.of_name(numpy_dtype.name) is None:
-            raise errors.not_a_dtype(op, operand, value)
-        return numpy_dtype
-    return dtypes.plan_dtype(op, operand, value)
-
-
-def kind(x: Tensor) -> AnyDType:
-    return dtypes.plan_dtype("", "", x.dtype)
-
-
-def dtype(plan_dtype: AnyDType) -> torch.dtype:
-    result = dtypes.of_name(plan_dtype.name)
-    assert result is not None, plan_dtype
-    return result
-
-
-def item(op: str, plan_dtype: AnyDType, value: object, like: Tensor) -> Tensor:
-    target = dtype(plan_dtype)
-    if target.itemsize == 1 and target.is_floating_point:  # torch has another NaN
-        code = operands.fill_item(op, value, target)[0]
-        return torch.full((), code, dtype=torch.uint8, device=like.device).view(target)
-    scalar = operands.as_fill(op, value, torch.empty(0, dtype=target, device="cpu"))
-    return torch.full((), scalar, dtype=target, device=like.device)
-
-
-def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
-    if torch.compiler.is_compiling() or x.is_meta or checks.is_batched(x):
-        return None
-    tensor = x.detach().cpu()
-    # Inside a transform of `torch.func`, every tensor that an operation returns is a wrapper.
-    inside = private.transforms_active()
-    array: np.ndarray[Any, Any] = (
-        np.from_dlpack(checks.innermost(tensor)) if inside else tensor.numpy()
-    )
-    return array
-
-
-def size_of(op: str, operand: str, groups: Tensor) -> int:
-    checks.check_values(op, operand, groups, "give `size`")
-    comparable = _comparable(groups)
-    traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
-    if groups.dtype is torch.uint64 and not traced:
-        wrapped = comparable[comparable < 0]  # from 2**63 on
-        if wrapped.numel():
-            return int(wrapped.max()) + 2**64 + 1
-    return symbolic_sizes.least(comparable)
 
 
 def holds_any(mask: Tensor) -> bool:
@@ -289,15 +169,11 @@ def whole(x: Tensor, shape: Shape) -> Tensor:
 
 
 def nonzero(x: Tensor) -> Tensor:
-    return _comparable(x) != 0
+    return comparable(x) != 0
 
 
 def equal(x: Tensor, y: Tensor) -> Tensor:
-    return _comparable(x) == _comparable(y)
-
-
-def _comparable(x: Tensor) -> Tensor:
-    return x.to(torch.int64) if x.dtype in dtypes.WIDE_UNSIGNED else x
+    return comparable(x) == comparable(y)
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
@@ -340,7 +216,7 @@ def rounded(x: Tensor, target: torch.dtype) -> Tensor:
 def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
     if values is None:
         return torch.argsort(cells, stable=True)
-    keys = _comparable(values)
+    keys = comparable(values)
     if values.dtype is torch.uint64:
         keys = keys ^ torch.iinfo(torch.int64).min  # the order of signed integers
     order = torch.argsort(keys, stable=True)
@@ -395,47 +271,6 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
     return result
 
 
-def squares(
-    values: Tensor, destinations: Destinations, skips_nan: bool
-) -> tuple[Tensor, Tensor] | None:
-    if (operands := _specs_and_views(values, destinations)) is None:
-        return None
-    specs, views = operands
-    call = destinations.attributes, destinations.shape, specs, *views, skips_nan
-    both = spreads.squares_and_counts(*call)
-    return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
-
-
-def without_nan(
-    values: Tensor, reduction: str, destinations: Destinations, start: Tensor
-) -> Tensor | None:
-    if (operands := _specs_and_views(values, destinations)) is None:
-        return None
-    attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
-    table = broadcast_to(start, destinations.shape)
-    result = torch.empty(destinations.shape, dtype=values.dtype)
-    data, out = (addresses.view(attributes.op, "data", tensor) for tensor in (table, result))
-    specs = addresses.spec_of(attributes.op, "data", table), *operands[0]
-    call = attributes, specs, data, *operands[1], out
-    return result if skips.scatter_without_nan(*call) else None
-
-
-def _specs_and_views(
-    values: Tensor, destinations: Destinations
-) -> tuple[tuple[ArraySpec, ArraySpec], tuple[View, View]] | None:
-    """Return the specs and the memory of the groups and the values of a call of the core. Return
-    None if the call must use torch's functions.
-    """
-    operands = destinations.indices, values
-    if _is_recorded(values) or not all(map(private.is_plain, operands)):
-        return None
-    op, names = destinations.attributes.op, ("groups", "values")
-    checks.check_storages(op, names, operands)
-    indices, updates = (addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True))
-    views = (addresses.view(op, *pair) for pair in zip(names, operands, strict=True))
-    return (indices, updates), cast(tuple[View, View], tuple(views))
-
-
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     positions = arange(0, size, entries)
     return gather(attributes.gathering(), positions, entries, -1)
@@ -450,4 +285,4 @@ def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Ten
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
     xp = sys.modules[__name__]
-    return segment_numbers.of_edges(xp, op, _comparable(indptr), edges.shape[0])
+    return segment_numbers.of_edges(xp, op, comparable(indptr), edges.shape[0])

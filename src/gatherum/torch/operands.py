@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gatherum._arguments import conversion
+from gatherum._arguments import conversion, weak_values
 from gatherum._model import errors
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import frameworks as framework_errors
@@ -54,8 +54,8 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     kind = dtypes.plan_dtype(op, "data", data.dtype)
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
-    if conversion.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        rounded = conversion.as_narrow(op, "updates", value, kind)
+    if weak_values.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
+        rounded = weak_values.as_narrow(op, "updates", value, kind)
         if torch.jit.is_tracing():  # it cannot view another dtype
             tensor = torch.from_numpy(np.asarray(rounded.values)).to(data.dtype)
         else:
@@ -114,7 +114,7 @@ def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
     kind = dtypes.plan_dtype(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
         return conversion.as_updates(op, value, kind, operand).item()
-    return conversion.as_narrow(op, operand, value, kind).values.item()
+    return weak_values.as_narrow(op, operand, value, kind).values.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
@@ -131,7 +131,7 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks. Typed values must convert exactly."""
     kind = dtypes.plan_dtype(op, "data", dtype)
-    fill = conversion.as_narrow(op, "fill_value", scalar := _python_scalar(value), kind)
+    fill = weak_values.as_narrow(op, "fill_value", scalar := _python_scalar(value), kind)
     if scalar is not value and not np.array_equal(fill.values, np.asarray(scalar), equal_nan=True):
         raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
     return fill

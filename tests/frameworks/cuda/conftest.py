@@ -83,7 +83,7 @@ def as_cuda(monkeypatch):
     """Use the kernels for CUDA tensors on tensors in host memory."""
     torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
     from gatherum._model.operators import OPERATORS
-    from gatherum.torch import cuda, namespace
+    from gatherum.torch import cuda, namespace, plain_folds, shared_results
     from gatherum.torch.autograd import gradients
     from gatherum.torch.functions import aggregation, elementary, quantized
     from gatherum.torch.library import ops
@@ -120,8 +120,8 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
     monkeypatch.setattr(gradients, "_plain", lambda *_: None)
-    monkeypatch.setattr(namespace, "_specs_and_views", lambda *_: None)
-    monkeypatch.setattr(namespace, "on_device", lambda x: True)
+    monkeypatch.setattr(plain_folds, "_specs_and_views", lambda *_: None)
+    monkeypatch.setattr(shared_results, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "replayed", lambda *_: None)
     replaced = {**vars(namespace.native), "dispatch_call": through_ops}
     monkeypatch.setattr(namespace, "native", SimpleNamespace(**replaced))

@@ -1,4 +1,4 @@
-"""The error messages about calls (`calls`), and about this package's objects (`package_objects`).
+"""The error messages about calls (`calls`, `shapes`) and about this package's objects.
 
 `edges` has the messages about edges of graphs, `frameworks` about arrays of other frameworks.
 `audience` chooses the advice for users of NumPy, of PyTorch or of the command line. Messages that
@@ -9,3 +9,5 @@ only one framework, `groups` or `quantized` needs are in `errors.py` of its fold
 from .audience import for_tensors as for_tensors
 from .calls import *  # noqa: F403  # every message of a call
 from .package_objects import *  # noqa: F403
+from .shapes import *  # noqa: F403
+from .texts import Shape as Shape

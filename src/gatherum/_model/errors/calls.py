@@ -1,4 +1,6 @@
-"""The error messages of calls on arrays in memory.
+"""The error messages of calls on arrays in memory: arguments, dtypes, `out` and indices.
+
+`shapes` has the messages about ranks, shapes and sizes.
 
 C programs cannot call this module: ``core/c_api/fault_messages.cpp`` and ``interface.hpp`` have
 their messages. In Python, sizes may be symbols of a traced graph, and messages include advice. The
@@ -12,7 +14,7 @@ expected and the actual value, and the position.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,27 +26,7 @@ from gatherum._model.named_bytes import named_bytes
 from gatherum._model.reductions import ALIASES
 
 from .audience import advice, hint
-
-Shape = tuple[int, ...]
-
-
-def _tuple_of_each() -> str:
-    return hint("indices[:, None] makes a tuple of each index")
-
-
-def _choices(values: Iterable[str]) -> str:
-    return ", ".join(repr(value) for value in values)
-
-
-def _short(value: object) -> str:
-    """Format a value in one short line: an array as its dtype and shape, other values truncated."""
-    if isinstance(value, np.ndarray):
-        return f"an array of {value.dtype} {value.shape}"
-    if isinstance(value, int) and value.bit_length() > 4096:  # Python may not be able to format it
-        return f"an integer of {value.bit_length()} bits"
-    whole = value[:60] if isinstance(value, (list, tuple)) else value
-    text = " ".join(repr(whole).split())
-    return text if len(text) <= 60 else text[:57] + "..."
+from .texts import Shape, choices, indexed, short
 
 
 def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
@@ -62,12 +44,12 @@ def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception
 
 
 def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
-    return ValueError(f"{caller}: `op` must be one of {_choices(operators)}, got {_short(op)}")
+    return ValueError(f"{caller}: `op` must be one of {choices(operators)}, got {short(op)}")
 
 
 def unknown_attribute(op: str, name: str, names: Sequence[str]) -> TypeError:
     suffix = hint("write axis=") if name == "dim" and "axis" in names else ""
-    return TypeError(f"{op}: unknown attribute {name!r}; it takes {_choices(names)}{suffix}")
+    return TypeError(f"{op}: unknown attribute {name!r}; it takes {choices(names)}{suffix}")
 
 
 def unknown_argument(op: str, unknown: Mapping[str, object], *, has_axis: bool = True) -> TypeError:
@@ -83,24 +65,24 @@ def no_folder(path: object, folder: str) -> FileNotFoundError:
 
 def not_an_integer(op: str, name: str, value: object, instead: str = "") -> TypeError:
     suffix = hint(f"write {instead}" if instead else "")
-    return TypeError(f"{op}: `{name}` must be an integer, got {_short(value)}{suffix}")
+    return TypeError(f"{op}: `{name}` must be an integer, got {short(value)}{suffix}")
 
 
 def not_a_boolean(op: str, name: str, value: object) -> TypeError:
-    return TypeError(f"{op}: `{name}` must be True or False, got {_short(value)}")
+    return TypeError(f"{op}: `{name}` must be True or False, got {short(value)}")
 
 
 def not_one_of(
     op: str,
     name: str,
     value: object,
-    choices: Sequence[str],
+    allowed: Sequence[str],
     aliases: Mapping[str, str] = ALIASES,
 ) -> ValueError:
     ours = aliases.get(value) if isinstance(value, str) else None
-    suggestion = f"; its name here is {ours!r}" if ours in choices else ""
+    suggestion = f"; its name here is {ours!r}" if ours in allowed else ""
     return ValueError(
-        f"{op}: `{name}` must be one of {_choices(choices)}, got {_short(value)}{suggestion}"
+        f"{op}: `{name}` must be one of {choices(allowed)}, got {short(value)}{suggestion}"
     )
 
 
@@ -171,8 +153,8 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
 
 
 def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
-    where = f" ({operand}[{', '.join(map(str, position))}])" if position else ""
-    return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{where}")
+    at = f" ({operand}[{', '.join(map(str, position))}])" if position else ""
+    return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{at}")
 
 
 def other_dtype(op: str, operand: str, expected: object, found: object) -> Exception:
@@ -190,7 +172,7 @@ def not_convertible(op: str, operand: str, expected: object, value: object) -> E
     if dtype_name := named_bytes(expected):
         return needs_ml_dtypes(op, dtype_name)
     return TypeError(
-        f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {_short(value)}"
+        f"{op}: `{operand}` must convert to the dtype of `data`, {expected}, got {short(value)}"
     )
 
 
@@ -200,7 +182,7 @@ def needs_ml_dtypes(op: str, dtype_name: object) -> ImportError:
 
 def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
     return ValueError(
-        f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {_short(value)}"
+        f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {short(value)}"
     )
 
 
@@ -212,13 +194,13 @@ def does_not_fit(
     suffix = hint(f"write {operand}.item() to round it" if rounds else "")
     return ValueError(
         f"{op}: `{operand}` must convert exactly to the dtype of `data`, {dtype}, "
-        f"got {_short(value)}{suffix}"
+        f"got {short(value)}{suffix}"
     )
 
 
 def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueError:
     return ValueError(
-        f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {_short(value)}"
+        f"{op}: `{operand}` must stay finite in the dtype of `data`, {dtype}, got {short(value)}"
     )
 
 
@@ -249,100 +231,8 @@ def no_derivative(reduction: str) -> NotImplementedError:
     )
 
 
-def too_few_dimensions(op: str, operand: str, found: int) -> ValueError:
-    return ValueError(f"{op}: `{operand}` must have at least 1 dimension, got {found}")
-
-
-def too_many_dimensions(op: str, operand: str, limit: int, found: int) -> ValueError:
-    return ValueError(f"{op}: {operand} must have at most {limit} dimensions, got {found}")
-
-
-def other_rank(op: str, expected: int, found: int) -> ValueError:
-    return ValueError(
-        f"{op}: `indices` must have as many dimensions as `data`, {expected}, got {found}"
-    )
-
-
-def larger_than_data(op: str, dimension: int, size: int, found: int) -> ValueError:
-    return ValueError(
-        f"{op}: `indices` must have at most the size of `data`, {size}, on dimension {dimension}, "
-        f"got {found}"
-    )
-
-
-def other_batch_shape(op: str, expected: Shape, found: Shape) -> ValueError:
-    return ValueError(
-        f"{op}: `indices` must have the batch dimensions of `data`, {expected}, got {found}"
-    )
-
-
-def tuple_too_long(op: str, limit: int, found: int, alone: bool) -> ValueError:
-    return ValueError(
-        f"{op}: the last dimension of `indices` must be at most {limit}, "
-        f"the dimensions of `data` that are not batch dimensions, got {found}"
-        f"{_tuple_of_each() if alone else ''}"
-    )
-
-
-def other_shape(op: str, operand: str, expected: Shape, found: Shape) -> ValueError:
-    return ValueError(f"{op}: `{operand}` must have shape {expected}, got {found}")
-
-
-def other_shape_of_one_tuple(op: str, expected: Shape, found: Shape) -> ValueError:
-    return ValueError(f"{op}: `updates` must have shape {expected}, got {found}{_tuple_of_each()}")
-
-
-def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: bool) -> ValueError:
-    instead = ", or call scatter_slices with indices.ravel()" if slices else ""
-    suffix = hint(
-        f"write {advice('np', 'torch')}.broadcast_to(indices, {found}) for an index for each"
-        f"{instead}"
-    )
-    if not suffix and slices:
-        suffix = "; scatter-slices takes a slice for each index"
-    return ValueError(
-        f"{op}: `updates` must have the shape of `indices`, {expected}, got {found}{suffix}"
-    )
-
-
-def result_too_big(op: str, shape: Shape, dtype: Any) -> ValueError:
-    what = "bytes" if dtype.itemsize else "elements"
-    return ValueError(
-        f"{op}: the result, shape {shape} of dtype {dtype}, has more {what} than can be addressed"
-    )
-
-
-def operand_too_big(op: str, operand: str, shape: Shape) -> ValueError:
-    return ValueError(f"{op}: `{operand}`, shape {shape}, has more elements than can be addressed")
-
-
-def not_a_shape(op: str, name: str, value: object) -> TypeError:
-    return TypeError(f"{op}: `{name}` must be a tuple of integers, got {_short(value)}")
-
-
-def not_axes(op: str, value: object) -> TypeError:
-    return TypeError(
-        f"{op}: `axes` must be a sequence of integers or names of dimensions, got {_short(value)}"
-    )
-
-
-def too_small(op: str, name: str, least: int, value: int) -> ValueError:
-    return ValueError(f"{op}: `{name}` must be at least {least}, got {value}")
-
-
-def negative_size(op: str, name: str, shape: Shape) -> ValueError:
-    return ValueError(f"{op}: `{name}` must have sizes of at least 0, got {shape}")
-
-
 def not_a_dtype(op: str, operand: str, value: object) -> TypeError:
-    return TypeError(f"{op}: `{operand}` must have a dtype that NumPy reads, got {_short(value)}")
-
-
-def other_strides(op: str, operand: str, rank: int, strides: object) -> ValueError:
-    return ValueError(
-        f"{op}: `{operand}` must have {rank} strides, one for each dimension, that stay within the "
-        f"address space, got {_short(strides)}"
-    )
+    return TypeError(f"{op}: `{operand}` must have a dtype that NumPy reads, got {short(value)}")
 
 
 def not_an_operand(op: str, operand: str, value: object) -> TypeError:
@@ -373,10 +263,6 @@ def operand_changed(op: str, operand: str) -> ValueError:
     return ValueError(f"{op}: `{operand}` must keep its shape and memory during the call")
 
 
-def _where(operand: str, position: Sequence[object]) -> str:
-    return f"{operand}[{', '.join(map(str, position))}]" if position else operand
-
-
 def index_out_of_bounds(
     op: str,
     value: object,
@@ -396,7 +282,7 @@ def index_out_of_bounds(
         problem = f"cannot be {MOVING[mode].participle} into axis {axis}, which has size {size}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
-    return IndexError(f"{op}: index {value} {problem} ({_where(operand, position)})")
+    return IndexError(f"{op}: index {value} {problem} ({indexed(operand, position)})")
 
 
 def no_group(
@@ -421,7 +307,7 @@ def no_group(
         )
     else:
         problem = f"is not in [{valid[0]}, {valid[1]})"
-    return IndexError(f"{op}: group {value} {problem} ({_where(operand, position)})")
+    return IndexError(f"{op}: group {value} {problem} ({indexed(operand, position)})")
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .calls import Shape
+from .texts import Shape
 
 
 def not_an_accumulator(value: object) -> TypeError:

@@ -9,15 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._arguments.conversion import (
-    as_array,
-    as_indices,
-    as_updates,
-    is_masked,
-    is_plain,
-    is_weak,
-    levels_of,
-)
+from gatherum._arguments.array_likes import is_masked, is_plain, levels_of
+from gatherum._arguments.conversion import as_array, as_indices, as_updates
+from gatherum._arguments.weak_values import is_weak
 from gatherum._frameworks import registry
 from gatherum._model.call import ArraySpec
 from gatherum.files import errors

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes, conversion
 from gatherum._arguments.checks import check_out_spec
 from gatherum._frameworks import registry
 from gatherum._model import errors
@@ -41,7 +41,7 @@ class Receiver:
     def check_apart(self, *operands: object) -> None:
         """Raise ValueError if the memory is read-only or overlaps an operand."""
         arrays: list[Any] = [getattr(where, "array", None) for where in operands]
-        data, indices = (x if conversion.is_plain(x) else NOTHING for x in arrays)
+        data, indices = (x if array_likes.is_plain(x) else NOTHING for x in arrays)
         check_out_memory(self.op, data, indices, None, self.array)
 
 

@@ -144,11 +144,7 @@ def reduce_file(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
     )
     group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
-    form = None if out is None else table_form(out)
-    if out is not None:
-        check_form(out)
-    if out is not None and form is not None:
-        check_table(out, {"values": values, "groups": groups, "weights": weights}, settings)
+    form = _checked_form(out, {"values": values, "groups": groups, "weights": weights}, settings)
     if (keys := number_keys(groups, settings)) is not None:
         if group_count is not None:
             raise errors.size_of_keys(REDUCE_FILE, group_count)
@@ -165,6 +161,18 @@ def reduce_file(
     elif form is not None:
         results = labelled(_group_numbers(groups, results, settings), results)
     return results if out is None else write_results(results, out, settings, stats, form)
+
+
+def _checked_form(
+    out: Path | None, operands: Mapping[str, Operand | None], settings: RunSettings
+) -> Any:
+    """Return the form of a table, or None for other outputs, after checking the output."""
+    if out is None:
+        return None
+    check_form(out)
+    if (form := table_form(out)) is not None:
+        check_table(out, operands, settings)
+    return form
 
 
 def _names(

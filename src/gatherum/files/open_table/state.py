@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._arguments import conversion
+from gatherum._arguments import array_likes, conversion
 from gatherum._arguments.indices import first_invalid, resolve
 from gatherum._frameworks import registry
 from gatherum._model import errors
@@ -93,7 +93,7 @@ class State:
         self.cache: native.RowCache | None = None
         rows = self.table.shape[0] if self.reads is not None else 1
         self._item = self.table.nbytes // rows
-        in_memory = isinstance(where, ArrayOperand) and conversion.is_plain(where.array)
+        in_memory = isinstance(where, ArrayOperand) and array_likes.is_plain(where.array)
         if settings.cache and self.reads is not None and not in_memory:
             self.cache = cache_of(settings.cache, rows, self._item)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)
@@ -196,7 +196,7 @@ class State:
     def result_shape(self, indices: Operand, attributes: dict[str, Any]) -> tuple[int, ...] | None:
         """Return the shape of a gather's result, or None if the indices are not in memory."""
         where = find_operand("indices", indices)
-        if not isinstance(where, ArrayOperand) or not conversion.is_plain(where.array):
+        if not isinstance(where, ArrayOperand) or not array_likes.is_plain(where.array):
             return None
         values = conversion.as_indices("gather", where.array)
         return plan("gather", (self.shape, self.table.dtype), values, **attributes).shape

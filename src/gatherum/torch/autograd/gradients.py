@@ -25,7 +25,7 @@ from gatherum._model.operators import OPERATORS, Operator, inverse
 from gatherum._plans import index_errors, sharing
 from gatherum._system import native
 from gatherum.torch import errors as torch_errors
-from gatherum.torch import namespace, private
+from gatherum.torch import namespace, private, shared_results
 from gatherum.torch.checks import check_changeable, check_storages, refuse_subclass
 from gatherum.torch.dlpack import fills
 from gatherum.torch.library.ops import (
@@ -195,7 +195,7 @@ class _Scatter(_Call):  # type: ignore[misc]
         on_cpu = gradient.device.type == "cpu"
         in_core = on_cpu and not onward and fused_gradients.applies(destinations, (data, updates))
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
-        with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
+        with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
             of_data, of_updates = differentiate(destinations, values, gradient, (data, updates))
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
@@ -217,12 +217,13 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
     ctx.set_materialize_grads(False)  # with infinite factors, zeros would give NaN
     if may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
-    ctx.attributes, ctx.shape, ctx.shared = attributes, tuple(data.shape), namespace.shared(data)
+    ctx.attributes, ctx.shape = attributes, tuple(data.shape)
+    ctx.shared = shared_results.shared(data)
 
 
 def _resumed(ctx: Any) -> AbstractContextManager[Any]:
     """Return a context in which the calls of a gradient share the results of the composition."""
-    return nullcontext() if ctx.shared is None else namespace.sharing_gradients(ctx.shared)
+    return nullcontext() if ctx.shared is None else shared_results.sharing_gradients(ctx.shared)
 
 
 def _saved(ctx: Any) -> tuple[Destinations, Any]:
@@ -310,7 +311,7 @@ def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -
     """
     updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        if namespace.shared(data) is not None and sharing.orders(indices.numel()):
+        if shared_results.shared(data) is not None and sharing.orders(indices.numel()):
             return None  # the scatter uses the order that an earlier call has computed
         attributes = scatter_attributes(operator.name, *arguments[1:])
     else:

@@ -22,7 +22,7 @@ from gatherum._model import errors
 from gatherum._model.reductions import FOLDS, ROWS
 from gatherum._plans import sharing
 from gatherum._plans.sharing import Shared
-from gatherum.torch import checks, dtypes, namespace, operands, private
+from gatherum.torch import checks, dtypes, namespace, operands, private, shared_results
 from gatherum.torch.autograd.batching import front, shape_of_one, stretched
 from gatherum.torch.autograd.recording import (
     apply,
@@ -127,7 +127,7 @@ def _on_cuda(*call: Any) -> Tensor:
     plain = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
     if weights is not None:
         plain = plain and weights.dim() <= sources.dim() and not is_exact(Reduction[reduction])
-    with namespace.sharing_calls() as shared, namespace.float_mode():
+    with shared_results.sharing_calls() as shared, namespace.float_mode():
         if pointer:
             targets = _listed(targets, sources.shape[0], pointer)
             cuda.keep_adjacent(targets)
@@ -203,14 +203,14 @@ class _Sum(_Function):  # type: ignore[misc]
         ctx.rows = data.shape[axis]
         options = bounds, negative, pointer, fill, axis
         call = data, sources, targets, size, reduction, weights, *options
-        with namespace.sharing_calls() as ctx.shared:
+        with shared_results.sharing_calls() as ctx.shared:
             return below_recording(overload(NAME), keyset, *call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return (None,) * 12
-        with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
+        with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
             return _gradients(ctx, gradient)
 
     @staticmethod

@@ -10,7 +10,7 @@ from torch import Tensor
 from gatherum._functions.prepared_adapters import PreparedOnDevices, check_data
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes
-from gatherum.torch import dtypes, namespace, private
+from gatherum.torch import dtypes, private, shared_results
 from gatherum.torch.autograd import recording
 
 from . import api, tensor_calls
@@ -33,7 +33,7 @@ class PreparedOnTensors(PreparedOnDevices):
         if data.dtype != self._dtype:
             dtype = dtypes.plan_dtype(op, "data", data.dtype)
         check_data(op, self.like, tuple(data.shape), dtype)
-        if not torch.compiler.is_compiling() and namespace.on_device(data):
+        if not torch.compiler.is_compiling() and shared_results.on_device(data):
             return self._on_device(data, updates, out, fill_value)
         if not self._scatters:
             return self._function(
@@ -57,7 +57,7 @@ class PreparedOnTensors(PreparedOnDevices):
         if not self.attributes.fills:
             fill_value = 0
         attributes = self.unchecked
-        with namespace.sharing_calls(shared), errors.for_tensors():
+        with shared_results.sharing_calls(shared), errors.for_tensors():
             if out is None and self._scatters and _are_unobserved(data, updates):
                 from gatherum.torch import cuda
 

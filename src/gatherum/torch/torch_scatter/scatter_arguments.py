@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gatherum._arguments import conversion, plain_values
+from gatherum._arguments import array_likes, plain_values
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.call import Attributes, FoldRule
@@ -124,7 +124,7 @@ def changed(op: str, out: object, src: Tensor) -> Tensor:
 def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
     """Return indices as a tensor of a dtype that torch can compare."""
     if not isinstance(value, Tensor):
-        conversion.check_items(op, name, value)
+        array_likes.check_items(op, name, value)
         with errors.for_tensors():
             value = operands.as_indices(op, value, src, name)
     index = dense(op, name, value, src)

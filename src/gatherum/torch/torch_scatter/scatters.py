@@ -17,7 +17,7 @@ from torch import Tensor
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.reductions import ROWS
-from gatherum.torch import checks, namespace, operands, private
+from gatherum.torch import checks, namespace, operands, private, shared_results
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.autograd import recording
 from gatherum.torch.library.ops import overload
@@ -174,7 +174,7 @@ def fold_into(
         if out.dtype in (torch.float16, torch.bfloat16):  # round only once
             wide = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
-        with namespace.sharing_calls():
+        with shared_results.sharing_calls():
             total = fold_into(destinations, src, "add", out)
             counts = destinations.over_data(destinations.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
@@ -203,7 +203,7 @@ def scattered_extreme(
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`."""
     src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(destinations), namespace.sharing_calls():
+    with called(destinations), shared_results.sharing_calls():
         return extreme(destinations, src, dim % src.dim(), reduction, out)
 
 

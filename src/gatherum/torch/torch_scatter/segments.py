@@ -13,7 +13,7 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors, shape_limits
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_index
-from gatherum.torch import checks, namespace, segment_numbers
+from gatherum.torch import checks, namespace, segment_numbers, shared_results
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.library import symbolic_sizes
 
@@ -320,8 +320,8 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
 @contextmanager
 def _adjacent(destinations: Destinations) -> Iterator[None]:
     """Let calls on a device use that the values of a segment are adjacent, so none sorts."""
-    with namespace.sharing_calls():
-        if namespace.shared(destinations.indices) is not None:
+    with shared_results.sharing_calls():
+        if shared_results.shared(destinations.indices) is not None:
             from gatherum.torch import cuda
 
             cuda.keep_adjacent(destinations.indices)

@@ -18,7 +18,7 @@ from gatherum._model.call import Attributes
 from gatherum.groups import functions
 from gatherum.groups import namespace as arrays
 from gatherum.groups.grouping import Grouping
-from gatherum.torch import namespace, private
+from gatherum.torch import namespace, private, shared_results
 from gatherum.torch.autograd.recording import below_recording, recording, records, redispatched
 from gatherum.torch.checks import check_storages
 from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
@@ -66,7 +66,7 @@ class _Softmax(_Function):  # type: ignore[misc]
     def forward(
         ctx: Any, keyset: Any, values: Tensor, indices: Tensor, name: str, *options: Any
     ) -> Tensor:
-        with namespace.sharing_calls() as ctx.shared:
+        with shared_results.sharing_calls() as ctx.shared:
             call = values, indices, name, *options
             result: Tensor = below_recording(overload(NAME), keyset, *call)
         ctx.save_for_backward(result, indices)
@@ -91,7 +91,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
     destinations = _destinations(namespace, result, indices, size, *options)
-    with namespace.float_mode(), namespace.sharing_gradients(ctx.shared):
+    with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
         if name == "softmax":
             return result * (change - _sums(destinations, change * result))
         shares = namespace.exp(result)
