@@ -6,28 +6,10 @@ from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_CALL,
-    NEEDS_LIBRARY,
-    OK,
-    TOO_SMALL,
-    Buffer,
-    EdgeEnds,
-    Error,
-    Fold,
-    Gradients,
-    Operands,
-    Quantized,
-    RowOperands,
-    Rows,
-    RowsRead,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 
-pytestmark = NEEDS_LIBRARY
+pytestmark = c.NEEDS_LIBRARY
 NULL = "an argument must not be null"
 MEMORY = np.zeros(64)
 SOME = c_void_p(MEMORY.ctypes.data)
@@ -45,14 +27,14 @@ def scatter(read):
 
 
 def _refused(core, function, name, *arguments):
-    error = Error()
+    error = c.Error()
     status = getattr(core, f"gatherum_{function}")(*arguments, byref(error))
-    assert (status, error.message.decode(), error.operand.decode()) == (INVALID_CALL, NULL, name)
-    assert getattr(core, f"gatherum_{function}")(*arguments, None) == INVALID_CALL
+    assert (status, error.message.decode(), error.operand.decode()) == (c.INVALID_CALL, NULL, name)
+    assert getattr(core, f"gatherum_{function}")(*arguments, None) == c.INVALID_CALL
 
 
 def test_calls_without_arguments(core, gather, scatter):
-    operands = byref(Operands())
+    operands = byref(c.Operands())
     _refused(core, "check", "program", None, operands)
     _refused(core, "check", "operands", gather, None)
     _refused(core, "run", "program", None, operands, None)
@@ -61,9 +43,9 @@ def test_calls_without_arguments(core, gather, scatter):
     _refused(core, "skip_nan", "operands", scatter, None, None)
     _refused(core, "first_invalid", "program", None, SOME, None)
     _refused(core, "first_invalid", "indices", gather, None, None)
-    _refused(core, "differentiate", "program", None, byref(Gradients()), None)
+    _refused(core, "differentiate", "program", None, byref(c.Gradients()), None)
     _refused(core, "differentiate", "gradients", scatter, None, None)
-    positions = byref(Buffer(SOME, 0, 99))
+    positions = byref(c.Buffer(SOME, 0, 99))
     _refused(core, "extremes", "program", None, operands, positions, c_int64(0), None)
     _refused(core, "extremes", "operands", scatter, None, positions, c_int64(0), None)
     _refused(core, "extremes", "positions", scatter, operands, None, c_int64(0), None)
@@ -77,7 +59,7 @@ def test_calls_without_arguments(core, gather, scatter):
     _refused(core, "fold_take", "sums", scatter, operands, None, SOME, None)
     _refused(core, "fold_take", "counts", scatter, operands, SOME, None, None)
     _refused(core, "fold_take", "updates", scatter, operands, SOME, SOME, None)
-    updates = byref(Operands(updates=Buffer(SOME, 0, 99)))
+    updates = byref(c.Operands(updates=c.Buffer(SOME, 0, 99)))
     _refused(core, "fold_take", "indices", scatter, updates, SOME, SOME, None)
 
 
@@ -85,17 +67,17 @@ def test_calls_without_arguments(core, gather, scatter):
 def test_memory_at_no_address_is_too_small(core, read, name):
     data, indices, updates = np.zeros(4), np.array([1, 3]), np.ones(2)
     arrays = {"data": data, "indices": indices, "updates": updates, "out": np.zeros(4)}
-    operands, error = Operands(), Error()
+    operands, error = c.Operands(), c.Error()
     for key, array in arrays.items():
-        setattr(operands, key, Buffer(*memory_of(array)))
+        setattr(operands, key, c.Buffer(*c.memory_of(array)))
     program = read(gatherum.plan("scatter_slices", data, indices, updates))
     for function in (core.gatherum_check, core.gatherum_run):
         more = (None,) if function is core.gatherum_run else ()
-        assert function(program, byref(operands), *more, byref(error)) == OK
-        setattr(operands, name, Buffer(None, 0, 99))
-        assert function(program, byref(operands), *more, byref(error)) == TOO_SMALL
+        assert function(program, byref(operands), *more, byref(error)) == c.OK
+        setattr(operands, name, c.Buffer(None, 0, 99))
+        assert function(program, byref(operands), *more, byref(error)) == c.TOO_SMALL
         assert error.operand.decode() == name
-        setattr(operands, name, Buffer(*memory_of(arrays[name])))
+        setattr(operands, name, c.Buffer(*c.memory_of(arrays[name])))
 
 
 def test_programs_without_arguments(core, gather):
@@ -115,7 +97,7 @@ def test_programs_without_arguments(core, gather):
     assert core.gatherum_number(gather, None, SOME) == -1
     assert core.gatherum_number(gather, SOME, None) == -1
     assert (
-        core.gatherum_describe(None, SOME) == core.gatherum_describe(gather, None) == INVALID_CALL
+        core.gatherum_describe(None, SOME) == core.gatherum_describe(gather, None) == c.INVALID_CALL
     )
 
 
@@ -130,10 +112,10 @@ def test_settings_without_arguments(core):
 
 @pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
 def test_functions_without_arguments(core, n):
-    empty, count = OK if n == 0 else INVALID_CALL, c_int64(n)
+    empty, count = c.OK if n == 0 else c.INVALID_CALL, c_int64(n)
     right = [b"exp", b"float32", SOME, SOME, count, None]
-    assert core.gatherum_map(*right) == (OK if n >= 0 else INVALID_CALL)
-    for i, status in enumerate((INVALID_CALL, INVALID_CALL, empty, empty)):
+    assert core.gatherum_map(*right) == (c.OK if n >= 0 else c.INVALID_CALL)
+    for i, status in enumerate((c.INVALID_CALL, c.INVALID_CALL, empty, empty)):
         arguments = list(right)
         arguments[i] = None
         assert core.gatherum_map(*arguments) == status
@@ -145,41 +127,45 @@ def _places(*offsets):
 
 @pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
 def test_folds_without_arguments(core, n):
-    fold, count = byref(Fold(b"add", b"int64", 1, 8)), c_int64(n)
+    fold, count = byref(c.Fold(b"add", b"int64", 1, 8)), c_int64(n)
     calls = {
-        "begin": [byref(Fold(b"add", b"float64", 1, 8)), *_places(0, 1), count],
+        "begin": [byref(c.Fold(b"add", b"float64", 1, 8)), *_places(0, 1), count],
         "merge": [fold, *_places(0, 1, 2, 3), count],
         "finish": [fold, *_places(0, 1, 2, 3), count],
     }
     for name, right in calls.items():
         function = getattr(core, f"gatherum_fold_{name}")
-        assert function(*right) == (OK if n >= 0 else INVALID_CALL), name
+        assert function(*right) == (c.OK if n >= 0 else c.INVALID_CALL), name
         for i in range(len(right) - 1):
             arguments = list(right)
             arguments[i] = None
-            assert function(*arguments) == (OK if n == 0 and i else INVALID_CALL), (name, i)
+            assert function(*arguments) == (c.OK if n == 0 and i else c.INVALID_CALL), (name, i)
 
 
 def test_descriptions_of_folds_without_arguments(core):
-    fold, any_order, size = byref(Fold(b"add", b"int64", 1, 8)), byref(c_int32()), byref(c_int64())
+    fold, any_order, size = (
+        byref(c.Fold(b"add", b"int64", 1, 8)),
+        byref(c_int32()),
+        byref(c_int64()),
+    )
     right = [fold, any_order, size]
-    assert core.gatherum_fold_describe(*right) == OK
+    assert core.gatherum_fold_describe(*right) == c.OK
     for i in range(3):
         arguments = list(right)
         arguments[i] = None
-        assert core.gatherum_fold_describe(*arguments) == INVALID_CALL
+        assert core.gatherum_fold_describe(*arguments) == c.INVALID_CALL
     for names in ((None, b"int64"), (b"add", None)):
-        wrong = byref(Fold(*names, 1, 8))
+        wrong = byref(c.Fold(*names, 1, 8))
         assert core.gatherum_fold_describe(wrong, any_order, size) == 4
 
 
 def test_merging_where_the_order_matters(core):
-    fold = byref(Fold(b"add", b"float64", 1, 8))
+    fold = byref(c.Fold(b"add", b"float64", 1, 8))
     assert core.gatherum_fold_merge(fold, *_places(0, 1, 2, 3), c_int64(1)) == 4
 
 
 def _quantized(**changes):
-    call = Quantized(SOME.value, SOME.value + 64, None, SOME.value + 128, 8, 8, 0, 8,
+    call = c.Quantized(SOME.value, SOME.value + 64, None, SOME.value + 128, 8, 8, 0, 8,
                      b"int8", b"float32", b"float32", bits=8, rows=SOME.value + 192, count=1,
                      gathered=1, scale_line=1)  # fmt: skip
     for numbers in (call.before, call.after, call.blocks):
@@ -190,10 +176,10 @@ def _quantized(**changes):
 
 
 def test_quantized_rows_without_arguments(core):
-    assert core.gatherum_dequantize(_quantized(), None) == OK
-    assert core.gatherum_dequantize(None, None) == INVALID_CALL
+    assert core.gatherum_dequantize(_quantized(), None) == c.OK
+    assert core.gatherum_dequantize(None, None) == c.INVALID_CALL
     for name in ("data", "scales", "out", "rows"):
-        assert core.gatherum_dequantize(_quantized(**{name: None}), None) == TOO_SMALL
+        assert core.gatherum_dequantize(_quantized(**{name: None}), None) == c.TOO_SMALL
     for name in ("value", "scale", "result"):
         assert core.gatherum_dequantize(_quantized(**{name: None}), None) == 4
     for name in ("count", "gathered", "scale_line", "bits"):
@@ -201,18 +187,18 @@ def test_quantized_rows_without_arguments(core):
 
 
 def test_edges_without_arguments(core, gather):
-    ends, no_indices, lists = EdgeEnds(gather, SOME), EdgeEnds(gather, None), c_void_p(1)
+    ends, no_indices, lists = c.EdgeEnds(gather, SOME), c.EdgeEnds(gather, None), c_void_p(1)
     numbers, last = (c_int64(4), c_int64(1)), (c_int32(0), None)
     make = "lists_make"
     _refused(core, make, "lists", *numbers, byref(ends), None, *last, None)
     _refused(core, make, "targets", *numbers, None, None, *last, byref(lists))
-    _refused(core, make, "targets", *numbers, byref(EdgeEnds()), None, *last, byref(lists))
+    _refused(core, make, "targets", *numbers, byref(c.EdgeEnds()), None, *last, byref(lists))
     _refused(core, make, "targets", *numbers, byref(no_indices), None, *last, byref(lists))
-    sources = byref(EdgeEnds(None, SOME))
+    sources = byref(c.EdgeEnds(None, SOME))
     _refused(core, make, "sources", *numbers, byref(ends), sources, *last, byref(lists))
     _refused(core, make, "sources", *numbers, byref(ends), byref(no_indices), *last, byref(lists))
     assert lists.value is None
-    at = byref(RowOperands())
+    at = byref(c.RowOperands())
     _refused(core, "lists_fold", "lists", None, gather, at, None)
     pointed = [byref(ends), byref(ends), gather, at, None]
     for i, name in enumerate(("pointer", "sources", "rows", "operands")):
@@ -246,15 +232,15 @@ def test_rows_that_cannot_be(core, tmp_path, field, value):
     with (tmp_path / "rows").open("rb") as file:
         numbers, out = np.array([7]), np.zeros(1)
         places = c_void_p(numbers.ctypes.data), None, 1, c_void_p(out.ctypes.data)
-        rows = Rows(file.fileno(), 0, 8, 8, 8, *places, 1, 2.0, 0, 0, 0)
-        result = RowsRead()
-        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == OK
+        rows = c.Rows(file.fileno(), 0, 8, 8, 8, *places, 1, 2.0, 0, 0, 0)
+        result = c.RowsRead()
+        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == c.OK
         setattr(rows, field, value)
-        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == INVALID_CALL
+        assert core.gatherum_read_rows(byref(rows), None, byref(result)) == c.INVALID_CALL
         assert result.status == b"invalid"
         if field not in {"capacity", "out"}:
             core.gatherum_rows_bridge.restype = c_int64
             assert core.gatherum_rows_bridge(byref(rows)) == 0
-    assert core.gatherum_read_rows(None, None, byref(result)) == INVALID_CALL
-    assert core.gatherum_read_rows(byref(rows), None, None) == INVALID_CALL
+    assert core.gatherum_read_rows(None, None, byref(result)) == c.INVALID_CALL
+    assert core.gatherum_read_rows(byref(rows), None, None) == c.INVALID_CALL
     assert core.gatherum_rows_bridge(None) == 0

@@ -5,33 +5,22 @@ from ctypes import byref, c_void_p
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_PROGRAM,
-    NEEDS_LIBRARY,
-    OK,
-    TOO_SMALL,
-    Buffer,
-    Error,
-    Gradients,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 
-pytestmark = NEEDS_LIBRARY
+pytestmark = c.NEEDS_LIBRARY
 INVALID_INDEX = 1
 NAMES = ("indices", "data", "updates", "result", "gradient", "of_data", "of_updates")
 
 
 def _status(core, program, arrays, cut=None, null=None):
     """Differentiate. The operand `cut` lacks a byte, and `null` has no address."""
-    operands, error = Gradients(), Error()
+    operands, error = c.Gradients(), c.Error()
     for name, array in arrays.items():
         if array is not None:
-            start, before, behind = memory_of(array)
+            start, before, behind = c.memory_of(array)
             start = None if name == null else start
-            setattr(operands, name, Buffer(start, before, behind - (name == cut)))
+            setattr(operands, name, c.Buffer(start, before, behind - (name == cut)))
     status = core.gatherum_differentiate(program, byref(operands), c_void_p(), byref(error))
     return status, error
 
@@ -58,11 +47,11 @@ def _arrays(reduction, include_self, dtype="float32", shape=(6, 5), count=40, mo
 def _expected(arrays, reduction, include_self):
     data, updates, gradient = (arrays[name] for name in ("data", "updates", "gradient"))
     of_data, of_updates, one = gradient.copy(), np.zeros_like(updates), gradient.dtype.type(1)
-    for p, c in np.ndindex(data.shape):
+    for p, column in np.ndindex(data.shape):
         arrived = np.flatnonzero(arrays["indices"] == p)
         if arrived.size == 0:
             continue
-        values = [data[p, c]] * include_self + [updates[j, c] for j in arrived]
+        values = [data[p, column]] * include_self + [updates[j, column] for j in arrived]
         gradients = []
         for k, value in enumerate(values):
             if reduction == "mul":
@@ -71,13 +60,13 @@ def _expected(arrays, reduction, include_self):
                     before = before * other
                 for other in reversed(values[k + 1 :]):
                     behind = other * behind
-                gradients.append(gradient[p, c] * (before * behind))
+                gradients.append(gradient[p, column] * (before * behind))
             else:
                 best = max(values) if reduction == "max" else min(values)
                 number = one.dtype.type(sum(v == best for v in values))
-                gradients.append(gradient[p, c] / number if value == best else 0)
-        of_data[p, c] = gradients.pop(0) if include_self else 0
-        of_updates[arrived, c] = gradients
+                gradients.append(gradient[p, column] / number if value == best else 0)
+        of_data[p, column] = gradients.pop(0) if include_self else 0
+        of_updates[arrived, column] = gradients
     return of_data, of_updates
 
 
@@ -87,7 +76,7 @@ def _expected(arrays, reduction, include_self):
 @pytest.mark.parametrize("shape", [(6, 5), (90, 3), (4, 1), (3, 300)])
 def test_bits(core, read, shape, reduction, include_self, mode):
     plan, arrays = _arrays(reduction, include_self, shape=shape, mode=mode)
-    assert _status(core, read(plan), arrays)[0] == OK
+    assert _status(core, read(plan), arrays)[0] == c.OK
     for name, expected in zip(("of_data", "of_updates"), _expected(arrays, reduction, include_self),
                               strict=True):  # fmt: skip
         np.testing.assert_array_equal(arrays[name], expected)
@@ -99,7 +88,7 @@ def test_a_gradient_that_is_not_wanted(core, read, name):
         plan, arrays = _arrays(reduction, True)
         both = dict(zip(("of_data", "of_updates"), _expected(arrays, reduction, True), strict=True))
         del arrays[name]
-        assert _status(core, read(plan), arrays)[0] == OK
+        assert _status(core, read(plan), arrays)[0] == c.OK
         (other,) = {"of_data", "of_updates"} - {name}
         np.testing.assert_array_equal(arrays[other], both[other])
 
@@ -118,7 +107,7 @@ def test_the_same_bits_on_any_threads(core, read, settings_restored):
             outputs = {"of_data": np.empty_like(data), "of_updates": np.empty_like(updates)}
             arrays = {"indices": indices, "data": data, "updates": updates, "result": result,
                       "gradient": gradient, **outputs}  # fmt: skip
-            assert _status(core, read(plan), arrays)[0] == OK
+            assert _status(core, read(plan), arrays)[0] == c.OK
             results.add(b"".join(array.tobytes() for array in outputs.values()))
         assert len(results) == 1
 
@@ -131,13 +120,13 @@ def test_operands_that_are_too_small(core, read):
         unread |= set() if include_self else {"data"}
         for name in NAMES:
             if name in unread:
-                assert _status(core, program, arrays | {name: None})[0] == OK
+                assert _status(core, program, arrays | {name: None})[0] == c.OK
                 continue
             status, error = _status(core, program, arrays, name)
-            assert (status, error.operand.decode()) == (TOO_SMALL, name)
+            assert (status, error.operand.decode()) == (c.TOO_SMALL, name)
             if not name.startswith("of_"):
                 status, error = _status(core, program, arrays, null=name)
-                assert (status, error.operand.decode()) == (TOO_SMALL, name)
+                assert (status, error.operand.decode()) == (c.TOO_SMALL, name)
 
 
 def test_programs_without_gradients(core, read):
@@ -157,7 +146,7 @@ def test_programs_without_gradients(core, read):
     for op, operands, attributes in calls:
         assert (
             _status(core, read(gatherum.plan(op, *operands, **attributes)), {})[0]
-            == INVALID_PROGRAM
+            == c.INVALID_PROGRAM
         )
 
 
@@ -182,6 +171,6 @@ def test_a_nan_is_another_s_equal(core, read):
             "of_data": np.empty_like(data), "of_updates": np.empty_like(updates),
         }  # fmt: skip
         plan = gatherum.plan("scatter_slices", *call, **fold)
-        assert _status(core, read(plan), arrays)[0] == OK
+        assert _status(core, read(plan), arrays)[0] == c.OK
         assert arrays["of_updates"][:, 0].tolist() == of_updates
         assert arrays["of_data"][:, 0].tolist() == ([2, 2] if include_self else [0, 0])

@@ -7,27 +7,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INTERRUPTED,
-    INVALID_INDEX,
-    INVALID_PROGRAM,
-    NEEDS_LIBRARY,
-    OK,
-    Buffer,
-    Error,
-    Fold,
-    Operands,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-    refused,
-)
 from gatherum._core import Program
 from gatherum._model.dtypes import index_fields
 from gatherum._model.nests import Component, Loop, Nest
 
-pytestmark = NEEDS_LIBRARY
+pytestmark = c.NEEDS_LIBRARY
 
 
 def _line(n, step=1):
@@ -68,8 +54,8 @@ def _call(op, data, indices, updates=None, mode="raise", reduction=None):
 def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read, call):
     plan, operands = _call(*CALLS[call])
     program = read(plan)
-    memory = {name: memory_of(array) for name, array in operands.items()}
-    assert refused(core, program, memory) is None
+    memory = {name: c.memory_of(array) for name, array in operands.items()}
+    assert c.refused(core, program, memory) is None
     copied = {"data", "out"} if plan.call.operator.scatters else set()
     empty = operands["indices"].size == 0
     for name, array in operands.items():
@@ -78,24 +64,24 @@ def test_operands_of_just_the_size_are_enough_and_a_byte_less_is_not(core, read,
                 smaller = list(memory[name])
                 smaller[side] -= 1
                 needed = not empty or name in copied
-                operand = refused(core, program, memory | {name: smaller})
+                operand = c.refused(core, program, memory | {name: smaller})
                 assert operand == (name if needed else None), (name, side, array.strides)
 
 
 def test_only_memory_on_the_read_side_counts(core, read):
     plan, operands = _call("gather", _line(6), np.array([1, 0, 5]))
-    memory = {name: memory_of(array) for name, array in operands.items()}
+    memory = {name: c.memory_of(array) for name, array in operands.items()}
     memory["data"] = [memory["data"][0], 100, memory["data"][2] - 8]
-    assert refused(core, read(plan), memory) == "data"
+    assert c.refused(core, read(plan), memory) == "data"
 
 
 def test_in_place_the_size_of_out_is_enough(core, read):
     plan, operands = _call("scatter_nd", _line(6), np.array([[1], [5]]), _line(2))
-    memory = {name: memory_of(array) for name, array in operands.items()}
+    memory = {name: c.memory_of(array) for name, array in operands.items()}
     start, *_ = memory["out"]
     program = read(plan)
-    assert refused(core, program, memory | {"data": [start, 0, 0]}) is None
-    assert refused(core, program, memory | {"data": [start + 1, 0, 0]}) == "data"
+    assert c.refused(core, program, memory | {"data": [start, 0, 0]}) is None
+    assert c.refused(core, program, memory | {"data": [start + 1, 0, 0]}) == "data"
 
 
 @pytest.mark.parametrize("far", [2**32, 2**35, 2**39])
@@ -107,8 +93,8 @@ def test_2_to_the_64_bytes_fit_no_memory(core, read, far):
     for name in ("nest", "checks"):
         line, loops, ((_, _, offset),), block = fields[name]
         fields[name] = line, loops, ((far + 1, far, offset),), block
-    memory = {name: memory_of(array) for name, array in operands.items()}
-    assert refused(core, read(SimpleNamespace(program=Program(**fields))), memory) == "data"
+    memory = {name: c.memory_of(array) for name, array in operands.items()}
+    assert c.refused(core, read(SimpleNamespace(program=Program(**fields))), memory) == "data"
 
 
 def test_no_more_of_a_program_is_written_than_there_is_room_for(core, read):
@@ -125,11 +111,11 @@ def test_no_more_of_a_program_is_written_than_there_is_room_for(core, read):
 def test_a_missing_fill_is_zero_bytes(core, read, fill):
     data, indices = np.arange(1, 7, dtype=np.int16), np.array([1, 9, 5])
     plan = gatherum.plan("gather", data, indices, mode="fill")
-    out, operands, error = np.full(3, -1, np.int16), Operands(), Error()
-    operands.data, operands.indices = Buffer(*memory_of(data)), Buffer(*memory_of(indices))
-    operands.out = Buffer(*memory_of(out))
+    out, operands, error = np.full(3, -1, np.int16), c.Operands(), c.Error()
+    operands.data, operands.indices = c.Buffer(*c.memory_of(data)), c.Buffer(*c.memory_of(indices))
+    operands.out = c.Buffer(*c.memory_of(out))
     operands.fill = ctypes.cast(c_char_p(fill), c_void_p)
-    assert core.gatherum_run(read(plan), byref(operands), None, byref(error)) == OK
+    assert core.gatherum_run(read(plan), byref(operands), None, byref(error)) == c.OK
     assert out.tolist() == [2, 7 if fill else 0, 6]
 
 
@@ -164,18 +150,18 @@ class Poll(ctypes.Structure):
 def test_a_call_goes_on_until_the_poll_says_otherwise(core, read, answer):
     asked: list[int] = []
     ask = Poll._fields_[0][1](lambda context: asked.append(context) or answer)
-    n, status = 1 << 22, OK
-    while not asked and status == OK:  # the callback is called a few times a second
+    n, status = 1 << 22, c.OK
+    while not asked and status == c.OK:  # the callback is called a few times a second
         n *= 2
         indices, updates = np.broadcast_to(np.int8(0), (n, 1)), np.broadcast_to(np.int64(1), n)
         plan, operands = _call("scatter_nd", np.zeros(1, np.int64), indices, updates, "clip", "add")
-        call_operands, error = Operands(fresh=1), Error()
+        call_operands, error = c.Operands(fresh=1), c.Error()
         for name, array in operands.items():
-            setattr(call_operands, name, Buffer(*memory_of(array)))
+            setattr(call_operands, name, c.Buffer(*c.memory_of(array)))
         status = core.gatherum_run(
             read(plan), byref(call_operands), byref(Poll(ask, 9)), byref(error)
         )
-    assert (status, asked[:1]) == (INTERRUPTED if answer else OK, [9])
+    assert (status, asked[:1]) == (c.INTERRUPTED if answer else c.OK, [9])
     assert answer or operands["out"] == n
 
 
@@ -198,21 +184,21 @@ def test_indices_are_numbered_and_the_first_invalid_one_is_found(
     step = indices.strides[0]
     nest = Nest(0, (Loop(len(values), 0, step, 0),), (Component(size, 1, 0),), 1)
     plan = SimpleNamespace(program=Program(**fields, nest=nest, checks=nest._replace(block=0)))
-    result, error = np.zeros(len(values), np.int64), Error()
+    result, error = np.zeros(len(values), np.int64), c.Error()
     core.gatherum_number.restype = c_int64
     arguments = read(plan), c_void_p(indices.ctypes.data)
     assert core.gatherum_number(*arguments, c_void_p(result.ctypes.data)) == numbers.count(-1)
     assert result.tolist() == numbers
     status = core.gatherum_first_invalid(*arguments, None, byref(error))
     bits = int(np.uint64(error.value % 2**64))
-    assert first == (None if status == OK else (error.position, bits))
-    assert status == OK or (status, error.component) == (INVALID_INDEX, 0)
+    assert first == (None if status == c.OK else (error.position, bits))
+    assert status == c.OK or (status, error.component) == (c.INVALID_INDEX, 0)
 
 
 def _described(core, reduction, value, include_self, item):
     any_order, sum_bytes = c_int32(), c_int64()
-    fold = Fold(reduction.encode(), value.encode(), include_self, item)
-    core.gatherum_fold_describe.argtypes = (POINTER(Fold), POINTER(c_int32), POINTER(c_int64))
+    fold = c.Fold(reduction.encode(), value.encode(), include_self, item)
+    core.gatherum_fold_describe.argtypes = (POINTER(c.Fold), POINTER(c_int32), POINTER(c_int64))
     status = core.gatherum_fold_describe(fold, any_order, sum_bytes)
     return status or (any_order.value, sum_bytes.value)
 
@@ -230,15 +216,15 @@ def _described(core, reduction, value, include_self, item):
         (("add", "bool", 0, 1), (1, 1)),
         (("none", "none", 1, 3), (0, 3)),
         (("none", "none", 1, 0), (0, 0)),
-        (("none", "none", 1, -1), INVALID_PROGRAM),
-        (("add", "float32", 1, 8), INVALID_PROGRAM),
-        (("add", "none", 1, 0), INVALID_PROGRAM),
-        (("max", "complex64", 1, 8), INVALID_PROGRAM),
-        (("max", "none", 1, 0), INVALID_PROGRAM),
-        (("mean", "bool", 1, 1), INVALID_PROGRAM),
-        (("mean", "none", 1, 0), INVALID_PROGRAM),
-        (("sum", "float32", 1, 4), INVALID_PROGRAM),
-        (("add", "float", 1, 4), INVALID_PROGRAM),
+        (("none", "none", 1, -1), c.INVALID_PROGRAM),
+        (("add", "float32", 1, 8), c.INVALID_PROGRAM),
+        (("add", "none", 1, 0), c.INVALID_PROGRAM),
+        (("max", "complex64", 1, 8), c.INVALID_PROGRAM),
+        (("max", "none", 1, 0), c.INVALID_PROGRAM),
+        (("mean", "bool", 1, 1), c.INVALID_PROGRAM),
+        (("mean", "none", 1, 0), c.INVALID_PROGRAM),
+        (("sum", "float32", 1, 4), c.INVALID_PROGRAM),
+        (("add", "float", 1, 4), c.INVALID_PROGRAM),
     ],
 )
 def test_folds_are_described_or_rejected(core, fold, described):

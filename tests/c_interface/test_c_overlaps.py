@@ -8,31 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_CALL,
-    NEEDS_LIBRARY,
-    OK,
-    Buffer,
-    EdgeEnds,
-    Error,
-    Fold,
-    Gradients,
-    Operands,
-    Quantized,
-    RowOperands,
-    Rows,
-    RowsRead,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 from gatherum._core import Program, Reduction, Value
 from gatherum._model.dtypes import index_fields
 from gatherum._model.nests import Component, Loop, Nest, lower_copy
 from gatherum._model.shape_limits import OperandLayout, shares_memory
 
-pytestmark = NEEDS_LIBRARY
+pytestmark = c.NEEDS_LIBRARY
 NUMBERS = st.integers
 
 
@@ -41,9 +24,9 @@ def _address(array):
 
 
 def _operands(arrays):
-    operands = Operands()
+    operands = c.Operands()
     for name, array in arrays.items():
-        setattr(operands, name, Buffer(*memory_of(array)))
+        setattr(operands, name, c.Buffer(*c.memory_of(array)))
     return operands
 
 
@@ -51,10 +34,10 @@ def _checked(core, program, arrays):
     """Return the error of both functions of a call, or None."""
     outcomes = []
     for function in (core.gatherum_check, core.gatherum_run):
-        error = Error()
+        error = c.Error()
         more = () if function is core.gatherum_check else (None,)
         status = function(program, byref(_operands(arrays)), *more, byref(error))
-        assert status in (OK, INVALID_CALL)
+        assert status in (c.OK, c.INVALID_CALL)
         outcomes.append((error.operand.decode(), error.message.decode()) if status else None)
     assert outcomes[0] == outcomes[1]
     return outcomes[0]
@@ -81,8 +64,8 @@ def test_a_gather_into_its_data_is_refused(core, read):
 def test_a_fill_inside_of_the_result_is_refused(core, read):
     data, indices, out = np.arange(3), np.array([1, 9]), np.array([7, 7])
     program = read(gatherum.plan("gather", data, indices, mode="fill"))
-    operands, error = _operands({"data": data, "indices": indices, "out": out}), Error()
-    for fill, status in ((out[1:], INVALID_CALL), (data[:1], OK)):
+    operands, error = _operands({"data": data, "indices": indices, "out": out}), c.Error()
+    for fill, status in ((out[1:], c.INVALID_CALL), (data[:1], c.OK)):
         operands.fill = _address(fill)
         assert core.gatherum_check(program, byref(operands), byref(error)) == status
         assert core.gatherum_run(program, byref(operands), None, byref(error)) == status
@@ -184,12 +167,12 @@ def test_the_rule_is_exact_where_few_steps_decide(sizes, items, apart):
 def test_exp_of_a_part_of_its_result(core):
     values = np.zeros(9, np.float32)
     call = b"exp", b"float32"
-    assert core.gatherum_map(*call, _address(values), _address(values), c_int64(9), None) == OK
+    assert core.gatherum_map(*call, _address(values), _address(values), c_int64(9), None) == c.OK
     assert (values == 1).all()
     places = _address(values[:8]), _address(values[1:])
-    assert core.gatherum_map(*call, *places, c_int64(8), None) == INVALID_CALL
-    assert core.gatherum_map(*call, *places[::-1], c_int64(8), None) == INVALID_CALL
-    assert core.gatherum_map(*call, *places, c_int64(1), None) == OK
+    assert core.gatherum_map(*call, *places, c_int64(8), None) == c.INVALID_CALL
+    assert core.gatherum_map(*call, *places[::-1], c_int64(8), None) == c.INVALID_CALL
+    assert core.gatherum_map(*call, *places, c_int64(1), None) == c.OK
 
 
 def test_numbers_over_their_indices(core, read):
@@ -209,7 +192,7 @@ def test_quantized_rows_over_their_operands(core, name):
               "rows": memory[30:34], "out": memory[40:44]}  # fmt: skip
     if name:
         arrays["out"] = arrays[name]
-    call = Quantized(value=b"int8", scale=b"float32", result=b"float32", bits=8, count=1)
+    call = c.Quantized(value=b"int8", scale=b"float32", result=b"float32", bits=8, count=1)
     for field, array in arrays.items():
         setattr(call, field, _address(array))
         if field != "rows":
@@ -217,11 +200,11 @@ def test_quantized_rows_over_their_operands(core, name):
     call.gathered, call.scale_line = 4, 1
     for numbers in (call.before, call.after, call.blocks):
         numbers[:] = [1, 1, 1]
-    assert core.gatherum_dequantize(byref(call), None) == (INVALID_CALL if name else OK)
+    assert core.gatherum_dequantize(byref(call), None) == (c.INVALID_CALL if name else c.OK)
 
 
 def _fold(value=b"int64", reduction=b"add"):
-    return byref(Fold(reduction, value, 1, 8))
+    return byref(c.Fold(reduction, value, 1, 8))
 
 
 def test_folds_over_their_operands(core, read):
@@ -230,20 +213,20 @@ def test_folds_over_their_operands(core, read):
     n, fold = c_int64(4), _fold()
     finish = core.gatherum_fold_finish
     for where in (data, sums, counts):
-        assert finish(fold, data, sums, counts, where, n) == INVALID_CALL
-        assert finish(fold, data, sums, counts, c_void_p(where.value + 25), n) == INVALID_CALL
+        assert finish(fold, data, sums, counts, where, n) == c.INVALID_CALL
+        assert finish(fold, data, sums, counts, c_void_p(where.value + 25), n) == c.INVALID_CALL
     assert (memory == np.arange(64)).all()
-    assert finish(fold, data, sums, counts, out, n) == OK
+    assert finish(fold, data, sums, counts, out, n) == c.OK
     begin = core.gatherum_fold_begin
-    assert begin(_fold(b"float64"), data, c_void_p(data.value + 8), n) == INVALID_CALL
-    assert begin(_fold(b"float64"), data, sums, n) == OK
+    assert begin(_fold(b"float64"), data, c_void_p(data.value + 8), n) == c.INVALID_CALL
+    assert begin(_fold(b"float64"), data, sums, n) == c.OK
     merge = core.gatherum_fold_merge
     others = _address(memory[32:36]), _address(memory[40:44])
-    assert merge(fold, sums, counts, *others, n) == OK
-    assert merge(fold, sums, counts, sums, counts, n) == OK
-    assert merge(fold, sums, counts, counts, sums, n) == INVALID_CALL
-    assert merge(fold, sums, counts, c_void_p(sums.value + 8), counts, n) == INVALID_CALL
-    assert merge(fold, sums, counts, sums, c_void_p(counts.value + 8), n) == INVALID_CALL
+    assert merge(fold, sums, counts, *others, n) == c.OK
+    assert merge(fold, sums, counts, sums, counts, n) == c.OK
+    assert merge(fold, sums, counts, counts, sums, n) == c.INVALID_CALL
+    assert merge(fold, sums, counts, c_void_p(sums.value + 8), counts, n) == c.INVALID_CALL
+    assert merge(fold, sums, counts, sums, c_void_p(counts.value + 8), n) == c.INVALID_CALL
 
 
 @pytest.mark.parametrize("over", ["sums", "counts"])
@@ -254,11 +237,11 @@ def test_a_batch_over_its_accumulators(core, read, name, over):
     plan = gatherum.plan("scatter_slices", kept["sums"], *arrays.values(), reduction="add")
     if name:
         kept[over] = arrays[name]
-    error = Error()
+    error = c.Error()
     status = core.gatherum_fold_take(
         read(plan), byref(_operands(arrays)), *map(_address, kept.values()), None, byref(error)
     )
-    assert status == (INVALID_CALL if name else OK)
+    assert status == (c.INVALID_CALL if name else c.OK)
     assert (error.operand or b"").decode() == (name or "")
 
 
@@ -273,12 +256,12 @@ def test_gradients_over_their_operands(core, read, written, name):
     plan = gatherum.plan("scatter_slices", *operands, reduction="max")
     if name and name != written:
         arrays[written] = arrays[name]
-    gradients, error = Gradients(), Error()
+    gradients, error = c.Gradients(), c.Error()
     for key, array in arrays.items():
-        setattr(gradients, key, Buffer(*memory_of(array)))
+        setattr(gradients, key, c.Buffer(*c.memory_of(array)))
     status = core.gatherum_differentiate(read(plan), byref(gradients), None, byref(error))
     wrong = name if name != written else None
-    assert status == (INVALID_CALL if wrong else OK)
+    assert status == (c.INVALID_CALL if wrong else c.OK)
     assert (error.operand or b"").decode() == (wrong or "")
 
 
@@ -288,10 +271,10 @@ def test_positions_of_extremes_over_their_operands(core, read, name):
     plan = gatherum.plan("scatter_slices", *arrays.values(), reduction="max")
     arrays["out"] = np.zeros(4, int)
     positions = arrays[name] if name else np.zeros(4, int)
-    buffer, error = byref(Buffer(*memory_of(positions))), Error()
+    buffer, error = byref(c.Buffer(*c.memory_of(positions))), c.Error()
     arguments = buffer, c_int64(-1), None, byref(error)
     status = core.gatherum_extremes(read(plan), byref(_operands(arrays)), *arguments)
-    assert status == (INVALID_CALL if name else OK)
+    assert status == (c.INVALID_CALL if name else c.OK)
     assert (error.operand or b"").decode() == (name or "")
 
 
@@ -320,10 +303,10 @@ class _Edges:
         }  # fmt: skip
 
     def ends(self, name):
-        return byref(EdgeEnds(self.programs[name], _address(self.arrays[name])))
+        return byref(c.EdgeEnds(self.programs[name], _address(self.arrays[name])))
 
     def operands(self, **places):
-        at = RowOperands(table_step=16, out_step=16)
+        at = c.RowOperands(table_step=16, out_step=16)
         for name, array in {**{n: self.arrays[n] for n in ("table", "out")}, **places}.items():
             setattr(at, name, _address(array))
         return byref(at)
@@ -331,12 +314,12 @@ class _Edges:
 
 def test_rows_of_lists_over_their_operands(core, read):
     edges = _Edges(read)
-    lists, error, arrays = c_void_p(), Error(), edges.arrays
+    lists, error, arrays = c_void_p(), c.Error(), edges.arrays
     ends = edges.ends("targets"), edges.ends("sources")
     status = core.gatherum_lists_make(
         c_int64(2), c_int64(1), *ends, c_int32(1), None, byref(lists), byref(error)
     )
-    assert status == OK, error.message
+    assert status == c.OK, error.message
 
     def fold(**places):
         at = edges.operands(**places)
@@ -348,13 +331,13 @@ def test_rows_of_lists_over_their_operands(core, read):
             ("start", {"start": arrays["out"][1:]}),
             ("weights", {"weights": arrays["out"]}),
         ):
-            assert fold(**places) == INVALID_CALL, name
+            assert fold(**places) == c.INVALID_CALL, name
             assert error.operand.decode() == name
-        assert fold() == OK
+        assert fold() == c.OK
         assert arrays["out"].tolist() == [[2, 2], [1, 1]]
-        assert fold(start=arrays["out"]) == OK
+        assert fold(start=arrays["out"]) == c.OK
         assert arrays["out"].tolist() == [[2, 2], [1, 1]]
-        assert fold(weights=np.arange(3.0)) == OK
+        assert fold(weights=np.arange(3.0)) == c.OK
         assert arrays["out"].tolist() == [[1, 1], [2, 2]]
     finally:
         core.gatherum_lists_free(lists)
@@ -362,7 +345,7 @@ def test_rows_of_lists_over_their_operands(core, read):
 
 @pytest.mark.parametrize("name", ["table", "pointer", "sources", None])
 def test_pointed_rows_over_their_operands(core, read, name):
-    edges, error = _Edges(read), Error()
+    edges, error = _Edges(read), c.Error()
     memory = np.zeros(16)
     if name:
         kept = memory[2 : 2 + edges.arrays[name].size].view(edges.arrays[name].dtype)
@@ -371,7 +354,7 @@ def test_pointed_rows_over_their_operands(core, read, name):
     ends = edges.ends("pointer"), edges.ends("sources")
     at = edges.operands(out=memory[:4])
     status = core.gatherum_fold_pointed(*ends, edges.rows, at, None, byref(error))
-    assert status == (INVALID_CALL if name else OK), error.message
+    assert status == (c.INVALID_CALL if name else c.OK), error.message
     assert (error.operand or b"").decode() == (name or "")
 
 
@@ -382,10 +365,10 @@ def test_rows_of_a_file_over_their_numbers(core, tmp_path, name):
     if name:
         arrays["out"] = arrays[name]
     with (tmp_path / "rows").open("rb") as file:
-        rows = Rows(file=file.fileno(), stride=8, item=8, extent=8, count=2, capacity=2)
+        rows = c.Rows(file=file.fileno(), stride=8, item=8, extent=8, count=2, capacity=2)
         for field, array in arrays.items():
             setattr(rows, field, _address(array))
-        result = RowsRead()
+        result = c.RowsRead()
         status = core.gatherum_read_rows(byref(rows), None, byref(result))
-    assert (status, result.status) == ((INVALID_CALL, b"invalid") if name else (OK, b"done"))
+    assert (status, result.status) == ((c.INVALID_CALL, b"invalid") if name else (c.OK, b"done"))
     assert name or arrays["out"].tobytes() == bytes((*range(8, 16), *range(8)))

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import c_calls as c
 import gatherum
-from c_calls import INVALID_CALL, NEEDS_LIBRARY, OK, core  # noqa: F401
 from cases import CASES
 from gatherum import _core
 from gatherum._model.modes import MODES
 from gatherum._model.operators import GATHERS, OPERATORS
 from gatherum._model.reductions import REDUCTIONS
 
-pytestmark = NEEDS_LIBRARY
+pytestmark = c.NEEDS_LIBRARY
 ATTRIBUTE, OPERAND, DTYPE, SHAPE = 1, 2, 3, 4
 HUGE = 2**40
 
@@ -82,8 +82,8 @@ def make(core, op, *specs, out=None, **attributes):
     function = getattr(core, f"gatherum_make_{op}")
     operands = [one and byref(one) for one in (*specs, out)]
     status = function(*operands, byref(c_attributes), byref(program), byref(error))
-    if status != OK:
-        assert (status, program.value) == (INVALID_CALL, None)
+    if status != c.OK:
+        assert (status, program.value) == (c.INVALID_CALL, None)
         return error.fault, error.operand.decode(), error.message.decode()
     size = core.gatherum_program_write(program, None, ctypes.c_size_t(0))
     memory = ctypes.create_string_buffer(size)
@@ -281,7 +281,7 @@ def test_a_gather_takes_no_reduction(core, op, reduction):
 def test_a_program_needs_a_place(core):
     data, error = spec((4,), F4), CallError()
     arguments = byref(data), byref(spec((1,), I8)), None, None, None, byref(error)
-    assert core.gatherum_make_gather(*arguments) == INVALID_CALL
+    assert core.gatherum_make_gather(*arguments) == c.INVALID_CALL
     assert error.fault == OPERAND
     assert error.message.decode() == "gather: `program` must not be null"
 
@@ -309,7 +309,7 @@ def test_rows_of_any_size_are_planned(core, rows):
 def test_all_outputs_except_the_status_are_optional(core):
     program, data = c_void_p(1), spec((), F4)
     arguments = byref(data), byref(data), None, None, byref(program), None
-    assert core.gatherum_make_gather(*arguments) == INVALID_CALL
+    assert core.gatherum_make_gather(*arguments) == c.INVALID_CALL
     assert program.value is None
 
 

@@ -3,16 +3,14 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import gatherum
+from command_lines import ENVIRONMENT
 from samples import diagonal
 
 cli = pytest.importorskip("gatherum._command.cli", reason="install click: pip install click rich")
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 # Limits the memory: a read without end raises an error after 4 GiB of addresses.
 BOUNDED = """
 import resource, sys

@@ -4,12 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import gatherum
+from command_lines import ENVIRONMENT
 from gatherum._command import verify_cases
 from source import ROOT
 
@@ -20,7 +19,6 @@ from gatherum._command import cli
 pytestmark = pytest.mark.skipif(
     not os.path.exists("/dev/full"), reason="a shell and /dev/full, as Linux has them"
 )
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
 PAGE = ROOT / "examples" / "directml" / "scatter_nd.json"
 GATHER = ["gather", "table.npy", "rows.npy", "-o", "out.npy"]
 SHAPES = ["--data", "table.npy", "--indices", "rows.npy"]

@@ -7,20 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_INDEX,
-    INVALID_PROGRAM,
-    NEEDS_LIBRARY,
-    OK,
-    TOO_SMALL,
-    Buffer,
-    Error,
-    Operands,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 from canaries import guarded, strays
 from gatherum import reference
 from gatherum._model.call import ArraySpec, Attributes, Call
@@ -285,17 +273,17 @@ def test_sums_that_begin_with_nothing(reduction, dtype, threads, settings_restor
                 groups[2900] = 0
 
 
-def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
+def _status(core, read, plan, arrays, cut=None, result=True):
     """Call the C function. The operand `cut` is one byte too small."""
-    operands, error = Operands(), Error()
+    operands, error = c.Operands(), c.Error()
     memory = {}
     for name, array in arrays.items():
-        start, before, behind = memory_of(array)
-        memory[name] = Buffer(start, before, behind - (name == cut))
+        start, before, behind = c.memory_of(array)
+        memory[name] = c.Buffer(start, before, behind - (name == cut))
     for name in ("data", "indices", "updates", "out"):
         setattr(operands, name, memory[name])
     if not result:
-        operands.out = Buffer(None, 0, 0)
+        operands.out = c.Buffer(None, 0, 0)
     status = core.gatherum_extremes(
         read(plan),
         byref(operands),
@@ -307,8 +295,8 @@ def _status(core, read, plan, arrays, cut=None, result=True):  # noqa: F811
     return status, error.operand
 
 
-@NEEDS_LIBRARY
-def test_the_c_function_checks_its_arguments(core, read):  # noqa: F811
+@c.NEEDS_LIBRARY
+def test_the_c_function_checks_its_arguments(core, read):
     values, groups, data = np.arange(8.0).reshape(4, 2), np.array([1, 0, 1, 2]), np.zeros((3, 2))
     options = {"reduction": "max", "include_self": False, "negative": False}
     plan = gatherum.plan("scatter_slices", data, groups, values, **options)
@@ -316,20 +304,20 @@ def test_the_c_function_checks_its_arguments(core, read):  # noqa: F811
         "data": data, "indices": groups, "updates": values, "out": np.empty((3, 2)),
         "positions": np.empty((3, 2), np.int64),
     }  # fmt: skip
-    assert _status(core, read, plan, arrays)[0] == OK
+    assert _status(core, read, plan, arrays)[0] == c.OK
     assert arrays["positions"].tolist() == [[1, 1], [2, 2], [3, 3]]
     assert arrays["out"].tolist() == [[2, 3], [4, 5], [6, 7]]
-    assert _status(core, read, plan, arrays, result=False)[0] == OK
+    assert _status(core, read, plan, arrays, result=False)[0] == c.OK
     for name in arrays:
         if name != "data":  # which a fold without it does not read
-            assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
+            assert _status(core, read, plan, arrays, name) == (c.TOO_SMALL, name.encode())
     groups[1] = 7
-    assert _status(core, read, plan, arrays)[0] == INVALID_INDEX
+    assert _status(core, read, plan, arrays)[0] == c.INVALID_INDEX
     groups[1] = 0
     for changed in ({"include_self": True}, {"reduction": "add"}):
         other = gatherum.plan("scatter_slices", data, groups, values, **options | changed)
-        assert _status(core, read, other, arrays, result=False)[0] == INVALID_PROGRAM
-    assert ctypes.sizeof(Buffer) == 24
+        assert _status(core, read, other, arrays, result=False)[0] == c.INVALID_PROGRAM
+    assert ctypes.sizeof(c.Buffer) == 24
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "i4", "u8", "?"])

@@ -5,20 +5,8 @@ from ctypes import byref
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_CALL,
-    INVALID_PROGRAM,
-    NEEDS_LIBRARY,
-    OK,
-    TOO_SMALL,
-    Buffer,
-    Error,
-    Operands,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 from gatherum.groups import namespace
 from sizes import SIZES, chosen_from
 from strategies import same_bits
@@ -133,33 +121,33 @@ def test_calls_that_the_kernels_do_not_support():
     assert gatherum.groups.reduce(values, [0, 0, 0], **options).tolist() == [13 / 4]
 
 
-def _status(core, read, plan, arrays, cut=None):  # noqa: F811
+def _status(core, read, plan, arrays, cut=None):
     """Call the C function. The operand `cut` is one byte too small."""
-    operands, error = Operands(), Error()
+    operands, error = c.Operands(), c.Error()
     for name, array in arrays.items():
-        start, before, behind = memory_of(array)
-        setattr(operands, name, Buffer(start, before, behind - (name == cut)))
+        start, before, behind = c.memory_of(array)
+        setattr(operands, name, c.Buffer(start, before, behind - (name == cut)))
     status = core.gatherum_skip_nan(read(plan), byref(operands), None, byref(error))
     return status, error.operand or b""
 
 
-@NEEDS_LIBRARY
-def test_the_c_function_checks_its_operands(core, read):  # noqa: F811
+@c.NEEDS_LIBRARY
+def test_the_c_function_checks_its_operands(core, read):
     values, groups = np.array([1.0, np.nan, 4, np.nan]), np.array([0, 0, 0, 1])
     data = np.array([7.0, 8, 9])
     how = {"reduction": "mean", "include_self": False, "negative": False}
     plan = gatherum.plan("scatter_slices", data, groups, values, **how)
     arrays = {"data": data, "indices": groups, "updates": values, "out": np.empty(3)}
-    assert _status(core, read, plan, arrays) == (OK, b"")
+    assert _status(core, read, plan, arrays) == (c.OK, b"")
     assert arrays["out"].tolist() == [2.5, 8, 9]
     for name in arrays:
-        assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
+        assert _status(core, read, plan, arrays, name) == (c.TOO_SMALL, name.encode())
     for name in ("indices", "updates"):
         shared = arrays | {"out": arrays[name]}
-        assert _status(core, read, plan, shared) == (INVALID_CALL, name.encode())
+        assert _status(core, read, plan, shared) == (c.INVALID_CALL, name.encode())
     copy = data.copy()
-    assert _status(core, read, plan, arrays | {"data": copy, "out": copy}) == (OK, b"")
+    assert _status(core, read, plan, arrays | {"data": copy, "out": copy}) == (c.OK, b"")
     assert copy.tolist() == [2.5, 8, 9]
     for changed in ({"include_self": True}, {"reduction": "fmean"}, {"reduction": "none"}):
         other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
-        assert _status(core, read, other, arrays)[0] == INVALID_PROGRAM
+        assert _status(core, read, other, arrays)[0] == c.INVALID_PROGRAM

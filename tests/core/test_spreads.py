@@ -6,21 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import c_calls as c
 import gatherum
-from c_calls import (
-    INVALID_CALL,
-    INVALID_INDEX,
-    INVALID_PROGRAM,
-    NEEDS_LIBRARY,
-    OK,
-    TOO_SMALL,
-    Buffer,
-    Error,
-    Operands,
-    core,  # noqa: F401  # fixtures
-    memory_of,
-    read,  # noqa: F401
-)
 from gatherum.groups import namespace
 from gatherum.groups.grouping import Grouping
 from sizes import chosen_from
@@ -209,42 +196,42 @@ def test_calls_that_the_kernel_does_not_support():
     assert gatherum.groups.reduce(np.zeros(0), np.zeros(0, int), 0, func="var").shape == (0,)
 
 
-def _status(core, read, plan, arrays, cut=None, name="gatherum_spreads"):  # noqa: F811
+def _status(core, read, plan, arrays, cut=None, name="gatherum_spreads"):
     """Call a C function. The operand `cut` is one byte too small."""
-    operands, error, memory = Operands(), Error(), {}
+    operands, error, memory = c.Operands(), c.Error(), {}
     for operand, array in arrays.items():
-        start, before, behind = memory_of(array)
-        memory[operand] = Buffer(start, before, behind - (operand == cut))
+        start, before, behind = c.memory_of(array)
+        memory[operand] = c.Buffer(start, before, behind - (operand == cut))
     operands.indices, operands.updates = memory["indices"], memory["updates"]
     results = byref(memory["squares"]), byref(memory["counts"])
     status = getattr(core, name)(read(plan), byref(operands), *results, None, byref(error))
     return status, error.operand or b""
 
 
-@NEEDS_LIBRARY
-def test_the_c_function_checks_its_operands(core, read):  # noqa: F811
+@c.NEEDS_LIBRARY
+def test_the_c_function_checks_its_operands(core, read):
     values, groups, data = np.arange(1000.0), np.arange(1000) % 3, np.zeros(3)
     how = {"reduction": "fmean", "include_self": False, "negative": False}
     plan = gatherum.plan("scatter_slices", data, groups, values, **how)
     arrays = {
         "indices": groups, "updates": values, "squares": np.empty(3), "counts": np.empty(3, int)
     }  # fmt: skip
-    assert _status(core, read, plan, arrays) == (OK, b"")
+    assert _status(core, read, plan, arrays) == (c.OK, b"")
     assert arrays["counts"].tolist() == [334, 333, 333]
     assert arrays["squares"].tolist() == [values[i::3].var() * len(values[i::3]) for i in range(3)]
     values[1] = np.nan
-    assert _status(core, read, plan, arrays, name="gatherum_spreads_skip_nan") == (OK, b"")
+    assert _status(core, read, plan, arrays, name="gatherum_spreads_skip_nan") == (c.OK, b"")
     assert arrays["counts"].tolist() == [334, 332, 333]
     for name in arrays:
-        assert _status(core, read, plan, arrays, name) == (TOO_SMALL, name.encode())
+        assert _status(core, read, plan, arrays, name) == (c.TOO_SMALL, name.encode())
     for name in ("indices", "updates"):
         for written in ("squares", "counts"):
             shared = arrays | {written: arrays[name]}
-            assert _status(core, read, plan, shared) == (INVALID_CALL, name.encode())
+            assert _status(core, read, plan, shared) == (c.INVALID_CALL, name.encode())
     shared = arrays | {"squares": arrays["counts"]}
-    assert _status(core, read, plan, shared) == (INVALID_CALL, b"counts")
+    assert _status(core, read, plan, shared) == (c.INVALID_CALL, b"counts")
     for changed in ({"include_self": True}, {"reduction": "add"}):
         other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
-        assert _status(core, read, other, arrays)[0] == INVALID_PROGRAM
+        assert _status(core, read, other, arrays)[0] == c.INVALID_PROGRAM
     groups[1] = 7
-    assert _status(core, read, plan, arrays)[0] == INVALID_INDEX
+    assert _status(core, read, plan, arrays)[0] == c.INVALID_INDEX

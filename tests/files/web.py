@@ -1,5 +1,6 @@
 """A file server that supports ranges, and that can be set to fail in different ways."""
 
+import os
 import re
 import threading
 import time
@@ -10,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ALWAYS", "FAULTS", "Answer", "Web", "serving"]
+__all__ = ["ALWAYS", "FAULTS", "Answer", "Web", "in_memory", "serving"]
 
 # More failures than any call causes: each redirect, retry and concurrent request counts as one.
 ALWAYS = 1 << 30
@@ -232,3 +233,13 @@ def serving(folder: Path) -> Iterator[Web]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def in_memory(path: str, folder: Path) -> str:
+    """Copy a file or a folder to fsspec's memory, and return its URL."""
+    import fsspec
+
+    system = fsspec.filesystem("memory")
+    file = path.partition(":")[0]
+    system.put(file, f"/{folder.name}/{os.path.basename(file)}", recursive=os.path.isdir(file))
+    return f"memory://{folder.name}/{os.path.basename(path)}"

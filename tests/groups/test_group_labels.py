@@ -8,28 +8,17 @@ import pytest
 import gatherum
 
 xr = pytest.importorskip("xarray", reason="install xarray")
+from labelled import CUBE, VALUES, as_kind  # noqa: E402
+
 pytestmark = pytest.mark.frameworks
 
-VALUES = np.arange(24.0).reshape(2, 3, 4)
-CUBE = xr.DataArray(
-    VALUES,
-    dims=("time", "lat", "lon"),
-    coords={
-        "time": [2001, 2002], "lat": [50.0, 51.0, 52.0], "lon": [5.0, 6.0, 7.0, 8.0],
-        "height": ("lat", [1, 2, 3]), "area": (("lat", "lon"), VALUES[0]), "run": "a",
-    },
-    name="t", attrs={"units": "K"},
-)  # fmt: skip
 BANDS = np.array([1, 0, 1])
 NAMED = xr.DataArray(BANDS, dims="lat", name="band")
 
 
 @pytest.fixture(params=["numpy", "dask"])
 def cube(request):
-    if request.param == "numpy":
-        return CUBE
-    pytest.importorskip("dask.array", reason="install dask")
-    return CUBE.chunk(time=1, lon=2)
+    return as_kind(CUBE, request.param)
 
 
 def check(result, values, plain, dims, coords):
