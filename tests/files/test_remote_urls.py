@@ -1,4 +1,4 @@
-"""URLs and their options: how they are read, and which are refused."""
+"""URLs and their options: how they are read, and the errors for unsupported ones."""
 
 import re
 import subprocess

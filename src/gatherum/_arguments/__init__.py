@@ -1,5 +1,6 @@
 """Convert the arguments of a caller to a checked `Call`.
 
-conversion.py converts, checks.py checks, indices.py resolves. This package imports only
-_derivatives, _frameworks and the packages below them. Start with conversion.py.
+conversion.py converts operands, weak_values.py converts Python numbers, checks.py checks specs, and
+indices.py resolves indices. This package imports only _derivatives, _frameworks and the packages
+below them. Start with conversion.py.
 """

@@ -1,4 +1,4 @@
-"""Values that NumPy converts to arrays. Refuse masked and foreign arrays, also inside lists."""
+"""Values that NumPy converts to arrays. Reject masked and foreign arrays, also inside lists."""
 
 from __future__ import annotations
 

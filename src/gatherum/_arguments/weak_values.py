@@ -1,4 +1,4 @@
-"""Convert plain Python values, which have no dtype, to the dtype of the data."""
+"""Convert plain Python values to the dtype of the data."""
 
 from __future__ import annotations
 

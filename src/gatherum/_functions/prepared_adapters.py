@@ -1,4 +1,4 @@
-"""What the adapters of frameworks share when they run calls of `gatherum.prepare`."""
+"""The shared parts of the adapters that run calls of `gatherum.prepare`."""
 
 from __future__ import annotations
 
