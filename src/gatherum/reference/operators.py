@@ -292,17 +292,6 @@ def scatter_nd(
     return scattered(op, data, arrivals, reduction, include_self)
 
 
-def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
-    """Return the destination row of each edge, for edges that a CSR pointer defines."""
-    check_dtypes(op, indptr, indptr)
-    if indptr.ndim != 1 or len(indptr) == 0 or [indptr[0], indptr[-1]] != [0, *edges]:
-        raise ValueError(f"{op}: `indptr` must go from 0 to the number of edges, {edges}")
-    if (indptr[1:] < indptr[:-1]).any():
-        raise ValueError(f"{op}: `indptr` must not decrease")
-    rows = [d for d in range(len(indptr) - 1) for _ in range(indptr[d], indptr[d + 1])]
-    return np.array(rows, np.int64)
-
-
 def rows_of_edges(
     op: str, edges: tuple[int, ...], scatter_indices: Any, indptr: Any, size: Any
 ) -> tuple[Any, int]:
@@ -316,6 +305,17 @@ def rows_of_edges(
     if size < 0:
         raise ValueError(f"{op}: `size` must be at least 0, got {size}")
     return scatter_indices, size
+
+
+def pointed(op: str, indptr: Array, edges: tuple[int, ...]) -> Array:
+    """Return the destination row of each edge, for edges that a CSR pointer defines."""
+    check_dtypes(op, indptr, indptr)
+    if indptr.ndim != 1 or len(indptr) == 0 or [indptr[0], indptr[-1]] != [0, *edges]:
+        raise ValueError(f"{op}: `indptr` must go from 0 to the number of edges, {edges}")
+    if (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(f"{op}: `indptr` must not decrease")
+    rows = [d for d in range(len(indptr) - 1) for _ in range(indptr[d], indptr[d + 1])]
+    return np.array(rows, np.int64)
 
 
 def aggregate(
