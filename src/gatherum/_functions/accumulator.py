@@ -12,16 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
-from gatherum._core import Reduction
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, FoldRule
+from gatherum._model.call import Array, ArraySpec, Attributes, Call
 from gatherum._model.call_types import ReductionName
-from gatherum._model.dtypes import DType, accumulator_dtype, value_of
+from gatherum._model.dtypes import DType, accumulator_dtype
 from gatherum._model.modes import ModeName
 from gatherum._plans.plans import apply, build_once
-from gatherum._system import native
 
 from .accumulator_state import (
     ALL,
@@ -33,6 +31,7 @@ from .accumulator_state import (
     checked_state,
     state_of,
 )
+from .fold_properties import core_fold
 
 # The accumulators of this process, which a forked child checks.
 _LIVING: weakref.WeakSet[Accumulator] = weakref.WeakSet()
@@ -143,7 +142,7 @@ class Accumulator:
         moved = dtype if dtype.itemsize else np.dtype(np.uint8)
         self._operand = ArraySpec.contiguous(shape, dtype)
         self._sum_dtype = accumulator_dtype(moved, attributes.reduction)
-        self._fold = _core_fold(attributes.fold, dtype)
+        self._fold = core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
         # Batches are checked against this array, of the data's shape and dtype and with strides 0.
         self._like: Array = np.ndarray(
@@ -409,18 +408,3 @@ def continued(accumulator: Accumulator, data: ArrayLike) -> Accumulator:
             longer._data[here] = accumulator._data
         longer._most = accumulator._most
     return longer
-
-
-def element_bytes(dtype: DType, reduction: str) -> int:
-    """Return the most bytes that an element uses: its count, its accumulator, and two values."""
-    return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8
-
-
-def can_merge(dtype: DType, reduction: str) -> bool:
-    """Whether accumulators of this dtype can be merged, as their order of updates is irrelevant."""
-    return _core_fold(FoldRule(reduction), dtype).any_order
-
-
-def _core_fold(rule: FoldRule, dtype: DType) -> native.Fold:
-    code = Reduction[rule.reduction], value_of(dtype), rule.include_self
-    return native.Fold(*code, max(1, dtype.itemsize))

@@ -9,7 +9,7 @@ from math import prod
 from dask import config
 from dask.utils import parse_bytes
 
-from gatherum._functions.accumulator import element_bytes
+from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import errors
 from gatherum.dask import private
 from gatherum.dask.dask_call import DaskCall

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from gatherum._functions.accumulator import element_bytes
+from gatherum._functions.fold_properties import element_bytes
 from gatherum.dask.dask_call import DaskCall
 
 from .choice import (

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gatherum._functions.accumulator import Accumulator, begin, can_merge
+from gatherum._functions.accumulator import Accumulator, begin
 from gatherum._functions.accumulator_state import ALL
+from gatherum._functions.fold_properties import can_merge
 from gatherum._model.call import Array
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
-from gatherum._functions.accumulator import Accumulator, begin, continued, element_bytes
+from gatherum._functions.accumulator import Accumulator, begin, continued
+from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum.groups import errors, namespace, options

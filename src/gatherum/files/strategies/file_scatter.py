@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._functions.accumulator import begin, element_bytes
+from gatherum._functions.accumulator import begin
+from gatherum._functions.fold_properties import element_bytes
 from gatherum._plans.plans import apply
 from gatherum.files.durable.sinks import WHOLE, ScatterSink, Sink
 from gatherum.files.job import IndexCheck, Job, Strategy
