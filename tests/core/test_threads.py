@@ -47,10 +47,10 @@ GATHERS = {
 }
 
 
-def same_for_any_number(call):
-    """Run a call with 1, 2, 3 and 7 threads, and return the common result."""
+def same_for_any_number(call, numbers=(1, 2, 3, 7)):
+    """Run a call with each number of threads, and return the common result."""
     answers = []
-    for threads in (1, 2, 3, 7):
+    for threads in numbers:
         gatherum.set_num_threads(threads)
         answers.append(call())
     assert answers[0].nbytes >= 1 << 20
@@ -311,3 +311,15 @@ def test_a_scatter_that_has_begun_to_write_finishes(python, threads):
     assert len(sums) == 20
     assert set(sums) <= {"0", str(1 << 13)}
     assert str(1 << 13) in sums
+
+
+def test_threads_that_share_the_positions_of_lists():
+    rows, places = RNG.random((100_000, 16), np.float32), spread(40_000, 100_000)
+    table = np.ones((40_000, 16), np.float32)
+    positive = places % 40_000
+    same_for_any_number(
+        lambda: gatherum.scatter_slices(table, places, rows, reduction="mean"), (1, 8, 16)
+    )
+    same_for_any_number(
+        lambda: gatherum.aggregate(rows, np.arange(100_000), positive, 40_000, "add"), (1, 8, 16)
+    )

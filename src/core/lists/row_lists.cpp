@@ -4,6 +4,7 @@
 
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "algorithms/algorithms.hpp"
@@ -11,24 +12,46 @@
 namespace gatherum {
 namespace {
 
-// The number_at of shares of the destinations for each thread. It is above 1 because some destinations have
+// The number of shares of the destinations for each thread. It is above 1 because some destinations have
 // more rows than others.
 constexpr int64_t kSharesPerThread = 8;
 
 // Replaces the counts by positions in the lists. For each destination, the edges of a piece begin after the
-// edges of earlier pieces. Returns the number_at of edges.
+// edges of earlier pieces. Returns the number of edges.
 template <class Number>
-int64_t count_out(const ListStage& stage, char* to) {
+int64_t count_out(const ListStage& stage, char* to, int threads) {
+  // From this many counts on, threads share the destinations. They then read their counts twice.
+  constexpr int64_t kSharedCounts = int64_t{1} << 18;
   auto* const starts = reinterpret_cast<Number*>(to);
   auto* const counts = reinterpret_cast<Number*>(stage.counts);
-  Number at = 0;
-  for (int64_t d = 0; d < stage.destinations; ++d) {
-    if (starts != nullptr) starts[d] = at;
+  const int64_t shares = times(stage.pieces, stage.destinations) >= kSharedCounts ? threads : 1;
+  std::vector<Number> first(static_cast<size_t>(shares) + 1);  // the position of the first edge of each share
+  const auto each_share = [&](const auto& work) {
+    run_tasks(shares, threads, {}, [&](int64_t share, int) {
+      const int64_t begin = stage.destinations * share / shares;
+      work(static_cast<size_t>(share), begin, stage.destinations * (share + 1) / shares);
+    });
+  };
+  const auto sum = [&](size_t share, int64_t begin, int64_t end) {
+    Number edges = 0;
     for (int64_t piece = 0; piece < stage.pieces; ++piece)
-      at += std::exchange(counts[piece * stage.destinations + d], at);
-  }
-  if (starts != nullptr) starts[stage.destinations] = at;
-  return static_cast<int64_t>(at);
+      for (int64_t d = begin; d < end; ++d) edges += counts[piece * stage.destinations + d];
+    first[share + 1] = edges;
+  };
+  const auto replace = [&](size_t share, int64_t begin, int64_t end) {
+    Number at = first[share];
+    for (int64_t d = begin; d < end; ++d) {
+      if (starts != nullptr) starts[d] = at;
+      for (int64_t piece = 0; piece < stage.pieces; ++piece)
+        at += std::exchange(counts[piece * stage.destinations + d], at);
+    }
+    if (shares == 1) first[1] = at;
+  };
+  if (shares > 1) each_share(sum);
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  each_share(replace);
+  if (starts != nullptr) starts[stage.destinations] = first.back();
+  return static_cast<int64_t>(first.back());
 }
 
 // Returns true if the targets of all edges ascend.
@@ -56,7 +79,7 @@ int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinati
   return low;
 }
 
-// The number_at of threads, and the number_at of shares that the destinations are divided into.
+// The number of threads, and the number of shares that the destinations are divided into.
 struct Shares {
   int threads;
   int64_t count;
@@ -94,7 +117,8 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   });
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
-  ordered.kept = stage.wide ? count_out<uint64_t>(stage, starts) : count_out<uint32_t>(stage, starts);
+  ordered.kept =
+      stage.wide ? count_out<uint64_t>(stage, starts, threads) : count_out<uint32_t>(stage, starts, threads);
   // With `starts`, callers do not need the final counts, so edges that are already in order are stored
   // without updates of the counts.
   stage.in_order = starts != nullptr && in_order(courses);
@@ -282,7 +306,7 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 namespace {
 
 // Reads a CSR pointer array (indptr) of n entries. Returns the greatest step between two entries, or -1 if
-// the entries do not ascend from 0 to the number_at of edges.
+// the entries do not ascend from 0 to the number of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));
