@@ -52,6 +52,12 @@ def added_in_rounds():
         return gatherum.scatter_slices(*operands, reduction="add")
 
 
+def rows_set():
+    with chosen_from({"streamed_bytes": 0}):
+        assert gatherum.plan("scatter_slices", table, rows, updates).algorithm == "last_updates"
+        return gatherum.scatter_slices(table, rows, updates)
+
+
 def out_of_bounds():
     try:
         gatherum.gather(items, [MANY])
@@ -97,6 +103,7 @@ CALLS = {
     "accumulator": lambda: accumulated(items, "add").finish(),
     "merge": lambda: accumulated(integers, "mean").merge(accumulated(integers, "mean")).finish(),
     "rounds": added_in_rounds,
+    "last updates": rows_set,
     "file gather": lambda: gatherum.files.gather_file(folder / "table.npy", rows),
     "file gathered": gathered_file,
     "file scatter": scattered_file,

@@ -107,7 +107,7 @@ def _chosen(op, *arguments):
         (_scatter(32_767, 131_072, "add", width=(64,)), "direct"),
         (_scatter(32_768, 131_071, "add", width=(64,)), "direct"),  # too few of each destination
         (_scatter(80_000, 320_000, "add", width=(31,)), "direct"),  # too short
-        (_scatter(32_768, 131_072, "none", width=(64,)), "direct"),
+        (_scatter(32_768, 131_072, "none", width=(64,)), "last_updates"),
         (_scatter(9_000, 262_144, "max"), "serial_accumulators"),
         (_elements((900, 900), 900, 1, "add"), "batch_accumulators"),
         (_elements((900, 900), 900, 0, "add"), "batch_accumulators"),

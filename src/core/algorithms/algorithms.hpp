@@ -162,12 +162,12 @@ Runs run_gather_prefetched, run_gather_packed, run_streamed, run_gather_direct;
 
 Applies applies_partitioned, applies_uncounted_accumulators, applies_private_accumulators, applies_in_rounds,
     applies_divided_accumulators, applies_serial_accumulators, applies_batch_accumulators,
-    applies_by_destination, applies_by_column, applies_by_range, applies_scatter_direct;
+    applies_by_destination, applies_last_updates, applies_by_column, applies_by_range, applies_scatter_direct;
 Scratch scratch_uncounted_accumulators, scratch_partitioned, scratch_private_accumulators, scratch_in_rounds,
     scratch_divided_accumulators, scratch_serial_accumulators, scratch_batch_accumulators,
-    scratch_by_destination;
+    scratch_by_destination, scratch_last_updates;
 Runs run_uncounted_accumulators, run_partitioned, run_private_accumulators, run_in_rounds,
     run_divided_accumulators, run_serial_accumulators, run_batch_accumulators, run_by_destination,
-    run_by_column, run_by_range, run_scatter_direct;
+    run_last_updates, run_by_column, run_by_range, run_scatter_direct;
 
 }  // namespace gatherum

@@ -55,6 +55,8 @@ constexpr std::array kScatters = {
               run_batch_accumulators, InvalidIndexCheck::while_writing, true, true},
     Algorithm{"by_destination", applies_by_destination, scratch_by_destination, run_by_destination,
               InvalidIndexCheck::never, false, true},
+    Algorithm{"last_updates", applies_last_updates, scratch_last_updates, run_last_updates,
+              InvalidIndexCheck::before_writing, true, false},
     Algorithm{"by_column", applies_by_column, no_scratch, run_by_column, InvalidIndexCheck::while_writing,
               false, false},
     Algorithm{"by_range", applies_by_range, no_scratch, run_by_range, InvalidIndexCheck::while_writing, false,

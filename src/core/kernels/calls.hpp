@@ -143,6 +143,17 @@ struct RoundScatter {
   bool settles;          // NaN accumulators are made canonical at the end
 };
 
+// A scatter of rows that writes each destination once, with its last update (scatter_last.hpp).
+struct LastUpdates {
+  const Nest* numbering;
+  int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
+  int64_t units, pieces;
+  int64_t step;
+  std::atomic<uint32_t>* last;  // [destinations]: 1 + the number of the last update; 0: no update
+  const char* source;
+  bool streams;  // rows are written with streaming stores
+};
+
 // A scatter whose updates are first sorted by destination (scatter_grouped.hpp).
 struct GroupedScatter {
   const Nest* nest;

@@ -58,6 +58,10 @@ struct Kernels {
   // The two passes of a partition. `spread` returns false if it found an invalid index.
   bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
   void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
+  // The two steps of a scatter that writes the last update of each destination. `find` returns false if it
+  // found an invalid index. `write` writes the destinations [begin, end).
+  bool (*last_find)(const LastUpdates&, const Operands&, int64_t piece);
+  void (*last_write)(const LastUpdates&, const Operands&, int64_t begin, int64_t end);
   // The two passes of a scatter by groups, for one unit, in `grouped_bytes` of scratch. `sort_updates` sorts
   // the updates by comparison, and returns the number of valid updates. (For a counting sort, order_edges()
   // is used instead.) `fold_groups` folds a share of the groups.

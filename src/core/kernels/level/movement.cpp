@@ -6,6 +6,7 @@
 #include "kernels/dispatch.hpp"
 #include "kernels/gather_packed.hpp"
 #include "kernels/gather_stretches.hpp"
+#include "kernels/scatter_last.hpp"
 #include "kernels/scatter_rows.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -153,6 +154,8 @@ const Kernels& kernels() {
     all.copy = copy_bytes;
     all.first_invalid = first_invalid;
     all.scatter = scatter;
+    all.last_find = last_find;
+    all.last_write = last_write;
     all.write_numbers = write_numbers;
     GATHERUM_SLABS::add_slab_kernels(all);
     GATHERUM_SLABS::add_round_kernels(all);
