@@ -135,14 +135,14 @@ def test_nothing_is_written_if_an_index_is_invalid(place):
     ("threads", "bins", "count", "name"),
     [
         (3, 262_144, 1 << 22, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
-        (4, 8_193, 1 << 22, "in_rounds" if BY_EIGHTS else "serial_accumulators"),
-        (4, 8_192, 1 << 22, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
-        (4, 8_193, (1 << 22) - 1, "serial_accumulators"),
+        (4, 8_193, 1 << 20, "in_rounds" if BY_EIGHTS else "serial_accumulators"),
+        (4, 8_192, 1 << 20, "serial_accumulators"),
+        (4, 8_193, (1 << 20) - 1, "serial_accumulators"),
         (4, 1 << 19, 1 << 20, "in_rounds" if BY_EIGHTS else "divided_accumulators"),
         (4, 1 << 19, (1 << 20) - 1, "divided_accumulators"),
-        (8, 64, 1 << 22, "in_rounds"),
-        (8, 63, 1 << 22, "serial_accumulators"),
-        (8, 64, (1 << 22) - 1, "serial_accumulators"),
+        (8, 64, 1 << 20, "in_rounds"),
+        (8, 63, 1 << 20, "serial_accumulators"),
+        (8, 64, (1 << 20) - 1, "serial_accumulators"),
     ],
 )
 def test_when_threads_work_in_rounds(threads, bins, count, name):

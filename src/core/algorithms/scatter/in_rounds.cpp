@@ -111,20 +111,17 @@ Share share_of(const RoundScatter& s, int64_t set, int64_t member) {
 
 bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   // Sorting takes about as long as folding, and with indices that are read one by one, twice as long. So
-  // fewer threads gain only if the accumulators of one thread exceed its first cache. The lists are fresh
-  // memory, whose first touch a few updates do not repay: on 8 threads, 1M float32 into 256 or 10,000 took 2
-  // to 3 times the busiest thread's time of one thread, 2M 1.2 to 2.3 times, and 4M into 256 1/1.8. Calls
-  // that threads would divide otherwise gain from 1M updates on (into 1M: 1/1.4).
+  // fewer threads gain only if the accumulators of one thread exceed its first cache. From 1M updates on, the
+  // gain exceeds the time until threads start and wait for each other (sums of 1M float32, time of one thread
+  // divided by the time of the slowest thread of each round: into 256 on 8 and 16 threads 3.3 and 5.0, into
+  // 10,000 on 4, 8 and 16 threads 2.2, 4.0 and 7.0).
   constexpr int kFew = 4, kMany = 8;
-  constexpr int64_t kFirstCache = int64_t{32} << 10, kUpdates = 16, kUpdatesIfDivided = 4;
+  constexpr int64_t kFirstCache = int64_t{32} << 10, kUpdates = 4;
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
   if (threads < kFew || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
-  const int64_t bytes = slab_bytes(p, p.destinations);
-  const bool far = bytes > kFirstCache;
+  const bool far = slab_bytes(p, p.destinations) > kFirstCache;
   if (threads < kMany && (!far || !chosen_kernels().chooses_slots(p.nest, p.destinations))) return false;
-  const bool divided = shares_slots(p, threads, bytes);
-  const int64_t fewest = times(thresholds().many_updates, divided ? kUpdatesIfDivided : kUpdates);
-  if (p.tuples < fewest || p.destinations < 8 * threads) return false;
+  if (p.tuples < times(kUpdates, thresholds().many_updates) || p.destinations < 8 * threads) return false;
   keeps_one_slab(p, why);
   append(why, ": in rounds, each of ", int64_t{rounds_of(p, threads).members},
          " threads sorts some of the updates into lists by destination, and folds some of the lists");
