@@ -24,14 +24,14 @@ inline bool last_find(const LastUpdates& call, const Operands& operands, int64_t
   TileIterator tiles(numbering, numbering.line, {call.chunk, begin, end}, operands.index);
   for (; !tiles.done(); tiles.turn()) {
     tiles.stage();
-    const Tile &now = tiles.now(), &then = tiles.then();
+    const Tile &current = tiles.current(), &following = tiles.following();
     // Invalid numbers may point anywhere, because a prefetch never faults.
-    for (int j = 0; j < then.n; ++j)
-      prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(last) +
-                                                   static_cast<uintptr_t>(then.offsets[j]) * sizeof *last));
-    for (int j = 0; j < now.n; ++j, ++number) {
-      if (now.offsets[j] == kInvalid) continue;
-      std::atomic<uint32_t>& of = last[now.offsets[j]];
+    for (int j = 0; j < following.n; ++j)
+      prefetch_write(reinterpret_cast<const void*>(
+          reinterpret_cast<uintptr_t>(last) + static_cast<uintptr_t>(following.offsets[j]) * sizeof *last));
+    for (int j = 0; j < current.n; ++j, ++number) {
+      if (current.offsets[j] == kInvalid) continue;
+      std::atomic<uint32_t>& of = last[current.offsets[j]];
       if (call.pieces == 1) {
         of.store(number, std::memory_order_relaxed);
         continue;
