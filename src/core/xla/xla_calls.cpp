@@ -46,13 +46,6 @@ constexpr auto kItemTypes = [] {
   return types;
 }();
 
-bool holds_indices(XLA_FFI_DataType type, const IndexType& index) {
-  const bool is_signed = type >= XLA_FFI_S8 && type <= XLA_FFI_S64;
-  const bool is_unsigned = type >= XLA_FFI_U8 && type <= XLA_FFI_U64;
-  return (index.is_signed ? is_signed : is_unsigned) && item_type(type).width == index.width &&
-         !index.swapped;
-}
-
 const XLA_FFI_Array* array_of_words(const XLA_FFI_Attrs& attrs, std::string_view name) {
   const auto* array = static_cast<const XLA_FFI_Array*>(attribute(attrs, name, kArrayAttribute));
   return array != nullptr && array->dtype == XLA_FFI_S64 ? array : nullptr;
@@ -119,6 +112,28 @@ const void* attribute(const XLA_FFI_Attrs& attrs, std::string_view name, int32_t
   return nullptr;
 }
 
+bool holds_indices(const XLA_FFI_Buffer& buffer, const Known& known) {
+  const XLA_FFI_DataType type = buffer.dtype;
+  const IndexType& index = known.index;
+  const bool is_signed = type >= XLA_FFI_S8 && type <= XLA_FFI_S64;
+  const bool is_unsigned = type >= XLA_FFI_U8 && type <= XLA_FFI_U64;
+  return (index.is_signed ? is_signed : is_unsigned) && item_type(type).width == index.width &&
+         !index.swapped;
+}
+
+const char* read_attributes(const XLA_FFI_CallFrame& frame, XlaCall& call) {
+  const XLA_FFI_Array* program = array_of_words(frame.attrs, "program");
+  const XLA_FFI_Array* fill = array_of_words(frame.attrs, "fill");
+  const void* messages = attribute(frame.attrs, "sentences", kStringAttribute);
+  if (program == nullptr || fill == nullptr || fill->size != kFillWords || messages == nullptr)
+    return "the call must have the attributes fill, program and sentences";
+  const auto& text = *static_cast<const XLA_FFI_ByteSpan*>(messages);
+  call.program = {static_cast<const int64_t*>(program->data), program->size};
+  call.fill = fill->data;
+  call.messages = {text.ptr, text.len};
+  return nullptr;
+}
+
 const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call) {
   const int64_t n = frame.args.size;
   if (n < 2 || n > 4 || (n == 4 && frame.rets.size != 2))
@@ -134,16 +149,7 @@ const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call) {
       (n >= 3) != (call.updates != nullptr) || differentiates != (call.gradient != nullptr) ||
       differentiates != (call.of_updates != nullptr) || frame.rets.size != (differentiates ? 2 : 1))
     return "operands and result of the call must be buffers";
-  const XLA_FFI_Array* program = array_of_words(frame.attrs, "program");
-  const XLA_FFI_Array* fill = array_of_words(frame.attrs, "fill");
-  const void* messages = attribute(frame.attrs, "sentences", kStringAttribute);
-  if (program == nullptr || fill == nullptr || fill->size != kFillWords || messages == nullptr)
-    return "the call must have the attributes fill, program and sentences";
-  const auto& text = *static_cast<const XLA_FFI_ByteSpan*>(messages);
-  call.program = {static_cast<const int64_t*>(program->data), program->size};
-  call.fill = fill->data;
-  call.messages = {text.ptr, text.len};
-  return nullptr;
+  return read_attributes(frame, call);
 }
 
 const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function, MapCall& call) {
@@ -165,7 +171,7 @@ const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_o
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";
   if (item.width != known.item || item.value != known.value) return "the data are not of the program's type";
-  if (!holds_indices(call.indices->dtype, known.index)) return "the indices are not of the program's type";
+  if (!holds_indices(*call.indices, known)) return "the indices are not of the program's type";
   if (call.out->dtype != call.data->dtype) return "the result is not of the data's type";
   if (call.updates != nullptr && call.updates->dtype != call.data->dtype)
     return "the updates are not of the data's type";

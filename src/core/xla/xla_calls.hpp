@@ -87,8 +87,14 @@ inline constexpr const char* kNoFunction = "the function is exp or log, of float
 // Finds a program in the cache, or reads it. Returns an error message, or null.
 const char* find(const Words& words, Shared& known);
 
+// Reads the program, the fill value and the messages of a call. Returns an error message, or null.
+const char* read_attributes(const XLA_FFI_CallFrame& frame, XlaCall& call);
+
 // Reads a call. Returns an error message if its form is invalid, or null.
 const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call);
+
+// Returns true if a buffer has the index type of a program.
+bool holds_indices(const XLA_FFI_Buffer& buffer, const Known& known);
 
 // Checks that buffers have the types and sizes that the program was made for. Returns an error message, or
 // null.

@@ -140,7 +140,7 @@ def _computed(
     placement = Placement(
         WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
     )
-    program = _program_of(plan, placement, device.processors, carried, adjacent)
+    program = program_of(plan, placement, device.processors, carried, adjacent)
     if adjacent:
         length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
@@ -157,7 +157,7 @@ def _computed(
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
-def _program_of(
+def program_of(
     plan: Plan, placement: Placement, processors: int, carried: int, adjacent: bool
 ) -> DeviceProgram:
     """Return the program that checks the indices and sorts the pairs.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,20 +16,26 @@ import numpy as np
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._plans.plans import Plan, build
 from gatherum._system import native
-from gatherum.cuda import cub, elementary, nvidia, plan_launches
+from gatherum.cuda import cub, elementary, folds, nvidia, orders, plan_launches
 from gatherum.cuda import driver as cuda_driver
-from gatherum.cuda.device import Pairs
+from gatherum.cuda.device import Pairs, Widths
 from gatherum.cuda.loops import unaddressable, work_of
 from gatherum.cuda.programs import WIDEST, Clear, Launch, Placement, Sort
 
 from . import errors as jax_errors
 
 _Loaded: TypeAlias = "native.DeviceProgram | None"
+# How a description uses the order of a scatter's updates.
+SORT, SORTED = "sort", "sorted"
 _FIELDS = ("op", "axis", "reduction", "include_self", "mode", "negative")
 
 
-def describe(plan: Plan) -> str:
-    """Return the text from which `make` creates the plan again."""
+def describe(plan: Plan, order: str = "") -> str:
+    """Return the text from which `make` creates the plan again.
+
+    `order` is `SORT` to sort the updates of a scatter, `SORTED` for a scatter whose updates are
+    sorted, and otherwise empty.
+    """
     call = plan.call
     attributes = call.attributes._asdict()
     operands = [operand for operand in (call.data, call.indices, call.updates) if operand]
@@ -36,12 +43,37 @@ def describe(plan: Plan) -> str:
         {
             "attributes": [attributes[name] for name in _FIELDS],
             "operands": [(operand.shape, operand.dtype.name) for operand in operands],
+            "order": order,
         }
     )
 
 
-def _plan(description: str) -> Plan:
-    fields = json.loads(description)
+def sorting_plan(plan: Plan) -> Plan | None:
+    """Return a plan with the order of a scatter's updates, or None if the scatter needs no order.
+
+    Scatters with the same indices have the same sorting plan, whatever their values. A single item
+    is sorted together with its index, so such a scatter has no separate order.
+    """
+    call, work = plan.call, work_of(plan)
+    sorts = unaddressable(call, work) < 0 and plan_launches.sorts(plan)
+    if not sorts or folds.sorts_in_block(work) or folds.carried_bytes(call, work):
+        return None
+    single, updates = np.dtype(np.float32), call.updates.shape  # type: ignore[union-attr]
+    data = call.data.shape
+    if call.op == "scatter_slices" and call.axis == 0:
+        data, updates = data[:1], call.indices.shape
+    attributes = call.attributes._replace(reduction="add", include_self=False)
+    specs = (ArraySpec.contiguous(shape, single) for shape in (data, updates))
+    return build(Call(attributes, next(specs), call.indices, next(specs)))
+
+
+def order_of(plan: Plan) -> tuple[int, Widths]:
+    """Return the number of updates in the order of a scatter, and the widths of its arrays."""
+    work = work_of(plan)
+    return work.entries, folds.widths_of(work, 0)
+
+
+def _plan(fields: dict[str, Any]) -> Plan:
     specs = (
         ArraySpec.contiguous(tuple(shape), np.dtype(name)) for shape, name in fields["operands"]
     )
@@ -60,12 +92,13 @@ def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
     placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, in_place=False)
     program = plan_launches.program_of(plan, placement, processors=1, fill=fill)
     if any(isinstance(step, Sort) for step in program.steps):
-        _check_sort(plan.call.op, plan.call.reduction)
+        check_sort(plan.call.op, plan.call.reduction)
     runs_alone = all(isinstance(step, Launch | Clear) for step in program.steps)
     return program.arena if runs_alone else None
 
 
-def _check_sort(op: str, reduction: str) -> None:
+def check_sort(op: str, reduction: str) -> None:
+    """Raise NotImplementedError if this environment cannot sort."""
     try:
         cub.check_import()
     except ImportError as why:
@@ -82,12 +115,13 @@ def make(
     updates: int,
     out: int,
     in_place: bool,
-) -> tuple[_Loaded, _Loaded, int]:
+) -> tuple[_Loaded, _Loaded, int, int, int, int]:
     """Return the programs of a call on a device.
 
     The first program runs the call; it is None if every call raises IndexError. The second one is
-    for a call that may raise, and finds the first invalid index. The number is the component to
-    which the second one's components are relative.
+    for a call that may raise, and finds the first invalid index. The first number is the component
+    to which the second one's components are relative. With an order, the other numbers are the
+    bytes of the indices, of the sorted keys and of their payload.
 
     Parameters
     ----------
@@ -109,23 +143,34 @@ def make(
         function, dtype, count = description.split()
         processors = nvidia.processors_of(driver, device_number)
         program = elementary.program_of(function, dtype, int(count), processors)
-        return nvidia.loaded_program(driver, program, device_number), None, 0
-    plan = _plan(description)
+        return nvidia.loaded_program(driver, program, device_number), None, 0, 0, 0, 0
+    fields = json.loads(description)
+    plan, order, sizes = _plan(fields), fields["order"], (0, 0, 0)
     if bytes(plan.program) != words:
         raise jax_errors.other_program(plan.call.op)
     placement = Placement(data, indices, updates, out, in_place)
     processors, main, first = nvidia.processors_of(driver, device_number), None, None
     nowhere = unaddressable(plan.call, work_of(plan))
-    if nowhere < 0:
+    if order:
+        length, widths = order_of(plan)
+        main = (
+            orders.program_of(plan, placement, processors, 0, adjacent=False)
+            if order == SORT
+            else plan_launches.ordered_program(plan, placement, processors, length, widths)
+        )
+        indices_spec = plan.call.indices
+        nbytes = prod(indices_spec.shape) * indices_spec.dtype.itemsize
+        sizes = nbytes, length * widths.key, length * widths.payload
+    elif nowhere < 0:
         item = fill if plan.call.attributes.fills and any(fill) else b""
         main = plan_launches.program_of(plan, placement, processors, item)
-    if nowhere >= 0 or plan.call.mode == "raise":
+    if order != SORTED and (nowhere >= 0 or plan.call.mode == "raise"):
         first = plan_launches.finder_of(plan, placement, processors, nowhere)
     loaded = (
         None if program is None else nvidia.loaded_program(driver, program, device_number)
         for program in (main, first)
     )
-    return next(loaded), next(loaded), max(nowhere, 0)
+    return next(loaded), next(loaded), max(nowhere, 0), *sizes
 
 
 class _Scratch(NamedTuple):
@@ -139,13 +184,15 @@ class _Scratch(NamedTuple):
 
 
 class _Memory:
-    """The memory of XLA, for CUB's sort."""
+    """The memory of XLA, for CUB's sort, which allocates its results first."""
 
-    def __init__(self, allocate: Callable[[int], int]) -> None:
-        self._allocate = allocate
+    def __init__(self, allocate: Callable[[int], int], *results: int) -> None:
+        self._allocate, self._results = allocate, [address for address in results if address]
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
-        """Return scratch memory."""
+        """Return the memory of a result, or scratch memory."""
+        if self._results:
+            return _Scratch(self._results.pop(0))
         if (address := self._allocate(nbytes)) == 0:
             raise MemoryError("XLA has no scratch memory")
         return _Scratch(address)
@@ -156,8 +203,17 @@ class _Memory:
 
 
 def sorter(
-    allocate: Callable[[int], int], arena: int, device_number: int, stream: int
+    allocate: Callable[[int], int],
+    arena: int,
+    device_number: int,
+    stream: int,
+    keys: int,
+    payload: int,
 ) -> nvidia.Sorter:
-    """Return the sort for one replay, whose scratch memory begins at `arena`."""
-    framework: Any = _Memory(allocate)
+    """Return the sort for one replay, whose scratch memory begins at `arena`.
+
+    The results are written to the addresses `keys` and `payload`, or to scratch memory if these are
+    0.
+    """
+    framework: Any = _Memory(allocate, keys, payload)
     return nvidia.sorter(framework, _Scratch(arena), device_number, stream)

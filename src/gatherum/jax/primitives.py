@@ -85,6 +85,11 @@ def _messages(plan: Plan) -> str:
 def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> Any:
     """Lower to a custom call. A scatter overwrites its data if no other operation uses them."""
     plan = planned_for(attributes, ctx.avals_in)
+    several = private.device_count(ctx) > 1
+    if platform == "cuda" and not several:
+        sorting = device_programs.sorting_plan(plan)
+        if sorting is not None:
+            return _lower_in_order(ctx, operands, attributes, plan, sorting)
     target, words = TARGET, call_attributes(attributes, plan)
     if platform == "cuda":
         words["call"] = device_programs.describe(plan)
@@ -93,7 +98,6 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         if scratch:
             memory = jax.core.ShapedArray((scratch,), np.dtype(np.uint8))
             ctx = ctx.replace(avals_out=[*ctx.avals_out, memory])
-    several = private.device_count(ctx) > 1
     rule = jax.ffi.ffi_lowering(
         target,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,
@@ -103,6 +107,30 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         has_side_effect=0 in plan.shape and not several,
     )
     return rule(ctx, *operands, **words)[:1]
+
+
+def _lower_in_order(
+    ctx: Any, operands: Any, attributes: Attributes, plan: Plan, sorting: Plan
+) -> Any:
+    """Lower to a sort of the updates and a call that reads them in order.
+
+    XLA merges equal sorts, so a composition sorts once, with its derivatives. The second call does
+    not check the indices again.
+    """
+    device_programs.check_sort(attributes.op, attributes.reduction)
+    data, indices, updates = ctx.avals_in
+    length, widths = device_programs.order_of(sorting)
+    order = [jax.core.ShapedArray((length,), np.dtype(f"u{width}")) for width in widths[:2]]
+    words = call_attributes(sorting.call.attributes, sorting)
+    sort = jax.ffi.ffi_lowering(targets_on_cuda[False])
+    described = device_programs.describe(sorting, device_programs.SORT)
+    alone = ctx.replace(avals_in=[indices], avals_out=order)
+    pairs = sort(alone, operands[1], **words, order=described)
+    words = call_attributes(attributes, plan)
+    words["call"] = device_programs.describe(plan, device_programs.SORTED)
+    ctx = ctx.replace(avals_in=[data, indices, updates, *order])
+    rule = jax.ffi.ffi_lowering(targets_on_cuda[True], operand_output_aliases={0: 0})
+    return rule(ctx, *operands, *pairs, **words)
 
 
 def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def without_block_sorts(monkeypatch):
     """Let the framework sort the updates of small scatters, too."""
     monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
     monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
-    monkeypatch.setattr(orders, "_program_of", orders._program_of.__wrapped__)
+    monkeypatch.setattr(orders, "program_of", orders.program_of.__wrapped__)
 
 
 class ShimGpu(Nvidia):

@@ -62,6 +62,7 @@ CALLS = {
 }
 # One block sorts fewer updates.
 MANY = DATA, np.resize(ROWS, 4097), np.resize(UPDATES, (4097, 3))
+MANY_ITEMS = DATA[:, 0], MANY[1], MANY[2][:, 0]
 SCATTERS = [op for op in CALLS if op.startswith("scatter")]
 
 
@@ -219,6 +220,77 @@ def test_groups_and_aggregate():
     assert np.asarray(result).tobytes() == expected.tobytes()
 
 
+@pytest.fixture
+def sorts(monkeypatch):
+    """Count the sorts."""
+    counted = []
+
+    def sort(framework, pairs, *place):
+        counted.append(pairs)
+        return sort_on_host(framework, pairs, *place)
+
+    monkeypatch.setattr(cub, "radix_sort", sort)
+    return counted
+
+
+def rows_of_groups(count=5000):
+    rng = np.random.default_rng(7)
+    values = rng.standard_normal((count, 3)).astype(np.float32)
+    return values, rng.integers(-5, 5, count).astype(np.int32)
+
+
+@slow
+@pytest.mark.parametrize("mode", ["raise", "drop"])
+@pytest.mark.parametrize("func", ["softmax", "normalize"])
+def test_a_compiled_composition_sorts_once(sorts, func, mode):
+    values, groups = rows_of_groups()
+    groups = groups if mode == "drop" else groups % 5
+
+    def call(values, groups):
+        return gatherum.groups.transform(values, groups, func, size=5, mode=mode)
+
+    result = jax.jit(call)(*moved((values, groups))).block_until_ready()
+    # The counts of `normalize` are single numbers, which are sorted together with their groups.
+    assert len(sorts) == (1 if func == "softmax" else 2)
+    with jax_device.lowered_for("cpu"):
+        expected = jax.jit(call)(*moved((values, groups)))
+    assert np.asarray(result).tobytes() == np.asarray(expected).tobytes()
+
+
+@slow
+def test_a_gradient_uses_the_sort_of_the_values(sorts):
+    def total(values, groups):
+        result = gatherum.groups.transform(values, groups, "softmax", size=5)
+        return (result * jnp.arange(3)).sum()
+
+    values, groups = rows_of_groups()
+    arrays = moved((values, groups % 5))
+    gradient = jax.jit(jax.grad(total))(*arrays).block_until_ready()
+    assert len(sorts) == 1
+    with jax_device.lowered_for("cpu"):
+        expected = jax.jit(jax.grad(total))(*arrays)
+    np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6)
+
+
+@slow
+@pytest.mark.parametrize("axis", [0, 1])
+def test_errors_and_results_of_a_separate_sort(sorts, axis):
+    values, groups = rows_of_groups()
+    values = np.ascontiguousarray(values.T) if axis else values
+    table = np.ones((3, 5) if axis else (5, 3), np.float32)
+    options = {"axis": axis, "reduction": "mul"}
+    check("scatter_slices", (table, groups, values), jit=True, **options)
+    check("scatter_nd", (DATA.reshape(4, 3)[:, :2], np.resize(ROWS, (4097, 1)),
+                         np.resize(UPDATES, (4097, 2))), reduction="mean")  # fmt: skip
+    assert len(sorts) == 2
+    groups[4000] = 5
+    with pytest.raises(IndexError) as expected:
+        gatherum.scatter_slices(table, groups, values, **options)
+    with pytest.raises(IndexError) as raised:
+        gatherum.scatter_slices(*moved((table, groups, values)), **options)
+    assert str(raised.value) == str(expected.value)
+
+
 @slow
 def test_several_devices():
     mesh = jax.sharding.Mesh(np.array(jax.devices()), "x")
@@ -265,7 +337,9 @@ def test_calls_that_xla_may_capture(expected, op, attributes):
 
 
 def test_calls_of_integers_and_of_one_update_may_be_captured():
-    assert target_of("scatter_slices", *MANY, mode="clip", reduction="add") == "other"  # sorts
+    assert (
+        target_of("scatter_slices", *MANY_ITEMS, mode="clip", reduction="add") == "other"
+    )  # sorts
     integers = (DATA.astype(np.int32), ROWS, UPDATES.astype(np.int32))
     assert target_of("scatter_slices", *integers, mode="clip", reduction="add") == "recordable"
     one = (DATA, ROWS[:1], UPDATES[:1])
@@ -331,7 +405,7 @@ def test_errors_of_the_driver_and_of_the_memory():
 
 def test_errors_of_a_sort(monkeypatch):
     FAKE.run(None)
-    arrays = moved(MANY)
+    arrays = moved(MANY_ITEMS)
     run = jax.jit(lambda *each: gatherum.scatter_slices(*each, reduction="add", mode="clip"))
 
     def fails(framework, *_):
@@ -353,12 +427,13 @@ def test_errors_of_a_sort(monkeypatch):
     monkeypatch.setattr(cub, "radix_sort", sort_on_host)
 
 
-def test_a_sort_without_cub_raises_when_lowering(monkeypatch):
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_sort_without_cub_raises_when_lowering(monkeypatch, columns):
     def check():
         raise ImportError("no module")
 
     monkeypatch.setattr(cub, "check_import", check)
-    arrays = moved((DATA[:, :2], MANY[1], MANY[2][:, :2]))
+    arrays = moved((DATA[:, :columns], MANY[1], MANY[2][:, :columns]))
     with pytest.raises(NotImplementedError) as raised:
         gatherum.scatter_slices(*arrays, reduction="add")
     assert str(raised.value) == (

@@ -19,8 +19,8 @@ struct Order {
 
 // Returns the program of a plan for operands on a device, without `out` and fill value. With an order, the
 // program reads the keys instead of the indices. If the plan has none,
-// make_program(plan, device, is_ordered, alignments of data, indices, updates and out) makes it, and `made` is
-// set. Returns an invalid object if make_program returns None.
+// make_program(plan, device, is_ordered, alignments of data, indices, updates and out) makes it, and `made`
+// is set. Returns an invalid object if make_program returns None.
 nb::object device_program(const CachedPlan& cached, const Views& operands, int device, const Order* order,
                           const nb::object& make_program, bool& made);
 

@@ -47,6 +47,8 @@ class GilHold {
 struct Programs {
   std::optional<DeviceProgram> main, first;
   int32_t component = 0;
+  // With an order: bytes of the indices, of the sorted keys and of their payload.
+  int64_t indices = 0, keys = 0, payload = 0;
 };
 using SharedPrograms = std::shared_ptr<const Programs>;
 
@@ -56,6 +58,8 @@ struct DeviceCall {
   std::string_view words, fill;
   std::array<gatherum_buffer, device::kOperandSlots> operands;  // data, indices, updates, out
   bool scatters = false;
+  // The sorted keys and their payload. A call without data computes them; a call with data uses them.
+  gatherum_buffer keys = {}, payload = {};
 
   bool in_place() const { return scatters && operands[0].start == operands[3].start; }
   int64_t alignment(size_t i) const { return device_alignment(static_cast<const char*>(operands[i].start)); }
@@ -133,7 +137,8 @@ std::string make_programs(const DeviceCall& call, int device, SharedPrograms& pr
         nb::str(call.description.data(), call.description.size()), bytes(call.words), bytes(call.fill),
         device, call.alignment(0), call.alignment(1), call.alignment(2), call.alignment(3), call.in_place()));
     programs = std::make_shared<const Programs>(
-        Programs{copied(made[0]), copied(made[1]), nb::cast<int32_t>(made[2])});
+        Programs{copied(made[0]), copied(made[1]), nb::cast<int32_t>(made[2]), nb::cast<int64_t>(made[3]),
+                 nb::cast<int64_t>(made[4]), nb::cast<int64_t>(made[5])});
     return {};
   } catch (const nb::python_error& error) {
     return text_of(error);
@@ -165,11 +170,15 @@ class Run {
     if (device_ < 0) return false;
     std::string key = key_of(call, device_);
     programs_ = cache().find(key);
-    if (programs_) return true;
-    const std::string wrong = make_programs(call, device_, programs_);
-    if (!programs_) return fail(XLA_FFI_INTERNAL, wrong);
-    cache().keep(std::move(key), programs_);
-    return true;
+    if (!programs_) {
+      const std::string wrong = make_programs(call, device_, programs_);
+      if (!programs_) return fail(XLA_FFI_INTERNAL, wrong);
+      cache().keep(std::move(key), programs_);
+    }
+    const bool fits = programs_->keys <= call.keys.bytes_after &&
+                      programs_->payload <= call.payload.bytes_after &&
+                      programs_->indices <= call.operands[1].bytes_after;
+    return fits || fail(XLA_FFI_INVALID_ARGUMENT, "the order does not belong to the call");
   }
 
   // Runs a prepared call. Sets `invalid` if an index is invalid, and its error.
@@ -220,6 +229,12 @@ class Run {
     device::Target target = {{}, 0, program.context(), stream_};
     for (size_t i = 0; i < call.operands.size(); ++i)
       target.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
+    const uint64_t keys = reinterpret_cast<uintptr_t>(call.keys.start),
+                   payload = reinterpret_cast<uintptr_t>(call.payload.start);
+    if (keys != 0 && call.operands[0].start != nullptr) {
+      target.operands[1] = keys;
+      target.operands[device::kOperandSlots] = payload;
+    }
     const int64_t bytes = program.program().arena;
     const bool fits = given_.bytes_after >= bytes;
     if (!(fits && !program.program().sorts) && is_capturing(program)) return false;
@@ -227,7 +242,7 @@ class Run {
       target.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
     if (bytes != 0 && target.arena == 0) return false;
     const device::Sort sort = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
-      return sort_in_python(target, step, distances, results);
+      return sort_in_python(target, keys, payload, step, distances, results);
     };
     outcome = device::replay(program.driver(), program.program(), target, true, sort);
     switch (outcome.kind) {
@@ -253,15 +268,16 @@ class Run {
     return status != 0 && !fail(XLA_FFI_INTERNAL, kNoCapture);
   }
 
-  bool sort_in_python(const device::Target& target, const device::Step& step, const uint64_t* distances,
-                      uint64_t* results) {
+  // The results are at `keys` and `payload`, or in scratch memory if these are 0.
+  bool sort_in_python(const device::Target& target, uint64_t keys, uint64_t payload, const device::Step& step,
+                      const uint64_t* distances, uint64_t* results) {
     const GilHold hold;
     try {
       const nb::object allocate_scratch = nb::cpp_function([this](uint64_t bytes) {
         return static_cast<uint64_t>(reinterpret_cast<uintptr_t>(allocate(static_cast<size_t>(bytes))));
       });
-      const nb::object sort =
-          functions().sorter(allocate_scratch, target.arena, device_, reinterpret_cast<uintptr_t>(stream_));
+      const nb::object sort = functions().sorter(allocate_scratch, target.arena, device_,
+                                                 reinterpret_cast<uintptr_t>(stream_), keys, payload);
       if (sort_pairs(sort, step, distances, results)) return true;
       throw nb::python_error();
     } catch (const nb::python_error& error) {
@@ -296,7 +312,44 @@ class Run {
   int device_ = -1;
 };
 
-// Prepares a call, and runs it in the stage of execution. A second result is scratch memory.
+// Prepares a call, and runs it in the stage of execution. Returns the error of the call, or null.
+XLA_FFI_Error* prepare_and_run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch,
+                               const xla::XlaCall& call, const xla::Known& known,
+                               const DeviceCall& on_device) {
+  Run run(frame, scratch);
+  bool invalid = false;
+  gatherum_error error = {};
+  if (!run.prepare(on_device) || frame.stage != kExecutionStage || !run.run(on_device, invalid, error))
+    return run.take_error();
+  return invalid ? xla::fail(frame, XLA_FFI_OUT_OF_RANGE, xla::message(call, known, error).c_str()) : nullptr;
+}
+
+// Checks indices and sorts updates. The operand is the indices, the results are the sorted keys and their
+// payload.
+XLA_FFI_Error* compute_order(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& text) {
+  xla::XlaCall call = {};
+  xla::Shared known;
+  call.indices = xla::argument(frame.args, 0);
+  const XLA_FFI_Buffer* const keys = xla::result(frame.rets, 0);
+  const XLA_FFI_Buffer* const payload = xla::result(frame.rets, 1);
+  const char* wrong = xla::read_attributes(frame, call);
+  if (wrong == nullptr) wrong = xla::find(call.program, known);
+  if (wrong == nullptr && (call.indices == nullptr || keys == nullptr || payload == nullptr ||
+                           !xla::holds_indices(*call.indices, *known)))
+    wrong = "an order has one operand, indices of the program's type, and two results";
+  if (wrong != nullptr) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  DeviceCall on_device = {{text.ptr, text.len},
+                          {reinterpret_cast<const char*>(call.program.start), call.program.count()},
+                          {},
+                          {gatherum_buffer{}, xla::memory_of(*call.indices), {}, {}},
+                          false,
+                          xla::memory_of(*keys),
+                          xla::memory_of(*payload)};
+  return prepare_and_run(frame, {}, call, *known, on_device);
+}
+
+// Runs a call. A second result is scratch memory. If there are five operands, the last two are an order of
+// the updates.
 XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
   xla::XlaCall call = {};
   xla::Shared known;
@@ -306,6 +359,9 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
     scratch = xla::result(frame.rets, 1);
     form.rets.size = 1;
   }
+  const XLA_FFI_Buffer* const keys = xla::argument(frame.args, 3);
+  const XLA_FFI_Buffer* const payload = xla::argument(frame.args, 4);
+  if (payload != nullptr) form.args.size = 3;
   if (const char* wrong = xla::read(form, call)) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
   const auto* text =
       static_cast<const XLA_FFI_ByteSpan*>(xla::attribute(frame.attrs, "call", kStringAttribute));
@@ -323,12 +379,12 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
                           {static_cast<const char*>(call.fill), static_cast<size_t>(known->item)},
                           {operands.data, operands.indices, operands.updates, operands.out},
                           known->scatter};
-  Run run(frame, scratch == nullptr ? gatherum_buffer{} : xla::memory_of(*scratch));
-  bool invalid = false;
-  gatherum_error error = {};
-  if (!run.prepare(on_device) || !executes || !run.run(on_device, invalid, error)) return run.take_error();
-  return invalid ? xla::fail(frame, XLA_FFI_OUT_OF_RANGE, xla::message(call, *known, error).c_str())
-                 : nullptr;
+  if (payload != nullptr && keys != nullptr) {
+    on_device.keys = xla::memory_of(*keys);
+    on_device.payload = xla::memory_of(*payload);
+  }
+  const gatherum_buffer memory = scratch == nullptr ? gatherum_buffer{} : xla::memory_of(*scratch);
+  return prepare_and_run(frame, memory, call, *known, on_device);
 }
 
 // Computes exp or log of each item of a buffer.
@@ -352,7 +408,9 @@ XLA_FFI_Error* device_call(XLA_FFI_CallFrame* frame) noexcept {
   if (xla::answers_metadata(*frame, kTraits)) return nullptr;
   if (frame->stage != kExecutionStage && frame->stage != kInitializationStage) return nullptr;
   const auto* function = xla::attribute(frame->attrs, "function", kStringAttribute);
+  const auto* order = xla::attribute(frame->attrs, "order", kStringAttribute);
   try {
+    if (order != nullptr) return compute_order(*frame, *static_cast<const XLA_FFI_ByteSpan*>(order));
     if (function != nullptr) return map_on_device(*frame, *static_cast<const XLA_FFI_ByteSpan*>(function));
     return run_device_call(*frame);
   } catch (const std::bad_alloc&) {

@@ -82,7 +82,7 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
   const dlpack::Device device = data.device;
   bool made = false;
   const CachedPlan cached = plan_of(call, made);
-  const nb::object kept = 
+  const nb::object kept =
       device_program(cached, call.operands, device.id, order, on_cuda().make_program, made);
   // Python code may have changed the tensors.
   if (!kept.is_valid() || (made && first_change(a + kData, call.operands.data(), 3, true) >= 0)) return {};
@@ -108,8 +108,7 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
   if (order != nullptr) operands[device::kOperandSlots] = order->payload;
   const uint64_t scratch = arena.address();
   nb::object sort;
-  if (program.sorts)
-    sort = on_cuda().sort(arena.take(), handle_of(stream), device.id);
+  if (program.sorts) sort = on_cuda().sort(arena.take(), handle_of(stream), device.id);
   const device::Outcome outcome = replayed.replay(operands, scratch, stream, true, sort);
   if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
   if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};

@@ -20,8 +20,8 @@ int first_change(const nb::handle* operands, const View* before, int n, bool or_
 nb::object call_on_plain_tensors(const nb::handle* a);
 
 // Runs a scatter in the same way, but only on a CUDA device, with the updates sorted by an earlier call.
-// `arguments` are those of a call up to kNegative, then a tuple of the stream of the sort and the addresses of
-// the sorted keys and of their payload. Returns None for a call that the core cannot run.
+// `arguments` are the arguments of a call up to kNegative, then a tuple of the stream of the sort and the
+// addresses of the sorted keys and of their payload. Returns None for a call that the core cannot run.
 nb::object scatter_ordered(const nb::handle* arguments);
 
 // Runs a call on tensors that are known to be plain, as in a kernel of torch's dispatcher.
