@@ -15,16 +15,16 @@ device waits for the host. Host time is the time until a call returns, on an idl
 
 "Of floor" is the time to move the bytes of the call at the bandwidth of copies on the device,
 divided by gatherum's device time. The floor of a fold consists of a radix sort with 8 bits per pass
-and one pass over the updates.
+and one pass over the updates. Goals in milliseconds are for an H100 and `--scale 1`.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from typing import Any
 
+import cuda_program
 import torch
 from cuda_cases import CASES, GPU, Call, Case
 from torch import Tensor
@@ -38,11 +38,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="cases whose name contains this")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--scale", type=float, default=1.0, help="of the number of indices")
-    parser.add_argument("--json", help="also write the times to this file")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("cuda_bench: needs a CUDA device that torch sees", file=sys.stderr)
-        return 1
+    options = cuda_program.parse(parser)
     torch.manual_seed(0)
     speed = copy_bandwidth()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, gatherum "
@@ -54,12 +50,12 @@ def main() -> int:
     for make in CASES:
         for case in make(options.scale):
             if options.only in case.name:
+                if options.scale != 1:
+                    case.goal = None
                 print(measured(case, options.rounds, speed), flush=True)
                 cases.append({"case": case.name, "floor": case.floor / speed, **case.times})
         torch.cuda.empty_cache()
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"device": torch.cuda.get_device_name(), "copy": speed, "cases": cases}, file)
+    cuda_program.write(options.json, copy=speed, cases=cases)
     return 0
 
 
@@ -136,6 +132,8 @@ def row_of(case: Case, timed: dict[str, Timed], speed: float) -> str:
     if case.peer in case.peers and case.ratio is not None:
         ratio = medians[case.peer] / ours
         goals.append(f"{case.ratio:.2f}x of {case.peer}{missed(ratio, case.ratio)}")
+    if case.goal is not None:
+        goals.append(f"{case.goal:g} ms on an H100{missed(case.goal, 1e3 * ours)}")
     waits = {name: f"{1e6 * statistics.median(times):.0f} us" for name, times in host.items()}
     on_host = "; ".join(f"{name} {waits[name]}" for name in case.peers)
     return (

@@ -36,6 +36,7 @@ class Case:
     of_floor: float | None
     peer: str | None
     ratio: float | None
+    goal: float | None = None  # of the time on an H100, in milliseconds
     exact: bool = True  # whether the results of peers have the same bits
     close: bool = True  # whether the other results of peers are close
     times: dict[str, dict[str, list[float]]] = field(default_factory=dict)  # device, host
@@ -101,9 +102,9 @@ def elements(scale: float) -> Iterator[Case]:
     n = int(scale**0.5 * (1 << 13))
     table = torch.randn(n, n, device=GPU)
     near = (torch.arange(n, device=GPU) + torch.randint(-8, 9, (n, n), device=GPU)).clamp(0, n - 1)
-    for name, index, goal in (
-        ("near", near, 0.7),
-        ("random", torch.randint(n, (n, n), device=GPU), 0.5),
+    for name, index, goal, milliseconds in (
+        ("near", near, 0.7, 0.39),
+        ("random", torch.randint(n, (n, n), device=GPU), 0.5, 0.44),
     ):
         peers = peers_of(
             gather=lambda index=index: torch.gather(table, 1, index),
@@ -114,7 +115,7 @@ def elements(scale: float) -> Iterator[Case]:
         yield Case(
             f"gather_elements, 8192 x 8192, {name} indices",
             lambda mode, index=index: gatherum.gather_elements(table, index, 1, mode=mode),
-            peers, moved("gather_elements", table, index, axis=1), goal, None, None,
+            peers, moved("gather_elements", table, index, axis=1), goal, None, None, milliseconds,
         )  # fmt: skip
 
 
@@ -161,6 +162,7 @@ def fold(
     updates: Tensor,
     of_floor: float | None = None,
     ratio: float | None = None,
+    goal: float | None = None,
 ) -> Case:
     size, is_float32 = table.shape[0], table.dtype == torch.float32  # CuPy lacks other types
     peers = peers_of(
@@ -173,7 +175,7 @@ def fold(
     return Case(
         name,
         lambda mode: gatherum.scatter_slices(table, index, updates, reduction="add", mode=mode),
-        peers, floor, of_floor, "torch deterministic", ratio, exact=False,
+        peers, floor, of_floor, "torch deterministic", ratio, goal, exact=False,
     )  # fmt: skip
 
 
@@ -192,28 +194,33 @@ def row_adds(scale: float) -> Iterator[Case]:
     n, size = int(scale * (1 << 22)), destinations(scale, 100_000)
     operands = torch.randint(size, (n,), device=GPU), torch.randn(n, 64, device=GPU)
     yield fold("float32 add, rows of 64, 2^22 into 100,000", torch.zeros(size, 64, device=GPU),
-               *operands, 0.5, 2.0)  # fmt: skip
+               *operands, 0.5, 2.0, 0.88)  # fmt: skip
 
 
 def bins(scale: float) -> Iterator[Case]:
     n = int(scale * 20_000_000)
     operands = torch.randint(256, (n,), device=GPU), torch.randn(n, device=GPU)
-    yield fold("float32 add, 20M into 256", torch.zeros(256, device=GPU), *operands, None, 1.0)
+    yield fold("float32 add, 20M into 256", torch.zeros(256, device=GPU), *operands, None, 1.0,
+               1.15)  # fmt: skip
 
 
 def few_places(scale: float) -> Iterator[Case]:
     """Many updates of few places, some of them of one place."""
     n, many, width = (int(scale * (1 << bits)) for bits in (22, 24, 20))
     rows = torch.randint(1000, (n,), device=GPU), torch.randn(n, 64, device=GPU)
-    yield fold("float32 add, rows of 64, 2^22 into 1000", torch.zeros(1000, 64, device=GPU), *rows)
+    yield fold("float32 add, rows of 64, 2^22 into 1000", torch.zeros(1000, 64, device=GPU), *rows,
+               goal=0.85)  # fmt: skip
     size = destinations(scale, 100_000)
     skewed = (torch.rand(n, device=GPU) ** 4 * size).long()
     zeros, updates = torch.zeros(size, 16, device=GPU), torch.randn(n, 16, device=GPU)
-    yield fold("float32 add, rows of 16, 2^22 into 100,000, skewed", zeros, skewed, updates)
+    yield fold("float32 add, rows of 16, 2^22 into 100,000, skewed", zeros, skewed, updates,
+               goal=2)  # fmt: skip
     wide = torch.randint(100, (width,), device=GPU), torch.randn(width, 128, device=GPU)
-    yield fold("float32 add, rows of 128, 2^20 into 100", torch.zeros(100, 128, device=GPU), *wide)
+    yield fold("float32 add, rows of 128, 2^20 into 100", torch.zeros(100, 128, device=GPU), *wide,
+               goal=1.15)  # fmt: skip
     one = torch.zeros(many, dtype=torch.int64, device=GPU), torch.randn(many, device=GPU)
-    case = fold("float32 add, 2^24 into one destination", torch.zeros(1, device=GPU), *one)
+    case = fold("float32 add, 2^24 into one destination", torch.zeros(1, device=GPU), *one,
+                goal=57)  # fmt: skip
     case.close = False  # the error of a sum in another order is large
     del case.peers["torch deterministic"]  # two seconds on an H100
     yield case
@@ -222,16 +229,16 @@ def few_places(scale: float) -> Iterator[Case]:
 def other_types(scale: float) -> Iterator[Case]:
     """float16, and integers, which are added by atomics."""
     n = int(scale * (1 << 24))
-    for name, count, dtype in (
-        ("float16 add, 2^24 into 100,000", 100_000, torch.float16),
-        ("float32 add, 2^24 into 1M", 1_000_000, torch.float32),
-        ("int64 add, 2^24 into 1M", 1_000_000, torch.int64),
-        ("int64 add, 2^24 into 256", 256, torch.int64),
+    for name, count, dtype, goal in (
+        ("float16 add, 2^24 into 100,000", 100_000, torch.float16, 0.9),
+        ("float32 add, 2^24 into 1M", 1_000_000, torch.float32, 1.1),
+        ("int64 add, 2^24 into 1M", 1_000_000, torch.int64, 0.25),
+        ("int64 add, 2^24 into 256", 256, torch.int64, 0.3),
     ):
         size = destinations(scale, count)
         zeros, index = torch.zeros(size, dtype=dtype, device=GPU), torch.randint(size, (n,))
         updates = (100 * torch.randn(n, device=GPU)).to(dtype)
-        case = fold(name, zeros, index.to(GPU), updates)
+        case = fold(name, zeros, index.to(GPU), updates, goal=goal)
         case.close, case.exact = dtype == torch.float32, dtype == torch.int64
         yield case
 
@@ -283,23 +290,56 @@ def sets(scale: float) -> Iterator[Case]:
     updates = torch.randn(n, device=GPU)
     square, places = torch.randn(side, side, device=GPU), torch.randint(side, (side, side))
     places = places.to(GPU)
-    for name, op, table, i, values, peer in (
-        ("no reduction, 2^24 into 1M", "scatter_slices", zeros, index, updates,
+    for name, op, table, i, values, goal, peer in (
+        ("no reduction, 2^24 into 1M", "scatter_slices", zeros, index, updates, 0.39,
          lambda: zeros.index_copy(0, index, updates)),
         ("scatter_elements without a reduction, 8192 x 8192", "scatter_elements", square, places,
-         square, lambda: square.scatter(0, places, square)),
+         square, 1.6, lambda: square.scatter(0, places, square)),
     ):  # fmt: skip
 
         def ours(mode: str, call: Any = (op, table, i, values)) -> Any:
             return getattr(gatherum, call[0])(*call[1:], mode=mode)
 
         floor = moved(op, table, i, values)
-        case = Case(name, ours, {"torch, racy": peer}, floor, None, None, None, exact=False)
+        case = Case(name, ours, {"torch, racy": peer}, floor, None, None, None, goal, exact=False)
         case.close = False
         yield case
 
 
+def compositions(scale: float) -> Iterator[Case]:
+    """Calls that sort once: sums along edges, and softmax over groups."""
+    n, size = int(scale * (1 << 20)), destinations(scale, 100_000)
+    sources, targets = (torch.randint(size, (n,), device=GPU) for _ in range(2))
+    data, weights = torch.randn(size, 64, device=GPU), torch.rand(n, device=GPU)
+    values = torch.randn(n, 8, device=GPU)
+    floor = fold_floor(n, size, data[0].nbytes, data.nbytes)
+
+    def aggregated(weights: Tensor | None = None) -> Case:
+        def ours(mode: str) -> Tensor:
+            result: Tensor = gatherum.aggregate(
+                data, sources, targets, size, "add", weights, mode=mode
+            )
+            return result
+
+        def racy() -> Tensor:
+            rows = data[sources] if weights is None else data[sources] * weights[:, None]
+            return torch.zeros_like(data).index_add_(0, targets, rows)
+
+        name = f"aggregate, 2^20 edges of rows of 64{'' if weights is None else ', weights'}"
+        peers = {"torch racy": racy}
+        return Case(name, ours, peers, floor, None, None, None, 1.0, exact=False)
+
+    yield aggregated()
+    yield aggregated(weights)
+
+    def softmax(mode: str) -> Any:
+        return gatherum.groups.transform(values, targets, "softmax", size=size, mode=mode)
+
+    floor = fold_floor(n, size, 6 * values[0].nbytes, 0)
+    yield Case("softmax of groups, 2^20 rows of 8", softmax, {}, floor, None, None, None, 1.5)
+
+
 CASES = (
     rows, narrow_rows, elements, rows_set, sets, adds, row_adds, other_reductions, bins, few_places,
-    other_types,
+    other_types, compositions,
 )  # fmt: skip

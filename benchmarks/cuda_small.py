@@ -11,13 +11,13 @@ gatherum's part of these times without a device.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import cuda_program
 import torch
 
 import gatherum
@@ -31,11 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--calls", type=int, default=300, help="calls of a round")
-    parser.add_argument("--json", help="also write the times to this file")
-    options = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("cuda_small: needs a CUDA device that torch sees", file=sys.stderr)
-        return 1
+    options = cuda_program.parse(parser)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     print("| call | clip | raise | torch | torch's function |\n|---|---:|---:|---:|---|")
     rows = []
@@ -48,9 +44,7 @@ def main() -> int:
         shown = " | ".join(f"{each:.1f}" for each in times.values())
         print(f"| {name} | {shown} | {peer_name} |", flush=True)
         rows.append({"call": name, "peer": peer_name, **times})
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"device": torch.cuda.get_device_name(), "calls": rows}, file)
+    cuda_program.write(options.json, calls=rows)
     return 0
 
 

@@ -111,5 +111,9 @@ def large_calls() -> Iterator[Planned]:
                         **options, "reduction": reduction, "include_self": False,
                     }  # fmt: skip
         add = {**options, "reduction": "add"}
+        square = (1 << 13, 1 << 13)
+        lines = (square, "f4"), (square, "i8"), (square, "f4")
+        yield "scatter_elements", lines, {**options, "axis": 1}
+        yield "scatter_slices", (((256,), "i8"), index, ((n,), "i8")), add
         yield "scatter_slices", (((n, 64), "f4"), index, ((n, 64), "f4")), add
         yield "scatter_slices", (((1 << 31, 2), "i1"), index, ((n, 2), "i1")), add

@@ -57,6 +57,8 @@ def of_edges() -> Iterator[Check]:
         operands = values, sources, targets
         yield f"aggregate {reduction}", aggregate, operands
         yield f"aggregate {reduction}, weights", aggregate, (*operands, weights)
+        few = values, sources, targets % 7, weights  # blocks fold the rows of a target
+        yield f"aggregate {reduction}, long runs", aggregate, few
 
     def prepared(v: Tensor, t: Tensor, u: Tensor) -> Any:
         return gatherum.prepare("scatter_slices", v, t, u, reduction="add")(v, u)
@@ -190,8 +192,8 @@ def of_jax() -> Iterator[tuple[str, str]]:
 def jax_outcomes(jax: Any) -> Iterator[tuple[str, str]]:
     """Yield the outcomes of calls on JAX arrays on the default device."""
     random = np.random.default_rng(1)
-    table, updates = (random.standard_normal((n, 8), np.float32) for n in (100, 3000))
-    operands = table, random.integers(-100, 100, 3000, np.int32), updates
+    table, updates = (random.standard_normal((n, 8), np.float32) for n in (100, 6000))
+    operands = table, random.integers(-100, 100, 6000, np.int32), updates
     for name, function in _jax_calls().items():
         for kind, run in (("eager", function), ("jit", jax.jit(function))):
             expected = result_of(function, operands)

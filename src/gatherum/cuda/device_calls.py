@@ -63,46 +63,49 @@ def call(
     op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
     plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
-    dtype = operands.data.spec.dtype
+    dtype, named = operands.data.spec.dtype, operands._asdict()
     item = fill(dtype) if attributes.fills else b""
-    named = operands._asdict()
     device_number = one_device(op, named)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
-    stream = framework.stream(device_number, arrays)
-    indices_view, shared = operands.indices, sharing.current()
-    shares: orders.SharedIndices | None = None
-    if shared is not None and isinstance(indices_view, View):
-        address, spec, _, holder, _ = indices_view
-        owned = framework.owns(updates)
-        key = framework.call_key(attributes, data, indices, updates) if owned else None
-        shares = orders.SharedIndices(shared, device_number, stream, address, spec, holder, key)
-    check_capture(framework, op, plan, named, device_number, stream)
-    addresses, holders = on_device(framework, named, device_number, stream)
+    where = device_number, framework.stream(device_number, arrays)
+    shares = _shared_indices(framework, attributes, operands, (data, indices, updates), where)
+    check_capture(framework, op, plan, named, *where)
+    addresses, holders = on_device(framework, named, *where)
     result = out
     if operands.out is None:
-        result, addresses["out"] = framework.empty(plan.shape, dtype, data, device_number, stream)
+        result, addresses["out"] = framework.empty(plan.shape, dtype, data, *where)
     else:
         _check_overlaps(plan, named, addresses)
-    device = open_device(framework, device_number, stream)
+    device = open_device(framework, *where)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
-        with nullcontext() if waits else framework.lasting(result, device_number, stream):
+        with nullcontext() if waits else framework.lasting(result, *where):
             order = None if shares is None else shares.order(device, plan)
-            plan_launches.run(
-                device,
-                plan,
-                addresses["data"],
-                addresses["indices"],
-                addresses["updates"],
-                addresses["out"],
-                item,
-                order,
-            )
+            places = (addresses[name] for name in named)
+            plan_launches.run(device, plan, *places, item, order)
         if out is not None:
-            framework.written(out, device_number, stream)
+            framework.written(out, *where)
     finally:
-        framework.keep(holders, device_number, stream)
+        framework.keep(holders, *where)
     return result
+
+
+def _shared_indices(
+    framework: DeviceFramework,
+    attributes: Attributes,
+    operands: DeviceOperands,
+    arrays: tuple[Any, Any, Any],
+    where: tuple[int, int],
+) -> orders.SharedIndices | None:
+    """Return the indices on a device if calls share results now, else None.
+
+    The arrays are data, indices and updates.
+    """
+    shared, indices = sharing.current(), operands.indices
+    if shared is None or not isinstance(indices, View):
+        return None
+    key = framework.call_key(attributes, *arrays) if framework.owns(arrays[2]) else None
+    return orders.SharedIndices(shared, *where, indices.address, indices.spec, indices.holder, key)
 
 
 def open_device(framework: DeviceFramework, device: int, stream: int) -> Device:

@@ -51,8 +51,8 @@ def describe(plan: Plan, order: str = "") -> str:
 def sorting_plan(plan: Plan) -> Plan | None:
     """Return a plan with the order of a scatter's updates, or None if the scatter needs no order.
 
-    Scatters with the same indices have the same sorting plan, whatever their values. A single item
-    is sorted together with its index, so such a scatter has no separate order.
+    Scatters with the same indices have the same sorting plan, for all values and reductions. Single
+    items are sorted together with their destinations, so scatters of these have no separate order.
     """
     call, work = plan.call, work_of(plan)
     sorts = unaddressable(call, work) < 0 and plan_launches.sorts(plan)
