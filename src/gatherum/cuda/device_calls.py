@@ -81,8 +81,8 @@ def call(
     try:
         with nullcontext() if waits else framework.lasting(result, *where):
             order = None if shares is None else shares.order(device, plan)
-            places = (addresses[name] for name in named)
-            plan_launches.run(device, plan, *places, item, order)
+            source, entries, values, target = addresses.values()
+            plan_launches.run(device, plan, source, entries, values, target, item, order)
         if out is not None:
             framework.written(out, *where)
     finally:
