@@ -1,4 +1,4 @@
-"""What the benchmarks on a CUDA device share: options, the check for a device, and results."""
+"""Options of the benchmarks on a CUDA device, the check for a device, and the file of results."""
 
 from __future__ import annotations
 

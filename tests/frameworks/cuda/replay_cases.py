@@ -235,6 +235,36 @@ def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
     assert gatherum.gather(data, index, mode="clip").requires_grad
 
 
+@pytest.mark.frameworks
+@slow
+@pytest.mark.parametrize("reduction", ["add", "max", "none"])
+def test_the_core_replays_a_scatter_whose_order_is_known(running, monkeypatch, reduction):
+    data = running.ones(5, 3).to(running.int32 if reduction == "max" else running.float32)
+    index = running.arange(5000) * 7 % 5
+    updates = running.arange(15000).reshape(5000, 3).to(data.dtype) / 7
+    updates = updates.to(data.dtype)
+    call = data.numpy(), index.numpy(), updates.numpy()
+    expected = gatherum.scatter_slices(*call, reduction=reduction)
+    run = gatherum.prepare("scatter_slices", data, index, reduction=reduction)
+    assert np.array_equal(run(data, updates).numpy(), expected)
+
+    def through_python(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("gatherum.cuda.device_calls.call", through_python)
+    assert np.array_equal(run(data, updates).numpy(), expected)
+    if reduction != "add":  # such scatters have no order
+        return
+    with pytest.raises(ZeroDivisionError):
+        run(data, updates.T.contiguous().T)  # another layout
+    stand_in.stream(50)
+    try:
+        with pytest.raises(ZeroDivisionError):
+            run(data, updates)
+    finally:
+        stand_in.stream(stand_in.STREAM)
+
+
 # Arrays with a protocol.
 
 
