@@ -55,6 +55,8 @@ def cases(n: int, size: int, width: int, device: str) -> dict[str, Callable[[], 
     taken, embedded = leaf[i], F.embedding(i, leaf)
     selected, bagged = leaf.index_select(0, i), F.embedding_bag(i, leaf, bags)
     seed = torch.ones_like(bagged)
+    out = torch.empty_like(table)
+    sparse = torch.sparse_coo_tensor(i[None], updates, (size, width), check_invariants=False)
     lengths = torch.full((max(n // 10, 1),), 10 if n >= 10 else n, device=device)
 
     def gradient(of: torch.Tensor, seed: torch.Tensor) -> Callable[[], Any]:
@@ -64,6 +66,8 @@ def cases(n: int, size: int, width: int, device: str) -> dict[str, Callable[[], 
         "index_add": lambda: torch.index_add(table, 0, i, updates),
         "index_add_": lambda: table.index_add_(0, i, updates),
         "index_add_ of numbers": lambda: flat.index_add_(0, i, values),
+        "index_add_ with alpha": lambda: table.index_add_(0, i, updates, alpha=0.5),
+        "index_add, out": lambda: torch.index_add(table, 0, i, updates, out=out),
         "scatter_add_ expanded": lambda: table.scatter_add_(0, wide, updates),
         "scatter_add_ elements": lambda: table.scatter_add_(0, odd, updates),
         "scatter": lambda: torch.scatter(table, 0, odd, updates),
@@ -84,6 +88,7 @@ def cases(n: int, size: int, width: int, device: str) -> dict[str, Callable[[], 
         "gradient of embedding": gradient(embedded, updates),
         "embedding_bag": lambda: F.embedding_bag(i, table, bags),
         "gradient of embedding_bag": gradient(bagged, seed),
+        "coalesce": sparse.coalesce,
         "segment_reduce": lambda: torch.segment_reduce(
             updates[: int(lengths.sum())], "sum", lengths=lengths, axis=0
         ),

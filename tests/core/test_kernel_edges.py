@@ -261,6 +261,32 @@ def test_slabs_of_several_chunks_in_several_batches(shape):
     assert np.array_equal(result, expected)
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i4"])
+@pytest.mark.parametrize("reduction", ["add", "max", "none"])
+def test_short_lines_of_columns_with_negative_and_bad_indices(dtype, reduction):
+    data, updates = (_rng().integers(0, 99, (n, 24)).astype("f4") for n in (40, 2000))
+    indices = _rng().integers(0, 40, (2000, 24)).astype(dtype)
+    expected = data.copy()
+    for row, row_of_updates in zip(indices, updates, strict=True):
+        places = row, np.arange(24)  # each of another column
+        old = expected[places]
+        expected[places] = {
+            "add": old + row_of_updates,
+            "max": np.maximum(old, row_of_updates),
+            "none": row_of_updates,
+        }[reduction]
+    indices[7, 5] -= 40
+    indices[1000:1010] -= 40
+    call = data, indices, updates
+    result = gatherum.scatter_elements(*call, axis=0, reduction=reduction)
+    assert np.array_equal(result, expected)
+    indices[1500, 3] = 40
+    out = data.copy()
+    with pytest.raises(IndexError, match=r"\[1500, 3\]"):
+        gatherum.scatter_elements(out, indices, updates, axis=0, reduction=reduction, out=out)
+    assert np.array_equal(out, data)
+
+
 @pytest.mark.parametrize("step", [1, -1])
 def test_dropped_updates_in_either_direction(step):
     """If data runs backwards (step -1), offsets are negative and still valid."""

@@ -19,8 +19,9 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over the accumulators,
 // to check for NaN, cost nothing if each accumulator has at least kPlainUpdates updates. (With fewer updates,
-// as in lines of *_elements, they take 1.5 times as long.)
-inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16;
+// as in lines of *_elements, they take 1.5 times as long.) Lines of columns are shorter than tiles, so that
+// staging takes longer than the passes from kPlainLines lines for each destination.
+inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16, kPlainLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct Share {
@@ -65,28 +66,34 @@ bool take_units(const Slab& slab, const Nest& numbering, int units, const Range&
 }
 
 // Folds the updates of a tile one by one, checking each index first. Returns the number of folded updates:
-// n, or the position of the first negative or invalid index. Updates are folded in order, without staging
-// (20M float32 into 256: 14.5 ms staged, 11 ms this way).
-template <class Stored, class T, class Step, class Taker>
-GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step, int n,
-                                 const Taker take) {
+// n, or the position of the first negative or invalid index. Update i of index x has the slot x * columns + i
+// if there are columns, otherwise the slot x. Updates are folded in order, without staging (20M float32 into
+// 256: 14.5 ms staged, 11 ms this way).
+template <class Stored, class T, class Step, class Columns, class Taker>
+GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step,
+                                 Columns columns, int n, const Taker take) {
   GATHERUM_UNROLL(8)
   for (int i = 0; i < n; ++i) {
     const auto slot = opaque_integer(load_value<T>(values + i * static_cast<int64_t>(sizeof(T))));
     if (static_cast<uint64_t>(int64_t{slot}) >= size) [[unlikely]]
       return i;
-    take.add(slot, load_value<Stored>(updates + i * step));
+    const auto update = load_value<Stored>(updates + i * step);
+    if constexpr (std::is_same_v<Columns, int64_t>)
+      take.add(slot * columns + i, update);
+    else
+      take.add(slot, update);
   }
   return n;
 }
 
 // Returns true if a task with all destinations can use fold_checked: indices are contiguous, and updates are
-// contiguous or a single broadcast value.
+// contiguous or, without columns, a single broadcast value.
 template <class F>
-bool folds_checked(const Nest& numbering) {
+bool folds_checked(const Nest& numbering, bool by_column = false) {
   const Loop& line = numbering.line_loop();
-  return line.data == 0 &&
-         (line.moved == static_cast<int64_t>(sizeof(typename F::Stored)) || line.moved == 0) &&
+  return (line.data != 0) == by_column &&
+         (line.moved == static_cast<int64_t>(sizeof(typename F::Stored)) ||
+          (line.moved == 0 && !by_column)) &&
          numbering.components == 1 && line.index == numbering.index.width && line.index >= 4 &&
          reads_in_place(numbering.index, line.index);
 }
@@ -94,13 +101,13 @@ bool folds_checked(const Nest& numbering) {
 // Folds with fold_checked. After a negative or invalid index, the rest of a tile is staged as usual.
 template <class Slab>
 bool take_checked(const Slab& slab, const Nest& numbering, int units, const Range& range,
-                  const Operands& operands) {
+                  const Operands& operands, const Share& share = {}, int64_t columns = 1) {
   using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
   const auto size = static_cast<uint64_t>(numbering.component[0].size);
-  const int64_t width = numbering.index.width, step = numbering.line_loop().moved;
-  const auto take = slab.taker();
+  const Loop& line = numbering.line_loop();
+  const int64_t width = numbering.index.width, step = line.moved;
   bool valid = true;
   Chosen remaining;
   ByteOffsets base;
@@ -109,16 +116,23 @@ bool take_checked(const Slab& slab, const Nest& numbering, int units, const Rang
     const char* index = operands.index + base.index;
     const char* updates = operands.moved + base.moved;
     const char* values = index + numbering.component[0].offset;
-    const auto fold = [&](auto apart) {
-      return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, n, take)
-                        : fold_checked<Stored, int32_t>(values, size, updates, apart, n, take);
+    // A tile as wide as the slab starts at its first column.
+    const bool is_part = share.by_column && n < columns;
+    const auto take = slab.taker(is_part ? (base.data - share.origin) / line.data : 0);
+    const auto fold = [&](auto apart, auto each) {
+      return width == 8 ? fold_checked<Stored, int64_t>(values, size, updates, apart, each, n, take)
+                        : fold_checked<Stored, int32_t>(values, size, updates, apart, each, n, take);
     };
-    const int taken = step == packed ? fold(packed) : fold(same);
+    const int taken = share.by_column  ? fold(packed, columns)
+                      : step == packed ? fold(packed, same)
+                                       : fold(same, same);
     if (taken == n) continue;
-    valid &= choose_staged(numbering, index + taken * width, {0, numbering.component[0].size}, n - taken,
-                           remaining);
-    for (int k = 0; k < remaining.n; ++k)
-      take(remaining.slots[k], load_value<Stored>(updates + (taken + remaining.which[k]) * step));
+    const int64_t slots = numbering.component[0].size * columns;
+    valid &= choose_staged(numbering, index + taken * width, {0, slots}, n - taken, remaining);
+    for (int k = 0; k < remaining.n; ++k) {
+      const int at = taken + remaining.which[k];
+      take(remaining.slots[k] + (share.by_column ? at : 0), load_value<Stored>(updates + at * step));
+    }
   }
   return valid;
 }
@@ -179,10 +193,17 @@ GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
 
 // Returns true if a task folds updates one by one.
 template <class F>
-bool is_plain(const SlabScatter& call) {
-  const int64_t bytes = times(call.destinations, static_cast<int64_t>(sizeof(typename F::Sum)));
-  return call.ranges == 1 && bytes <= kPlainBytes && folds_checked<F>(*call.numbering) &&
-         call.numbering->line_loop().extent >= kPlainUpdates * call.destinations;
+bool is_plain(const SlabScatter& call, const Layout& layout) {
+  const Nest& numbering = *call.numbering;
+  const int64_t slots = times(layout.count, layout.columns);
+  const bool by_column = numbering.line_loop().data != 0;
+  if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kPlainBytes ||
+      !folds_checked<F>(numbering, by_column))
+    return false;
+  if (!by_column) return numbering.line_loop().extent >= kPlainUpdates * slots;
+  int64_t lines = 1;
+  for (int i = call.units; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
+  return lines >= kPlainLines * layout.count;
 }
 
 template <class F, bool Counted>
@@ -194,10 +215,11 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
     constexpr bool settles = kSettlesLater<F> && !Counted;
     [[maybe_unused]] const int64_t slots = t.layout.count * t.layout.columns;
-    bool plain = is_plain<F>(call);
+    bool plain = is_plain<F>(call, t.layout);
     if constexpr (settles) plain = plain && !slab.has_nan(0, slots);
     if (plain) {
-      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, operands);
+      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, operands,
+                                      taking.share, t.layout.columns);
       if constexpr (settles) slab.settle(0, slots);
       return valid;
     }

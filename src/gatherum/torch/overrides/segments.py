@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run
 
 
 def _fold_of(word: str) -> tuple[str, float]:
@@ -75,16 +75,13 @@ def coalesce(data: Tensor) -> Tensor:
     rank, count = indices.shape
     if count < 2 or not values.numel() or not rank:
         raise Declined
-    sizes = data.shape[:rank]
     flat = indices[0]
     for dim in range(1, rank):
-        flat = flat * sizes[dim] + indices[dim]
+        flat = flat * data.shape[dim] + indices[dim]
     keys, positions = torch.unique(flat, return_inverse=True)
-    total = run(totals((keys.numel(), *values.shape[1:]), positions, values))
-    columns: list[Tensor] = []
-    for size in reversed(sizes):
-        columns.insert(0, keys % size)
-        keys = keys.div(size, rounding_mode="floor")
+    # Equal columns have one position. Both calls run inside `reproducible`.
+    columns = indices.new_empty((rank, keys.numel())).index_copy_(1, positions, indices)
+    total = values.new_zeros((keys.numel(), *values.shape[1:])).index_add_(0, positions, values)
     return torch.sparse_coo_tensor(
-        torch.stack(columns), total, data.shape, is_coalesced=True, check_invariants=False
+        columns, total, data.shape, is_coalesced=True, check_invariants=False
     )
