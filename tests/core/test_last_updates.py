@@ -1,4 +1,4 @@
-"""Rows that are set: the last update of each destination, written once, on any number of threads."""
+"""Rows that are set: the last update of each destination, written once, on several threads."""
 
 import numpy as np
 import pytest

@@ -42,6 +42,7 @@ SCATTERS = {
     "items, far apart": Work("direct", "scatter_nd", (700_000,), (40_000, 1), 700_000, "f8", ADD),
     "odd items": Work("direct", "scatter_nd", (5_000,), (90_000, 1), 5_000, "S3", {}),
     "rows": Work("direct", "scatter_nd", (3_000, 40), (9_000, 1), 3_000, "f4", ADD),
+    "rows, set": Work("last_updates", "scatter_nd", (3_000, 131), (9_000, 1), 3_000, "f4", {}),
     "one slab": Work("accumulators", "scatter_nd", (3_000,), (300_000, 1), 3_000, "f8", ADD),
     "a far slab": Work("accumulators", "scatter_nd", (600_000,), (400_000, 1), 600_000, "f8", ADD),
     "ranges of a slab": Work(

@@ -113,8 +113,9 @@ bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   // Sorting takes about as long as folding, and with indices that are read one by one, twice as long. So
   // fewer threads gain only if the accumulators of one thread exceed its first cache. From 1M updates on, the
   // gain exceeds the time until threads start and wait for each other (sums of 1M float32, time of one thread
-  // divided by the time of the slowest thread of each round: into 256 on 8 and 16 threads 3.3 and 5.0, into
-  // 10,000 on 4, 8 and 16 threads 2.2, 4.0 and 7.0).
+  // divided by the time of the slowest thread of each round, in several runs: into 256 on 8 threads 2.6 to
+  // 3.3, on 16 threads 5.0; into 10,000 on 4 threads 1.7 to 2.5, on 8 threads 2.6 to 4.0, on 16 threads 4.1
+  // to 7.0).
   constexpr int kFew = 4, kMany = 8;
   constexpr int64_t kFirstCache = int64_t{32} << 10, kUpdates = 4;
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;

@@ -61,7 +61,7 @@ Run run_last_updates(const Program& p, const Execution& call) {
   });
   All valid;
   Run run;
-  // The last pieces come first, because a thread does not write a number that is smaller than the one there.
+  // The last pieces are processed first, because a number is only written if it exceeds the number there.
   run.finished = run_tasks(updates.pieces, call.threads, call.poll, [&](int64_t task, int) {
     valid &= chosen_kernels().last_find(updates, call.operands, updates.pieces - 1 - task);
   });
