@@ -4,8 +4,9 @@
 //
 //   g++ -std=c++20 -O2 -ftree-vectorize -fvect-cost-model=dynamic -march=x86-64-v3 -ffp-contract=off
 //     -D GATHERUM_LEVEL=level_v3 -I src/core benchmarks/limits/rounds.cpp -o rounds
-//   ./rounds THREADS DESTINATIONS UPDATES [PERCENT]   # sums of float32; PERCENT of the updates go to one
-//   place
+//   ./rounds THREADS DESTINATIONS UPDATES [PERCENT]
+//
+// It sums float32. PERCENT of the updates have the same destination.
 #include <sys/mman.h>
 
 #include <algorithm>
