@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import options
+from gatherum.groups import functions
 from gatherum.reference import groups as reference
 from group_calls import call, laid_out, outcome, same, values_of
 from strategies import DATA_DTYPES, same_bits
 
 NAN = float("nan")
 BOTH = pytest.mark.parametrize("module", [gatherum.groups, reference], ids=["package", "oracle"])
-FORMS = [*options.TAKERS["weights"], *(f"nan{name}" for name in options.TAKERS["weights"])]
+FORMS = [*functions.TAKERS["weights"], *(f"nan{name}" for name in functions.TAKERS["weights"])]
 KINDS = ["bool", "int8", "uint64", "float16", "bfloat16", "float32", "float64", "complex64"]
 
 CASES = {
@@ -62,7 +62,7 @@ def test_weights_have_the_bits_of_the_oracle(kind, func):
         )
 
 
-@pytest.mark.parametrize("func", options.TAKERS["dtype"])
+@pytest.mark.parametrize("func", functions.TAKERS["dtype"])
 @pytest.mark.parametrize("to", ["int64", "uint8", "float16", "float32", "complex128"])
 def test_a_dtype_converts_first(to, func):
     rng = np.random.default_rng([*func.encode(), *to.encode()])

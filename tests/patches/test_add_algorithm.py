@@ -41,7 +41,8 @@ bool applies_few(const Program& p, int, std::string* why) {
 
 Run run_few(const Program& p, const Execution& call) {
   const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.units)};
-  return {.valid = chosen_kernels().scatter(p.nest, p.units, call.operands, everything, p.combine, {})};
+  const auto& operands = call.operands;
+  return {.valid = chosen_kernels().scatter(p.nest, p.units, operands, everything, p.combine, {})};
 }
 
 }  // namespace gatherum

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from gatherum._model.dtypes import AnyDType, is_reducible
 
 from . import compositions, cumulative, dtypes, order_statistics, spreads
-from .rows import FunctionRow, TransformRow
+from .rows import Argument, FunctionRow, Method, TransformRow
 
 # For type checkers. A test compares them with the tables.
 ReduceName: TypeAlias = Literal[
@@ -44,7 +44,9 @@ TransformName: TypeAlias = Literal[
 RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
 
 
-def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") -> FunctionRow:
+def _fold_row(
+    name: str, reduction: str, empty: float | None, takes: tuple[Argument, ...] = ()
+) -> FunctionRow:
     """Return the row of a function that consists of one scatter of the values."""
     return FunctionRow(
         name=name,
@@ -53,16 +55,21 @@ def _fold_row(name: str, reduction: str, empty: float | None, ties: str = "") ->
         accepts=dtypes.reduces(reduction),
         result=dtypes.same,
         empty=empty,
-        ties=ties,
+        ties="",
         reduction=reduction,
+        method=Method.FOLD,
+        takes=takes,
     )
 
 
 def _extreme_row(name: str, ties: str) -> FunctionRow:
     """Return the row of a fold that also orders dates."""
-    row = _fold_row(name, name, None, ties)
     return replace(
-        row, compose=partial(compositions.fold_extreme, name), accepts=dtypes.orders(name)
+        _fold_row(name, name, None),
+        compose=partial(compositions.fold_extreme, name),
+        accepts=dtypes.orders(name),
+        ties=ties,
+        method=Method.EXTREME,
     )
 
 
@@ -76,6 +83,8 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
         empty=None,
         ties="the first index; NaN wins",
         reduction=None,
+        method=Method.POSITION,
+        takes=(),
     )
 
 
@@ -89,6 +98,8 @@ def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
         empty=None,
         ties="",
         reduction=None,
+        method=Method.COMPOSITION,
+        takes=("weights", "dtype"),
     )
 
 
@@ -101,7 +112,9 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         result=dtypes.always(np.bool_),
         empty=empty,
         ties="",
-        reduction=None,
+        reduction=extreme,
+        method=Method.TRUTH,
+        takes=(),
     )
 
 
@@ -110,9 +123,9 @@ _median = partial(order_statistics.quantile, 0.5, "linear")
 _SQUARES = "scatter fmean, gather, scatter add of the squares, division by count - ddof"
 
 _ROWS = (
-    _fold_row("sum", "add", 0),
-    _fold_row("prod", "mul", 1),
-    _fold_row("mean", "mean", None),
+    _fold_row("sum", "add", 0, ("weights", "dtype")),
+    _fold_row("prod", "mul", 1, ("dtype",)),
+    _fold_row("mean", "mean", None, ("weights", "dtype")),
     _spread_row("var", False, _SQUARES),
     _spread_row("std", True, "the square root of var before it is rounded"),
     _extreme_row("max", "NaN wins; +0 is above -0"),
@@ -128,6 +141,8 @@ _ROWS = (
         empty=None,
         ties="the first index",
         reduction=None,
+        method=Method.SELECTION,
+        takes=(),
     ),
     FunctionRow(
         name="last",
@@ -138,6 +153,8 @@ _ROWS = (
         empty=None,
         ties="the last index",
         reduction="none",
+        method=Method.SELECTION,
+        takes=(),
     ),
     FunctionRow(
         name="count",
@@ -148,6 +165,8 @@ _ROWS = (
         empty=0,
         ties="",
         reduction="add",
+        method=Method.COUNT,
+        takes=(),
     ),
     _truth_row("any", "max", 0),
     _truth_row("all", "min", 1),
@@ -160,18 +179,22 @@ _ROWS = (
         empty=-np.inf,
         ties="",
         reduction=None,
+        method=Method.COMPOSITION,
+        takes=(),
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
     FunctionRow(
         name="quantile",
-        compose=_median,
+        compose=_median,  # `options.row_with_q` replaces it by the quantile `q`
         composes="sort, gather of the two neighbours, interpolation",
         accepts=dtypes.reduces("mean", "max"),
         result=dtypes.transformed_dtype,
         empty=None,
         ties="NaN wins",
         reduction=None,
+        method=Method.SORT,
+        takes=("q",),
     ),
     FunctionRow(
         name="median",
@@ -182,6 +205,8 @@ _ROWS = (
         empty=None,
         ties="NaN wins",
         reduction=None,
+        method=Method.SORT,
+        takes=(),
     ),
     FunctionRow(
         name="nunique",
@@ -192,6 +217,8 @@ _ROWS = (
         empty=0,
         ties="NaN are equal; zeros are equal",
         reduction=None,
+        method=Method.SORT,
+        takes=(),
     ),
     FunctionRow(
         name="mode",
@@ -202,12 +229,19 @@ _ROWS = (
         empty=None,
         ties="the smallest value; NaN is the largest",
         reduction=None,
+        method=Method.SORT,
+        takes=(),
     ),
 )
 
 FUNCTIONS = {row.name: row for row in _ROWS}
 REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
-IN_FILES = tuple(name for name in REDUCES if not name.endswith("quantile"))
+# The functions that take an argument, without the nan forms.
+TAKERS = {
+    argument: tuple(row.name for row in _ROWS if argument in row.takes)
+    for argument in get_args(Argument)
+}
+IN_FILES = tuple(name for name in REDUCES if name.removeprefix("nan") not in TAKERS["q"])
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:
@@ -217,6 +251,7 @@ def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], boo
         composes=f"left folds of {reduction}, sorted by group",
         accepts=accepts,
         result=dtypes.same,
+        method=Method.FOLD,
     )
 
 
@@ -229,6 +264,7 @@ TRANSFORMS = {
             composes="`centre` divided by the group's `std`, both before rounding",
             accepts=dtypes.reduces("mean", "max"),
             result=dtypes.transformed_dtype,
+            method=Method.COMPOSITION,
         ),
         TransformRow(
             name="centre",
@@ -236,6 +272,7 @@ TRANSFORMS = {
             composes="scatter fmean, gather, difference",
             accepts=dtypes.reduces("mean"),
             result=dtypes.transformed_dtype,
+            method=Method.COMPOSITION,
         ),
         TransformRow(
             name="softmax",
@@ -243,6 +280,7 @@ TRANSFORMS = {
             composes="scatter max, gather, exp of the differences, scatter add, gather, quotient",
             accepts=dtypes.reduces("mean", "max"),
             result=dtypes.transformed_dtype,
+            method=Method.COMPOSITION,
         ),
         TransformRow(
             name="log_softmax",
@@ -250,6 +288,7 @@ TRANSFORMS = {
             composes="scatter max, gather, exp, scatter add, log, gather, difference",
             accepts=dtypes.reduces("mean", "max"),
             result=dtypes.transformed_dtype,
+            method=Method.COMPOSITION,
         ),
         _cumulative_row("cumsum", "add", dtypes.reduces("add")),
         _cumulative_row(
@@ -263,6 +302,7 @@ TRANSFORMS = {
             composes="sort by group",
             accepts=dtypes.anything,
             result=dtypes.always(np.int64),
+            method=Method.SORT,
         ),
         TransformRow(
             name="rank",
@@ -270,6 +310,7 @@ TRANSFORMS = {
             composes="sort by group and value",
             accepts=dtypes.orders("max"),
             result=dtypes.always(np.float64),
+            method=Method.SORT,
         ),
     )
 }

@@ -14,15 +14,9 @@ from gatherum._model.errors import Shape
 from gatherum._model.shape_limits import MAX_BYTES
 
 from . import cumulative, errors, order_statistics
-from .functions import FUNCTIONS, REDUCES, TRANSFORMS
+from .functions import FUNCTIONS, REDUCES, TAKERS, TRANSFORMS
 from .rows import FunctionRow, TransformRow
 
-# The functions that take an argument, without the nan forms.
-TAKERS = {
-    "weights": ("sum", "mean", "var", "std"),
-    "dtype": ("sum", "prod", "mean", "var", "std"),
-    "q": ("quantile",),
-}
 # The functions' names in other libraries, for messages.
 ALIASES = {
     "add": "sum", "mul": "prod", "multiply": "prod", "product": "prod", "amax": "max",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -15,6 +16,21 @@ from .grouping import Grouping
 
 # A function of the values, the grouping, the result of empty groups, and `ddof`.
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
+
+Argument: TypeAlias = Literal["weights", "dtype", "q"]
+
+
+class Method(Enum):
+    """How a function reads the values of a group."""
+
+    FOLD = "one fold of the values; for transforms, one result for each step"
+    EXTREME = "one fold that selects the largest or the smallest value"
+    POSITION = "the position of a value"
+    SELECTION = "a copy of one value"
+    COUNT = "one fold of ones"
+    TRUTH = "one fold of `values != 0`"
+    SORT = "all values of a group, sorted"
+    COMPOSITION = "several scatters and gathers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,27 +45,30 @@ class FunctionRow:
     # The result of an empty group; None for NaN if the result's dtype has NaN, else an error.
     empty: float | None
     ties: str  # which of several equal values is selected, for the documentation; "" if irrelevant
-    reduction: str | None  # if the function is one scatter of the values or of ones
+    # The reduction, if the function is one scatter of the values, of ones or of truth values.
+    reduction: str | None
+    method: Method
+    takes: tuple[Argument, ...]  # the arguments that only some functions take
 
     @property
     def locates(self) -> bool:
         """Whether the result contains positions, which are never negative."""
-        return self.name in ("argmax", "argmin")
+        return self.method is Method.POSITION
 
     @property
     def compares(self) -> bool:
         """Whether the result is the largest or the smallest value."""
-        return self.name in ("max", "min")
+        return self.method is Method.EXTREME
 
     @property
     def folds(self) -> bool:
         """Whether the function is one fold of the values."""
-        return self.reduction not in (None, "none") and self.name != "count"
+        return self.method in (Method.FOLD, Method.EXTREME)
 
     @property
     def sorts(self) -> bool:
         """Whether the function needs all values of a group in one call."""
-        return self.name in ("quantile", "median", "nunique", "mode")
+        return self.method is Method.SORT
 
     def unlikely(self, dtype: AnyDType) -> int | None:
         """Return a result that no group has, or, for maxima and minima, that few groups have."""
@@ -71,12 +90,14 @@ class TransformRow:
     accepts: Callable[[AnyDType], bool]
     result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
 
+    method: Method
+
     @property
     def sorts(self) -> bool:
         """Whether the function needs all values of a group in one call."""
-        return self.folds or self.name in ("cumcount", "rank")
+        return self.method in (Method.FOLD, Method.SORT)
 
     @property
     def folds(self) -> bool:
         """Whether the function is a cumulative fold, which needs NumPy arrays."""
-        return self.name in ("cumsum", "cumprod", "cummax", "cummin")
+        return self.method is Method.FOLD

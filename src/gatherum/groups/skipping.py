@@ -8,7 +8,7 @@ from gatherum._model.call import Array
 
 from . import spreads
 from .grouping import Grouping
-from .rows import FunctionRow
+from .rows import FunctionRow, Method
 
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -26,7 +26,7 @@ def skipping(
         return grouping.without_nan(values, row.reduction, start)
     if row.name in ("var", "std"):
         return spreads.variance_of_numbers(row.name == "std", values, grouping, start, ddof)
-    if row.name != "count" or grouping.elements or not isinstance(values, np.ndarray):
+    if row.method is not Method.COUNT or grouping.elements or not isinstance(values, np.ndarray):
         return None
     if values.dtype.name not in _FLOATS:
         return None

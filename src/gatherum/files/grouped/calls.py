@@ -30,6 +30,7 @@ from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import ReduceOptions, evaluated
+from gatherum.groups.rows import Method
 
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
@@ -142,7 +143,9 @@ class _Opened:
     def _scatters(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""
         row = FUNCTIONS.get(name)
-        if row is None or row.reduction is None or "weights" in self.sources:
+        if row is None or row.reduction is None or row.method is Method.TRUTH:
+            return False
+        if "weights" in self.sources:
             return False
         return not (row.compares and is_date(self.dtype))
 

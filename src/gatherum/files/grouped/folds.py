@@ -20,20 +20,16 @@ from gatherum.groups.dates import as_dates, as_integers, is_date
 from gatherum.groups.evaluation import start_of
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.grouping import Grouping
-from gatherum.groups.rows import FunctionRow
+from gatherum.groups.rows import FunctionRow, Method
 
 from .batches import TooLargeError
 
 __all__ = ["Folds", "is_folded"]
 
-# Functions of truth values, and their reduction.
-TRUTH = {"any": "max", "all": "min"}
-
 
 def is_folded(name: str) -> bool:
     """Return True if a function is computed by one fold over batches of values."""
-    row = FUNCTIONS[options.plain(name)]
-    return row.reduction is not None or row.name in TRUTH
+    return FUNCTIONS[options.plain(name)].reduction is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class Fold:
     @property
     def reduction(self) -> str:
         """The reduction of the accumulator."""
-        return TRUTH.get(self.row.name) or str(self.row.reduction)
+        return str(self.row.reduction)
 
     @property
     def attributes(self) -> Attributes:
@@ -89,9 +85,9 @@ class Fold:
 
     def updates(self, values: NDArray[Any] | None) -> NDArray[Any]:
         """Return the updates of an accumulator for a batch of values."""
-        if values is None or self.row.name == "count":
+        if values is None or self.row.method is Method.COUNT:
             return np.ones((), np.int64)
-        if self.row.name in TRUTH:
+        if self.row.method is Method.TRUTH:
             truth: NDArray[Any] = namespace.nonzero(values)
             return truth
         return as_integers(values, self.row.name) if self.orders_dates else values
@@ -186,9 +182,9 @@ class Folds:
 
     def _counter(self, fold: Fold) -> Fold:
         """Return the fold that counts the values of each group for a fold."""
-        if fold.row.name != "count":
+        if fold.row.method is not Method.COUNT:
             return fold
-        others = (other for other in self._folds if other.row.name != "count")
+        others = (other for other in self._folds if other.row.method is not Method.COUNT)
         return next((other for other in others if other.skips == fold.skips), fold)
 
     def results(self) -> dict[str, NDArray[Any]]:
