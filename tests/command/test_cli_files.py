@@ -174,7 +174,7 @@ def test_groups(run):
         2, "gatherum: Missing argument 'GROUPS'. See gatherum groups --help.\n",
     )  # fmt: skip
     assert run("groups", "table.npy", "shop.npy", "--size", "2")[0::2] == (
-        1, "gatherum: groups: index 2 is out of bounds for axis 0 of size 2 (groups[1])\n",
+        1, "gatherum: groups: group 2 is not in [0, 2) (groups[1])\n",
     )  # fmt: skip
     status, _, line = run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--no-clobber")
     assert (status, "exists already" in line) == (1, True)

@@ -62,7 +62,7 @@ def test_an_output_of_no_kind(run, line, out):
     ("line", "message"),
     [
         ("groups values.npy rows.npy --size 2",
-         "groups: index 2 is out of bounds for axis 0 of size 2 (groups[0])"),
+         "groups: group 2 is not in [0, 2) (groups[0])"),
         ("groups values.npy rows.npy --axis 3", "groups: `axis` must be in [-1, 1), got 3"),
         ("groups table.npy rows.npy --axis 1",
          "groups: `groups` must have shape (3,), or that of `values`, (4, 3), got (4,)"),

@@ -167,7 +167,7 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
         ((np.ones(1, ">M8[D]"), [0]), {"func": "max"}, TypeError,
          "`func` 'max' is not defined for dtype >M8[D]; it needs native byte order"),
         (([1.0], [4]), {"size": 3}, IndexError,
-         "index 4 is out of bounds for axis 0 of size 3 (groups[0])"),
+         "group 4 is not in [0, 3) (groups[0])"),
         (([1.0], [2**63 - 1]), {}, ValueError,
          "the result, shape (9223372036854775808,) of dtype float64, has more bytes than can be "
          "addressed"),
@@ -175,7 +175,7 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "the result, shape (4611686018427387904,) of dtype float64, has more bytes than can be "
          "addressed"),
         (([1.0], [-1]), {}, IndexError,
-         "index -1 is out of bounds for axis 0 of size 0 (groups[0])"),
+         "group -1 is not in [0, 0) (groups[0])"),
         (([1.0], [0]), {"fill_value": "x"}, ValueError,
          "`fill_value` must convert exactly to the dtype of the result, float64, got 'x'"),
     ],

@@ -77,9 +77,9 @@ def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array
     with grouping.sharing():
         shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
         shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values need no shift
-        spread = grouping.gather(shift, np.inf)  # exp(x - inf) is 0, and so is its gradient
+        shifts = grouping.gather(shift, np.inf)  # exp(x - inf) is 0, and so is its gradient
         total = grouping.scatter(
-            xp.exp(xp.subtract(floats, spread, spread)), "add", grouping.zero(floats)
+            xp.exp(xp.subtract(floats, shifts, shifts)), "add", grouping.zero(floats)
         )
         result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
         return xp.replaced(result, grouping.count() == 0, start)
@@ -88,8 +88,8 @@ def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array
 def _shifted(values: Array, grouping: Grouping) -> Array:
     """Return the distance of each value from the largest of its group."""
     largest = grouping.scatter(grouping.xp.stop_gradient(values), "max", grouping.zero(values))
-    distances = grouping.gather(largest, np.nan)
-    return grouping.xp.subtract(values, distances, distances)
+    largest_of_group = grouping.gather(largest, np.nan)
+    return grouping.xp.subtract(values, largest_of_group, largest_of_group)
 
 
 def softmax(values: Array, grouping: Grouping, target: Any) -> Array:

@@ -62,7 +62,7 @@ def _variance(
 ) -> Array:
     xp, target = grouping.xp, start.dtype
 
-    def spread(pair: Any, grouping: Grouping, wide: bool) -> Array:
+    def variance(pair: Any, grouping: Grouping, wide: bool) -> Array:
         values, weights = pair
         kind: Any = xp.kind(values)
         double = np.complex128 if kind.kind == "c" else np.float64
@@ -78,12 +78,12 @@ def _variance(
         return xp.divide(added(xp.multiply(squares, scale, None), grouping), divisor, None)
 
     def wide(pair: Any, grouping: Grouping, counts: Array) -> Array:
-        square = spread(pair, grouping, True)
-        return rounded_root(xp, square, target) if root else xp.rounded(square, target)
+        result = variance(pair, grouping, True)
+        return rounded_root(xp, result, target) if root else xp.rounded(result, target)
 
     def narrow(pair: Any, grouping: Grouping, counts: Array) -> Array:
-        square = spread(pair, grouping, False)
-        return xp.sqrt(square) if root else square
+        result = variance(pair, grouping, False)
+        return xp.sqrt(result) if root else result
 
     with grouping.sharing():
         counts = grouping.count()

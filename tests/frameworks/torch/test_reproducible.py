@@ -1,9 +1,11 @@
 """Torch's own operators inside `reproducible`: values, gradients, errors, and the context."""
 
+import re
 import sys
 import threading
 import warnings
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +13,8 @@ from reproducible_calls import Threads, bits, calls, operands, run
 from tensors import room, torch
 
 from gatherum.torch.overrides import kernels
+from gatherum.torch.overrides.embeddings import Bags
+from gatherum.torch.overrides.scatter_calls import Scatter
 
 pytest.importorskip("expecttest", reason="install expecttest for torch's own samples")
 with warnings.catch_warnings():
@@ -468,3 +472,13 @@ def test_nondeterministic_operators_raise_or_warn():
         pool(data, at)
     with room.reproducible(strict=False), pytest.warns(UserWarning, match="deterministic"):
         pool(data, at)
+
+
+@pytest.mark.parametrize(
+    ("described", "source", "struct"),
+    [(Scatter, "override_scatter.cpp", "ScatterPart"), (Bags, "override_bags.cpp", "BagsPart")],
+)
+def test_the_core_reads_the_fields_of_a_description(described, source, struct):
+    text = (Path(__file__).parents[3] / "src/core/python/torch" / source).read_text("utf-8")
+    (fields,) = re.findall(rf"struct {struct} {{\s*enum {{([^}}]*)}}", text)
+    assert [*described._fields, "count"] == [field.strip() for field in fields.split(",")]

@@ -7,7 +7,7 @@ namespace {
 
 // The fields of `overrides/embeddings.py: Bags`, and the arguments of `_embedding_bag`, in their order.
 struct BagsPart {
-  enum { weight, indices, offsets, scales, mean, last_offset, padding };
+  enum { weight, indices, offsets, scales, mean, last_offset, padding, count };
 };
 struct TorchArgument {
   enum { weight, indices, offsets, by_frequency, mode, sparse, scales, last_offset, padding, count };
@@ -132,6 +132,7 @@ class RememberedBags final : public RememberedCall {
 }  // namespace
 
 Remembered remember_bags(const OverrideKey& call, const Parts& parts) {
+  parts.check_count(BagsPart::count);
   const auto bags = std::make_shared<RememberedBags>();
   return bags->read(call, parts) ? bags : nullptr;
 }

@@ -65,6 +65,10 @@ using Remembered = std::shared_ptr<const RememberedCall>;
 class Parts {
  public:
   explicit Parts(const nb::tuple& tuple) : tuple_(tuple.ptr()) {}
+  // Throws an error if Python describes calls with other fields than the core reads.
+  void check_count(Py_ssize_t expected) const {
+    if (PyTuple_GET_SIZE(tuple_) != expected) throw nb::value_error("the fields of a call have changed");
+  }
   nb::handle operator[](int i) const { return PyTuple_GET_ITEM(tuple_, i); }
   int64_t number(int i) const { return PyLong_AsLongLong(PyTuple_GET_ITEM(tuple_, i)); }
 

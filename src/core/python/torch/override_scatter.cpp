@@ -231,6 +231,7 @@ class RememberedScatter final : public RememberedCall {
 }  // namespace
 
 Remembered remember_scatter(const OverrideKey& call, const Parts& parts, nb::handle target) {
+  parts.check_count(ScatterPart::count);
   const auto scatter = std::make_shared<RememberedScatter>();
   return scatter->read(call, parts, target) ? scatter : nullptr;
 }

@@ -18,7 +18,7 @@ from gatherum._arguments.indices import first_invalid
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dtypes import is_index
-from gatherum._model.errors import index_out_of_bounds, renamed
+from gatherum._model.errors import no_group, renamed
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
@@ -205,8 +205,8 @@ class _Opened:
             invalid = first_invalid(entries, (size,), mode, negative, False)
             if invalid is not None:
                 where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
-                entry = invalid.value, axis, size, where, mode
-                raise index_out_of_bounds(REDUCE_FILE, *entry, "groups")
+                valid = -size if negative else 0, size
+                raise no_group(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats | None]:
         """Compute the functions with buckets on the disk, each with a separate scatter."""

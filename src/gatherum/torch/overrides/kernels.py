@@ -105,20 +105,20 @@ class _Overload(NamedTuple):
         data, out = args[0], options.get("out")
         if out is not None:
             _check_out(out, args)
-        call = self._describe(args, options)
-        if isinstance(call, Bags):
-            self._remember(args, options, call)
-            return run_bags(call)
-        if isinstance(call, Scatter):
-            target = self._target(call, data, out)
+        result = description = self._describe(args, options)
+        if isinstance(description, Bags):
+            self._remember(args, options, description)
+            return run_bags(description)
+        if isinstance(description, Scatter):
+            target = self._target(description, data, out)
             if out is None or target is not None:
-                self._remember(args, options, call, target)
-            call = run(call, target)
+                self._remember(args, options, description, target)
+            result = run(description, target)
             if target is not None:
                 return data if out is None else out
         if self.name == self.row.in_place:
-            return data if call is data else data.copy_(call)
-        return _returned(call, data, out)
+            return data if result is data else data.copy_(result)
+        return _returned(result, data, out)
 
     def _describe(self, args: Any, options: dict[str, Any]) -> Any:
         try:
