@@ -66,7 +66,6 @@ def _variance(
     xp, target = grouping.xp, start.dtype
 
     def spread(pair: Any, grouping: Grouping, wide: bool) -> Array:
-        """Return the variances in float64, or in the accumulation dtype if not `wide`."""
         values, weights = pair
         kind: Any = xp.kind(values)
         double = np.complex128 if kind.kind == "c" else np.float64
