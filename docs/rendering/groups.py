@@ -36,8 +36,8 @@ def render_transforms() -> str:
 def _dtypes(accepts: Callable[[np.dtype], bool]) -> str:
     if accepts(np.dtype("U1")):
         return "all"
-    others = {"complex": "c8", "bool": "?", "dates": "M8[s]"}
-    return ", ".join(["integers, floats", *(n for n, c in others.items() if accepts(np.dtype(c)))])
+    kinds = {"integers": "i4", "floats": "f4", "complex": "c8", "bool": "?", "dates": "M8[s]"}
+    return ", ".join(name for name, code in kinds.items() if accepts(np.dtype(code)))
 
 
 def _result(row: FunctionRow) -> str:
@@ -48,6 +48,12 @@ def _result(row: FunctionRow) -> str:
 
 
 def _empty(row: FunctionRow) -> str:
-    if row.empty is None:
+    if row.empty is not None:
+        return str(row.result(np.dtype("i4")).type(row.empty))
+    accepted = [dtype for dtype in map(np.dtype, ("i4", "f4", "M8[s]")) if row.accepts(dtype)]
+    kinds = "".join(row.result(dtype).kind for dtype in accepted)
+    if "f" not in kinds:
+        return "an error"
+    if "M" in kinds:
         return "NaN or NaT; an error if the result dtype has neither"
-    return str(row.result(np.dtype("i4")).type(row.empty))
+    return "NaN; an error if the result dtype has none" if "i" in kinds else "NaN"

@@ -91,7 +91,7 @@ def test_a_neutral_number_changes_nothing() -> None:
 
 
 def test_nothing_else_in_the_package_lists_reductions() -> None:
-    """A list, a dictionary or a comparison with two of them would omit the next one."""
+    """Code that repeats the names of reductions would omit a new reduction."""
     locations = []
     for path in sorted(PACKAGE.rglob("*.py")):
         # The functions over groups are different, although some have the same names.

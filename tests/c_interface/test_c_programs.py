@@ -1,4 +1,4 @@
-"""C makes the same programs of shapes, dtypes and attributes as Python, and the same errors."""
+"""C and Python make the same programs and the same errors from the same calls."""
 
 import ctypes
 import itertools

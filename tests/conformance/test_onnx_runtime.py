@@ -113,7 +113,10 @@ def index_values(draw: Any, dtype: str, shape: tuple[int, ...], sizes: Any, opse
 
 
 def shapes() -> Any:
-    """Return shapes of data. Indexed dimensions later become at least 1, for valid indices."""
+    """Return shapes of data.
+
+    Callers change indexed dimensions of size 0, which have no valid index, to size 1.
+    """
     return st.lists(st.integers(0, 4), min_size=1, max_size=4).map(tuple)
 
 

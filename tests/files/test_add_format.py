@@ -22,7 +22,7 @@ HEADER = 128
 class Toy(Format):
     """A JSON line of 128 bytes, followed by the elements."""
 
-    name, form, suffixes, members = "toy", "'x.toy'", ("toy",), False
+    name, example, suffixes, members = "toy", "'x.toy'", ("toy",), False
 
     def begins(self, start: bytes) -> bool:
         return start.startswith(b'{"shape": ')
@@ -89,7 +89,7 @@ class Bare(Unread):
 
 
 class Named(Bare):
-    name, form = "named", "'x.named'"
+    name, example = "named", "'x.named'"
 
 
 class Again(Toy):
@@ -100,7 +100,7 @@ class Again(Toy):
     ("kind", "message"),
     [
         (Unread, "abstract method '?open'?$"),
-        (Bare, "Bare has no `name`, no `form`, no `header` or `read_only`, no `suffixes` or `begi"),
+        (Bare, "Bare has no `name`, no `example`, no `header` or `read_only`, no `suffixes` or `b"),
         (Named, "Named has no `header` or `read_only`, no `suffixes` or `begins`$"),
         (Again, "the format Again repeats toy$"),
     ],

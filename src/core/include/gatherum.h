@@ -416,8 +416,8 @@ GATHERUM_API gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* poi
                                                    const gatherum_poll* poll,
                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
 
-/* Rows of an open file: row numbers[i] is copied to row positions[i] of the memory (i if positions is
- * null). Every number and position is checked before it is used. */
+/* A copy of rows from an open file to memory. Row `numbers[i]` of the file becomes row `positions[i]` of
+ * the memory, or row i if `positions` is null. All numbers and positions are checked before they are used. */
 typedef struct gatherum_rows {
   int file;             /* a descriptor */
   int64_t base, stride; /* offset of row 0 in the file, and bytes from one row to the next */

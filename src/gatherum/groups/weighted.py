@@ -35,6 +35,7 @@ def row_with(row: FunctionRow, weights: Array) -> FunctionRow:
 
 
 def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+    """Return the weighted sum of each group."""
     xp = grouping.xp
     kind: Any = xp.kind(values)
     unsigned = kind.kind == "u" and kind.itemsize > 1  # torch multiplies only signed ones
@@ -47,6 +48,7 @@ def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: 
 
 
 def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+    """Return the weighted mean of each group."""
     xp, target = grouping.xp, working_dtype(grouping.xp.kind(values))
     scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
     weight = _whole(scale, values, grouping)
@@ -60,6 +62,7 @@ def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof:
 def _variance(
     root: bool, weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int
 ) -> Array:
+    """Return the weighted variance of each group, or its square root."""
     xp, target = grouping.xp, start.dtype
 
     def variance(pair: Any, grouping: Grouping, wide: bool) -> Array:

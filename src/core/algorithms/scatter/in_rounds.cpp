@@ -7,7 +7,7 @@ namespace gatherum {
 namespace {
 
 constexpr int64_t kUnitTuples = 1024;
-// Neighbouring destinations with the same list have at most this many bytes.
+// A list has the updates of neighbouring destinations, which have at most this many bytes.
 constexpr int64_t kGroupBytes = 4096;
 constexpr int kMostMembers = 64;
 constexpr int64_t kListsOfMember = 4;

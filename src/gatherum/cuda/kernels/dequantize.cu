@@ -128,7 +128,7 @@ struct Chunk {
   Item items[WIDTH];
 };
 
-// Returns the chunk of codes that starts at a value. The codes are one load of BYTES if BYTES is more than 1.
+// Returns the chunk that starts at a value. If BYTES is more than 1, one load reads all BYTES of its codes.
 template <int BYTES>
 __device__ __forceinline__ Chunk chunk_at(const Arguments& call, Offset value) {
   Chunk chunk;

@@ -19,16 +19,20 @@ __all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
 def checked(formats: list[Format]) -> list[Format]:
     """Return the formats. Raise TypeError for one that lacks a part or repeats a name."""
     names: set[str] = set()
-    for form in formats:
-        kind = type(form)
-        missing = [part for part in ("name", "form") if not hasattr(form, part)]
-        if not form.read_only and kind.header is Format.header:
+    for file_format in formats:
+        kind = type(file_format)
+        missing = [part for part in ("name", "example") if not hasattr(file_format, part)]
+        if not file_format.read_only and kind.header is Format.header:
             missing.append("header` or `read_only")
-        if not form.suffixes and not form.directories and kind.begins is Format.begins:
+        if (
+            not file_format.suffixes
+            and not file_format.directories
+            and kind.begins is Format.begins
+        ):
             missing.append("suffixes` or `begins")
         if missing:
             raise TypeError(f"the format {kind.__name__} has no `{'`, no `'.join(missing)}`")
-        own = {form.name, *form.suffixes}
+        own = {file_format.name, *file_format.suffixes}
         if repeated := sorted(names & own):
             raise TypeError(f"the format {kind.__name__} repeats {', '.join(repeated)}")
         names |= own
@@ -66,20 +70,24 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
         raise ValueError(f"{text!r} is not a path: it has a null character")
     remote = address_of(text) if ":/" in text else None  # as in all URLs, few paths have it
     text = text if remote is None else remote.shown  # without credentials from here on
-    forms = FORMATS if name is None else [form for form in FORMATS if form.name == name]
+    candidates = (
+        FORMATS
+        if name is None
+        else [file_format for file_format in FORMATS if file_format.name == name]
+    )
     locations = [
-        Location(text, parts[0], form, parts[1])
-        for form in forms
-        if (parts := form.recognize(text))
+        Location(text, parts[0], file_format, parts[1])
+        for file_format in candidates
+        if (parts := file_format.recognize(text))
     ]
     if locations:
         first = min(locations, key=lambda location: len(location.file))  # the first colon counts
     elif name is not None:
-        first = _given(text, forms[0], local=remote is None)
+        first = _given(text, candidates[0], local=remote is None)
     elif remote is None:
         first = _by_content(text)
     else:
-        raise UnknownKind(f"{text!r} is not a known kind of file: expected {_forms()}")
+        raise UnknownKind(f"{text!r} is not a known kind of file: expected {_examples()}")
     return first if remote is None else _at_url(first, remote)
 
 
@@ -92,18 +100,18 @@ def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str]
     try:
         return locate(path)
     except UnknownKind:
-        arrays = [form.form for form in FORMATS if not form.read_only]
+        arrays = [file_format.example for file_format in FORMATS if not file_format.read_only]
         kinds = _listed([*arrays, *(f"'x.{suffix}'" for suffix in tables)])
         text = f"{os.fspath(path)!r} names no kind of output: expected {kinds}"
         raise UnknownKind(text) from None
 
 
-def _forms() -> str:
-    return _listed([form.form for form in FORMATS])
+def _examples() -> str:
+    return _listed([file_format.example for file_format in FORMATS])
 
 
-def _listed(forms: list[str]) -> str:
-    return f"{', '.join(forms[:-1])} or {forms[-1]}"
+def _listed(examples: list[str]) -> str:
+    return f"{', '.join(examples[:-1])} or {examples[-1]}"
 
 
 def _splits(text: str) -> Iterator[tuple[str, str | None]]:
@@ -114,12 +122,12 @@ def _splits(text: str) -> Iterator[tuple[str, str | None]]:
             yield text[:position], text[position + 1 :]
 
 
-def _given(text: str, form: Format, *, local: bool) -> Location:
+def _given(text: str, file_format: Format, *, local: bool) -> Location:
     """Return the location of a path whose format is given."""
-    for file, member in _splits(text) if form.members and local else ():
+    for file, member in _splits(text) if file_format.members and local else ():
         if os.path.lexists(file):
-            return Location(text, file, form, member)
-    return Location(text, text if local else text.rstrip("/"), form)
+            return Location(text, file, file_format, member)
+    return Location(text, text if local else text.rstrip("/"), file_format)
 
 
 def _by_content(text: str) -> Location:
@@ -129,24 +137,26 @@ def _by_content(text: str) -> Location:
             continue
         with open(open_regular(file), "rb") as opened:
             start = opened.read(START)
-        for form in FORMATS:
-            if form.begins(start):
-                _check_alone(form, file, None if member is None else f":{member}")
-                return Location(text, file, form, member)
+        for file_format in FORMATS:
+            if file_format.begins(start):
+                _check_alone(file_format, file, None if member is None else f":{member}")
+                return Location(text, file, file_format, member)
         why = next((why for begin, why in UNREAD.items() if start.startswith(begin)), None)
         if why is not None:
             raise ValueError(f"{file}: is {why}")
         raise UnknownKind(
             f"{file!r} is not a known kind of file, by its name or its first bytes: expected "
-            f"{_forms()}"
+            f"{_examples()}"
         )
-    raise UnknownKind(f"{text!r} is not there, nor a known kind of file: expected {_forms()}")
+    raise UnknownKind(f"{text!r} is not there, nor a known kind of file: expected {_examples()}")
 
 
-def _check_alone(form: Format, file: str, rest_of_name: str | None) -> None:
+def _check_alone(file_format: Format, file: str, rest_of_name: str | None) -> None:
     """Raise ValueError if a member is named in a file of a single array."""
-    if rest_of_name is not None and not form.members:
-        raise ValueError(f"{file}: expected {form.form} alone, got {rest_of_name!r} behind it")
+    if rest_of_name is not None and not file_format.members:
+        raise ValueError(
+            f"{file}: expected {file_format.example} alone, got {rest_of_name!r} behind it"
+        )
 
 
 def _at_url(shown: Location, remote: UrlAddress) -> Location:

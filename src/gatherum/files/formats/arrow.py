@@ -38,7 +38,7 @@ NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null o
 class Arrow(Format):
     """A column in a file of Parquet or of Arrow's IPC format."""
 
-    name, form, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
+    name, example, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
 
     def begins(self, start: bytes) -> bool:

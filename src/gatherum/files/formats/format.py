@@ -97,13 +97,14 @@ class KeyColumn(Protocol):
 class Format(Protocol):
     """A file format for arrays.
 
-    A format that is only read has a name, `form`, `suffixes`, `read_only` and `open`. A format that
-    is also written has `header`, which returns all bytes before the elements of its only array, and
-    checks that run before a file is replaced. The other methods work for both kinds of formats.
+    A format that is only read has a name, `example`, `suffixes`, `read_only` and `open`. A format
+    that is also written has `header`, which returns all bytes before the elements of its only
+    array, and checks that run before a file is replaced. The other methods work for both kinds of
+    formats.
     """
 
     name: str  # a short name, such as "npy"
-    form: str  # a path of this format in error messages
+    example: str  # an example path of this format, for error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
     members: bool = True  # whether a file contains several arrays, named after a colon
     directories: bool = False  # whether an array is a directory, not a file

@@ -44,7 +44,7 @@ DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
 class Hdf5(Format):
     """A dataset in a file of HDF5."""
 
-    name, form, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
+    name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
     packs = True
 
     def begins(self, start: bytes) -> bool:

@@ -44,7 +44,7 @@ _TYPE = re.compile(r"[<>|=]?(?:[A-Zb-z]\w*(?:\[\w+\])?|\?)", re.ASCII)
 class Npy(Format):
     """An array in a separate file, in C or Fortran order."""
 
-    name, form = "npy", "'x.npy'"
+    name, example = "npy", "'x.npy'"
     suffixes, members = ("npy",), False
     any_order = remote = True
 

@@ -23,7 +23,7 @@ PIECE_BYTES = 1 << 20
 class Npz(Format):
     """An array in a zip file, which may contain several; read only."""
 
-    name, form, suffixes = "npz", "'x.npz:name'", ("npz",)
+    name, example, suffixes = "npz", "'x.npz:name'", ("npz",)
     read_only = ".npz files are read only"
 
     def begins(self, start: bytes) -> bool:

@@ -52,7 +52,7 @@ _BITS = PACKED | {code: row.bits for code, row in ROW_OF.items()}
 class Safetensors(Format):
     """A tensor in a file that may contain several tensors. A written file contains only one."""
 
-    name, form, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
+    name, example, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
     remote = True
     temporary = "safetensors:copied"
 

@@ -49,6 +49,7 @@ class QuantizedState(State):
         settings: Settings,
         options: Mapping[str, Any],
     ) -> None:
+        """Open the table, its scales and its zero points, and check that they match."""
         super().__init__(where, settings)
         settings = settings._replace(direct=False)
         self.beside = [State(path, settings) for path in beside]
@@ -111,6 +112,7 @@ class QuantizedState(State):
     def _gathered(
         self, indices: Operand, attributes: dict[str, Any], out: Any
     ) -> tuple[Any, int, int]:
+        """Check the arguments and gather, as `gathered` describes."""
         axis, mode, negative = (attributes[name] for name in ("axis", "mode", "negative"))
         quantization, spec = self.attributes, self.spec
         if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
@@ -190,6 +192,7 @@ class QuantizedTable(Table):
         zero_points: Operand | None,
         options: Mapping[str, Any],
     ) -> None:
+        """Open the table as `Table` does, and its scales and zero points in the same way."""
         anchors = [anchored("scales", scales)]
         if zero_points is not None:
             anchors.append(anchored("zero_points", zero_points))
@@ -244,6 +247,7 @@ class QuantizedTable(Table):
         fill_value: object,
         out: Any,
     ) -> Any:
+        """Gather from a state of the table, and count the rows, the bytes and the time."""
         assert isinstance(state, QuantizedState)
         result, rows, nbytes = state.gathered(indices, attributes, fill_value, out)
         self._counts.add(rows, nbytes, perf_counter_ns() - begun)

@@ -53,7 +53,8 @@ from .recording import (
 is_traced = torch.compiler.is_dynamo_compiling
 _Attributes: TypeAlias = tuple[str, int, str, bool]  # operator, axis, mode and `negative`
 _NO_FOLD = FoldRule()
-_SKIPPING = {mode: "drop" if mode == "fill" else mode for mode in MODES}
+# The mode of the calls that compute derivatives, for each mode of the call.
+_MODE_OF_DERIVATIVES = {mode: "drop" if mode == "fill" else mode for mode in MODES}
 _INVERSE = {name: inverse(operator).name for name, operator in OPERATORS.items()}
 
 
@@ -126,7 +127,7 @@ class _PlainGather(_PlainCall):
             op, axis, mode, negative = ctx.call
             total = native.scatter_into_zeros(
                 _INVERSE[op], ctx.shape, ctx.saved_tensors[0], gradient,
-                axis, "add", True, _SKIPPING[mode], negative, False,
+                axis, "add", True, _MODE_OF_DERIVATIVES[mode], negative, False,
             )  # fmt: skip
         if total is None:
             with _resumed(ctx):
@@ -190,13 +191,14 @@ class _Scatter(_Call):  # type: ignore[misc]
         if gradient is None:
             return None, None, None, None, None, *ctx.unused
         destinations, values = _saved(ctx)
-        _, _, data, _, updates = ctx.needs_input_grad[:5]
+        _, _, needs_data, _, needs_updates = ctx.needs_input_grad[:5]
+        wanted = needs_data, needs_updates
         onward = private.transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = on_cpu and not onward and fused_gradients.applies(destinations, (data, updates))
+        in_core = on_cpu and not onward and fused_gradients.applies(destinations, wanted)
         differentiate = fused_gradients.call if in_core else derivatives.cotangents
         with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
-            of_data, of_updates = differentiate(destinations, values, gradient, (data, updates))
+            of_data, of_updates = differentiate(destinations, values, gradient, wanted)
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
@@ -238,7 +240,7 @@ def _saved(ctx: Any) -> tuple[Destinations, Any]:
 
 def _destinations(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
     """Return the destinations of a call whose indices have already been checked."""
-    mode = _SKIPPING[attributes.mode]
+    mode = _MODE_OF_DERIVATIVES[attributes.mode]
     if mode == "raise" and indices.is_cuda:
         mode = "drop"  # another check would wait for the device
     axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)

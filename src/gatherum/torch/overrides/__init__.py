@@ -1,4 +1,8 @@
-"""Run torch's own gather and scatter operators in a fixed order, by replacing their kernels."""
+"""Run torch's own gather and scatter operators in a fixed order, by replacing their kernels.
+
+table.py lists the operators and the functions that replace them, and switch.py has the public
+functions. This package imports only torch/functions and the packages below it. Start with table.py.
+"""
 
 from .switch import Report, is_reproducible, reproducible, set_reproducible
 

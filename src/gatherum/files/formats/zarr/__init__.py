@@ -33,7 +33,7 @@ __all__ = ["CHUNK", "Zarr", "create_like"]
 class Zarr(Format):
     """An array in a directory whose chunks are files."""
 
-    name, form, members = "zarr", "a Zarr directory such as 'x.zarr'", False
+    name, example, members = "zarr", "a Zarr directory such as 'x.zarr'", False
     directories = packs = remote = parallel = True
 
     def require(self) -> None:
