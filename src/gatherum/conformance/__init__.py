@@ -2,9 +2,10 @@
 
 They test other implementations of the operators. `vectors` yields the cases of a target, and
 `write` writes them to the files that its test runners read.
-
-This package imports only directml, _inspection and the packages below them. Start with rules.py.
 """
+
+# This package imports only directml, _inspection and the packages below them. Start with
+# rules.py.
 
 from gatherum._exports.help_signatures import plain_help
 

@@ -3,9 +3,9 @@
 Accepts PyTorch tensors, CuPy arrays, and any array that implements `__cuda_array_interface__` or
 `__dlpack__`. `gatherum.gather(array, ...)` and the other five functions also dispatch here. Only
 this package imports CuPy or CUDA libraries, and only when a call needs them.
-
-This package imports only _functions and the packages below it. Start with device_calls.py.
 """
+
+# This package imports only _functions and the packages below it. Start with device_calls.py.
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry

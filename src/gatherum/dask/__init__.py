@@ -1,9 +1,10 @@
 """Run the six operators lazily on Dask arrays, with the same bits as on NumPy arrays.
 
 Only this package imports Dask. `gatherum.gather` and the other operators call it for Dask arrays.
-
-This package imports only files, jax, torch and the packages below them. Start with lazy_calls.py.
 """
+
+# This package imports only files, jax, torch and the packages below them. Start with
+# lazy_calls.py.
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry

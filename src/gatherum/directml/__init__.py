@@ -3,9 +3,9 @@
 An operator descriptor has one `BufferTensorDesc` for each tensor. `check` lists the reasons why a
 feature level does not accept a descriptor. `Device` compiles a descriptor to the plan that the
 functions of `gatherum` run, and dispatches the compiled operator on flat byte buffers.
-
-This package imports only dask and the packages below it. Start with descs.py.
 """
+
+# This package imports only dask and the packages below it. Start with descs.py.
 
 from gatherum._exports.help_signatures import plain_help
 

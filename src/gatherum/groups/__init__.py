@@ -4,9 +4,9 @@
 first and last values, counts, quantiles. `transform` normalizes each value within its group.
 `factorize` numbers keys such as strings. `aggregate` has the arguments and results of
 numpy_groupies.
-
-This package imports only _functions and the packages below it. Start with functions.py.
 """
+
+# This package imports only _functions and the packages below it. Start with functions.py.
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks.torch_compile import follow_tensors

@@ -1,9 +1,9 @@
 """The six operators on JAX arrays: eager, inside ``jax.jit``, with derivatives and ``jax.vmap``.
 
 Only this package imports JAX. `gatherum.gather` and the other operators call it for JAX arrays.
-
-This package imports only cuda, groups and the packages below them. Start with primitives.py.
 """
+
+# This package imports only cuda, groups and the packages below them. Start with primitives.py.
 
 from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry

@@ -3,10 +3,10 @@
 `reference_ops` returns the operators for ONNX's reference evaluator, `Evaluator` is that evaluator
 with these operators, `backend` implements ONNX's backend interface, and `check_model` reports which
 nodes of a model a DirectML feature level supports.
-
-This package imports only directml, _inspection and the packages below them. Start with
-operators.py.
 """
+
+# This package imports only directml, _inspection and the packages below them. Start with
+# operators.py.
 
 try:
     import onnx as _onnx  # noqa: F401
