@@ -88,6 +88,12 @@ def test_numbers_outside_the_range_of_a_dtype(value, target, kind, func, module)
     assert str(e.value).endswith(" (values[1, 0])")
 
 
+def test_a_complex_number_outside_the_range_of_a_dtype():
+    values = np.array([1, complex(np.inf, 1)])
+    with pytest.raises(ValueError, match=r"`dtype`, int32, got \(inf\+1j\) \(values\[1\]\)"):
+        gatherum.groups.reduce(values, [0, 0], dtype="i4")
+
+
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("target", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 def test_the_ends_of_the_range_of_a_dtype(target, kind):

@@ -62,7 +62,7 @@ class PreparedOnDevices:
         on_arrays: Callable[..., Any],
     ) -> None:
         self.attributes, self.like, self.on_arrays = attributes, like, on_arrays
-        self.indices = np.ascontiguousarray(indices)
+        self.indices = np.asarray(indices, order="C")  # also without dimensions
         raises = attributes.mode == "raise"
         self.unchecked = attributes._replace(mode="drop") if raises else attributes
         self._copies: dict[Hashable, tuple[Any, Shared]] = {}

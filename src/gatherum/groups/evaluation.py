@@ -16,7 +16,7 @@ from .dtypes import not_a_number
 from .functions import FUNCTIONS, TRANSFORMS
 from .grouping import Grouping
 from .options import plain
-from .rows import FunctionRow, TransformRow
+from .rows import FunctionRow, Method, TransformRow
 from .skipping import skipping
 
 # For unsupported wide dtypes, the widest supported dtype.
@@ -45,6 +45,8 @@ def reduced(
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
         return in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
+        if row.method is Method.COMPOSITION:
+            values = without_dropped_gradients(values, grouping)
         if skips and has_nan(kind):
             unweighted = row is FUNCTIONS[row.name]
             if unweighted and (result := skipping(row, values, grouping, start, ddof)) is not None:
@@ -78,9 +80,13 @@ def _without_empty_groups(
     return row.compose(values, grouping, start, ddof) if result is None else result
 
 
-def _is_numpy(values: Array, grouping: Grouping) -> bool:
-    """Return True for NumPy arrays and chunks of them, which have no gradients."""
-    return isinstance(values, np.ndarray) or hasattr(grouping.xp, "in_blocks")
+def without_dropped_gradients(values: Array, grouping: Grouping) -> Array:
+    """Return values whose gradient is 0 if they are dropped. Otherwise, it may be 0 * NaN."""
+    xp = grouping.xp
+    has_gradients = not isinstance(values, np.ndarray) and not hasattr(xp, "in_blocks")
+    if not (has_gradients and grouping.destinations.skips):
+        return values
+    return xp.where(grouping.group_numbers() < 0, xp.stop_gradient(values), values)
 
 
 def _check_result(grouping: Grouping, dtype: AnyDType) -> None:
@@ -128,10 +134,7 @@ def transformed(
         return in_blocks(name, partial(transformed, name, row=row), values, grouping, dtype, True)
     with np.errstate(all="ignore"), grouping.float_mode():
         target = xp.dtype(dtype)
-        if grouping.destinations.skips and not _is_numpy(values, grouping):
-            # Otherwise, the gradient of a dropped value is 0 * NaN.
-            dropped = grouping.group_numbers() < 0
-            values = xp.where(dropped, xp.stop_gradient(values), values)
+        values = without_dropped_gradients(values, grouping)
         if (result := grouping.fused(name, values)) is not None:
             return result if result.dtype == target else xp.rounded(result, target)
         return row.compose(values, grouping, target)

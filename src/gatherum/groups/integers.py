@@ -25,8 +25,9 @@ def integers_of(
     lowest, beyond = float(limits.min), 2.0**limits.bits
     beyond = beyond if limits.min == 0 else beyond / 2
     # lowest - 1 rounds to lowest if the dtype of the values is narrow.
-    above = (values > lowest - 1) | ((values == lowest) & (values > -np.inf))
-    converts = (values < beyond) & above
+    numbers = values.real if xp.kind(values).kind == "c" else values
+    above = (numbers > lowest - 1) | ((numbers == lowest) & (numbers > -np.inf))
+    converts = (numbers < beyond) & above
     known = xp.to_numpy(converts)
     if known is not None and not known.all():
         first = coordinates_of(int(known.argmin()), known.shape)

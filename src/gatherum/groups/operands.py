@@ -99,7 +99,7 @@ def converted(
 def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) -> Array:
     """Convert values as `astype` does; a number that no integer of `target` has is an error."""
     xp, source = grouping.xp, grouping.xp.kind(array)
-    if target.kind not in "iu" or source.kind in "iubc":
+    if target.kind not in "iu" or source.kind in "iub":
         return xp.astype(array, xp.dtype(target))
     convert = getattr(xp, "integers_of", partial(integers_of, xp))
     return convert(grouping.op, operand, array, target)

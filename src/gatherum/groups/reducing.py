@@ -18,7 +18,7 @@ from gatherum._model.modes import ModeName
 
 from . import decimals, errors, options, weighted
 from .decimal_numbers import DecimalNumbers, decimals_in
-from .evaluation import reduced
+from .evaluation import reduced, without_dropped_gradients
 from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
 from .grouping import Grouping
 from .operands import converted, grouped
@@ -173,7 +173,8 @@ def reduce(
     dtype : dtype, optional
         The dtype that values are converted to before a ``"sum"``, ``"prod"``, ``"mean"``,
         ``"var"``, ``"std"`` or its nan form. By default, sums of small integers can wrap around.
-        For an integer dtype, numbers are truncated, also those that a nan form leaves out.
+        For an integer dtype, numbers are truncated, also those that a nan form or `mode` leaves
+        out.
     ddof : int, default 0
         For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
         functions ignore it.
@@ -371,6 +372,8 @@ def evaluated(
         op, values, groups, rules.size, rules.axis, rules.mode, rules.negative, rules.weights
     )
     array, scale = converted(names, array, grouping, values, rules.weights, rules.dtype)
+    if scale is not None:
+        array, scale = (without_dropped_gradients(each, grouping) for each in (array, scale))
 
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]

@@ -482,3 +482,69 @@ def test_the_core_reads_the_fields_of_a_description(described, source, struct):
     text = (Path(__file__).parents[3] / "src/core/python/torch" / source).read_text("utf-8")
     (fields,) = re.findall(rf"struct {struct} {{\s*enum {{([^}}]*)}}", text)
     assert [*described._fields, "count"] == [field.strip() for field in fields.split(",")]
+
+
+OVERLAPPING = {
+    "index_add_": lambda data, index, source: data.index_add_(0, index, source, alpha=2),
+    "scatter_reduce_": lambda data, index, source: data.scatter_reduce_(0, index, source, "mean"),
+    "index_put_": lambda data, index, source: data.view(2, 2).index_put_((index, index), source),
+    "put_": lambda data, index, source: data.put_(index, source),
+}
+
+
+def overlapping(case):
+    memory = torch.tensor([0, 1, 1, 0, 1, 0, 0, 1])
+    apart = torch.tensor([5, 6, 7, 8])
+    data, index = memory[:4], torch.tensor([0, 1, 1, 0])
+    if case == "the source is the data":
+        return data, index, data
+    if case == "the source and the data meet":
+        return data, index, memory[2:6]
+    if case == "the source and the data are neighbours":
+        return data, index, memory[4:]
+    return data, memory[2:6], apart
+
+
+@pytest.mark.parametrize("name", OVERLAPPING)
+@pytest.mark.parametrize(
+    "case",
+    [
+        "the source is the data",
+        "the source and the data meet",
+        "the source and the data are neighbours",
+        "the index and the data meet",
+    ],
+)
+def test_overlapping_operands(case, name):
+    def outcome():
+        data, index, source = overlapping(case)
+        try:
+            OVERLAPPING[name](data, index, source)
+        except RuntimeError as error:
+            return str(error)
+        return data.tolist()
+
+    expected = outcome()
+    with room.reproducible():
+        for _ in range(3):  # the first call runs in Python, the others in the core
+            assert outcome() == expected
+
+
+@pytest.mark.parametrize("alpha", [2**60 + 2**36 + 1, 1e300, 3])
+def test_factors_are_rounded_once(alpha):
+    def outcome():
+        try:
+            return torch.zeros(1).index_add(0, torch.tensor([0]), torch.ones(1), alpha=alpha).item()
+        except RuntimeError as error:
+            return str(error)
+
+    expected = outcome()
+    with room.reproducible():
+        assert [outcome() for _ in range(3)] == [expected] * 3
+
+
+def test_an_ignored_index_beyond_the_table():
+    weights = torch.ones(5, 3, requires_grad=True)
+    with room.reproducible():
+        torch.embedding(weights, torch.tensor([0, 1]), 7).sum().backward()
+    assert weights.grad.sum(1).tolist() == [3, 3, 0, 0, 0]

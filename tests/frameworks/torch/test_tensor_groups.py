@@ -276,6 +276,25 @@ def test_refusals(call, kind, message):
         call()
 
 
+LEFT_OUT = ["var", "std", "logsumexp", "nanvar", "nanlogsumexp", "sum", "max"]
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf, -torch.inf])
+@pytest.mark.parametrize(
+    ("func", "weight"),
+    [*((func, None) for func in LEFT_OUT), *product(["sum", "mean", "nanvar"], [1.0, torch.nan])],
+)
+def test_a_dropped_number_has_the_gradient_0(func, weight, number):
+    values = torch.tensor([number, 1.0, 3.0], requires_grad=True)
+    weights = None if weight is None else torch.tensor([weight, 2.0, 3.0], requires_grad=True)
+    groups = torch.tensor([9, 0, 0])
+    reduce(values, groups, 1, func, mode="drop", weights=weights).sum().backward()
+    for operand in (values, weights):
+        if operand is not None:
+            assert operand.grad[0] == 0
+            assert operand.grad.isfinite().all()
+
+
 def test_entries_of_uint64_beyond_int64_count():
     """Without `size`, the largest entry decides it, though torch compares only int64."""
     entries = np.array([0, 1, 0, 2**63], np.uint64)

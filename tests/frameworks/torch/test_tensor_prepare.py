@@ -77,6 +77,14 @@ def test_arrays_and_tensors_share_prepared_calls():
     assert np.array_equal(result.numpy(), prepared(data.numpy(), updates.numpy()))
 
 
+def test_an_index_without_dimensions():
+    data = torch.arange(6.0).view(3, 2).requires_grad_()
+    run = gatherum.prepare("gather", data, 1, axis=1)
+    assert run(data).tolist() == gatherum.gather(data, 1, axis=1).tolist() == [1, 3, 5]
+    add = gatherum.prepare("scatter_slices", data, 1, axis=1, reduction="add")
+    assert add(data, torch.ones(3)).tolist() == [[0, 2], [2, 4], [4, 6]]
+
+
 def test_refusals():
     prepared = gatherum.prepare("gather", torch.ones(3), [0])
     with pytest.raises(

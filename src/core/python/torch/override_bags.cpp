@@ -66,6 +66,7 @@ class RememberedBags final : public RememberedCall {
     const npy_intp terms = indices.shape[0] * weight_.form().shape[1];
     return is_floating(weight_.type()) && weight_.form().item >= 4 &&
            indices.dtype == static_cast<int>(DType::int64) && scales_.given() != is_mean_ &&
+           is_contiguous(indices) && is_contiguous(offsets_.form()) &&
            (is_mean_ ||
             (terms <= kMostItems && scales_.form().rank == 1 && scales_.form().shape[0] == indices.shape[0]));
   }

@@ -45,7 +45,12 @@ bool OverrideKey::add_tensor(PyObject* object) {
   const bool is_empty = std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank;
   char* const address = is_empty ? nullptr : view.address;
   words_[n_++] = tensor_at(address, view.dtype);
-  tensors_[tensor_count_++] = {object, address, view.dtype, view.rank};
+  Argument& argument = tensors_[tensor_count_++] = {object, address, view.dtype, view.rank, address, address};
+  for (int i = 0; i < view.rank && !is_empty; ++i) {
+    const npy_intp reach = (view.shape[i] - 1) * view.strides[i];
+    (reach < 0 ? argument.low : argument.high) += reach;
+  }
+  argument.high += is_empty ? 0 : view.item;
   each_word(view, [this](int64_t word) { words_[n_++] = word; });
   return true;
 }
@@ -71,6 +76,14 @@ int OverrideKey::tensor_at(const char* address, int dtype) const {
     return address != nullptr && tensor.address == address && tensor.dtype == dtype;
   });
   return at == end ? -1 : static_cast<int>(at - tensors_);
+}
+
+bool OverrideKey::meets_others(int tensor) const {
+  const Argument& one = tensors_[tensor];
+  return std::any_of(tensors_, tensors_ + tensor_count_, [&](const Argument& other) {
+    const bool is_same = other.address == one.address && other.dtype == one.dtype;
+    return !is_same && other.low < one.high && one.low < other.high;
+  });
 }
 
 }  // namespace gatherum

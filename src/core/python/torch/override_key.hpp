@@ -17,6 +17,7 @@ class OverrideKey {
     nb::handle object;
     char* address;  // null for a tensor without elements
     int dtype, rank;
+    const char *low, *high;  // the bytes from the first to the last element
   };
 
   // Returns false for a call with other arguments than plain tensors in host memory, lists of them, numbers
@@ -31,6 +32,8 @@ class OverrideKey {
   const Argument& last_tensor() const { return tensors_[tensor_count_ - 1]; }
   // Returns the number of the first tensor with this address and dtype, or -1.
   int tensor_at(const char* address, int dtype) const;
+  // Returns true if the bytes of a tensor meet those of a tensor with another address or dtype.
+  bool meets_others(int tensor) const;
   nb::handle positional() const { return positional_; }
 
  private:

@@ -119,7 +119,8 @@ class RememberedScatter final : public RememberedCall {
       factor_ = PyFloat_AsDouble(factors.ptr());
       const bool is_real = PyErr_Occurred() == nullptr;
       PyErr_Clear();
-      return is_real;
+      constexpr double most = int64_t{1} << 53;  // larger integers may not be exact
+      return is_real && (!PyLong_Check(factors.ptr()) || std::abs(factor_) <= most);
     }
     return factors_.find(factors, call) && factors_.form().rank == 1 && taken_.given() &&
            factors_.form().dtype == updates_.form().dtype &&
@@ -195,7 +196,10 @@ class RememberedScatter final : public RememberedCall {
   }
 
   nb::object run_program(const BoundProgram& program, const OverrideKey& call, const Call& scatter) const {
-    if (target_.given() && first_overlap(program, scatter.operands) >= 0) return {};
+    // Python decides about operands that overlap the result, also if terms or tuples are computed from them.
+    if (target_.given() &&
+        (call.meets_others(target_.tensor()) || first_overlap(program, scatter.operands) >= 0))
+      return {};
     TensorResult own;
     Shape shape = program.fields().result;
     if (is_scalar_) shape.rank = 0;

@@ -20,11 +20,18 @@ def embedding_dense_backward(
         raise Declined
     if gradient.shape[:-1] != indices.shape:
         raise Declined
-    call = totals((size, gradient.shape[-1]), indices, gradient, mode="drop", cleared=padding)
+    call = totals(
+        (size, gradient.shape[-1]), indices, gradient, mode="drop", cleared=_row(padding, size)
+    )
     if not scale_by_frequency:
         return call
     shares = _shares(indices, size, gradient.dtype).unsqueeze(-1)
     return run(call._replace(updates=gradient * shares))
+
+
+def _row(padding: int, size: int) -> int:
+    """Return the row of an index that is ignored, -1 if there is none."""
+    return padding if padding < size else -1
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
@@ -110,7 +117,7 @@ def embedding_bag_dense_backward(
         raise Declined
     call = totals(
         (size, gradient.shape[1]), indices, gradient, taken=bags, factors=scales,
-        divisors=sizes if mode == MEAN else None, cleared=padding,
+        divisors=sizes if mode == MEAN else None, cleared=_row(padding, size),
     )  # fmt: skip
     if not scale_by_frequency:
         return call

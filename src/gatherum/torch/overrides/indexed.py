@@ -46,6 +46,7 @@ def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: A
         return _slices(data, dim, index, source, "add")
     if data.dtype is torch.bool or torch.result_type(source, alpha) is not source.dtype:
         raise Declined
+    torch.full((), alpha, dtype=source.dtype)  # raises torch's error for a number beyond the dtype
     return _slices(data, dim, index, source, "add", factors=alpha)
 
 
@@ -89,6 +90,8 @@ def index_put(
     """Replace ``_index_put_impl_``, which assigns to ``data[indices]`` or adds to it."""
     named = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     reduction = "add" if accumulate else "none"
+    if sum(_width(index) for index in indices) > data.dim():
+        raise Invalid
     if len(named) == 1 and named[0][1].dtype is torch.bool:  # a mask has no duplicates
         raise Ordered
     if values.dtype is not data.dtype or not named:
@@ -100,6 +103,11 @@ def index_put(
         raise Declined
     operands = data, _placed(index, data), _placed(values, data), dim, reduction
     return Scatter("scatter_slices", *operands, negative=True)
+
+
+def _width(index: Tensor | None) -> int:
+    """Return the number of dimensions that an index selects from."""
+    return index.dim() if index is not None and index.dtype is torch.bool else 1
 
 
 def _placed(tensor: Tensor, data: Tensor) -> Tensor:

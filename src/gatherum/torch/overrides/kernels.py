@@ -51,7 +51,7 @@ def _kernel(
             quiet = isinstance(reason, Invalid)
         except torch.OutOfMemoryError:
             raise
-        except (IndexError, TypeError, ValueError, RuntimeError) as error:
+        except (IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
             # Nothing is written yet. On the host, torch's kernel raises an error; on a device, an
             # index out of bounds would make the device unusable for the process.
             quiet = isinstance(error, IndexError)
@@ -105,6 +105,8 @@ class _Overload(NamedTuple):
         data, out = args[0], options.get("out")
         if out is not None:
             _check_out(out, args)
+        elif self.name == self.row.in_place and _meets_others(data, args[1:]):
+            raise Invalid
         result = description = self._describe(args, options)
         if isinstance(description, Bags):
             self._remember(args, options, description)
@@ -148,9 +150,31 @@ class _Overload(NamedTuple):
             core.remember_torch(args, options)
 
 
+def _meets_others(data: Tensor, others: Any) -> bool:
+    """Return True if torch reports that an operand shares memory with `data`, which is written."""
+    tensors = [
+        tensor
+        for other in others
+        for tensor in (other if isinstance(other, list) else [other])
+        if isinstance(tensor, Tensor) and private.share_storage(data, tensor)
+    ]
+    return any(tensor is data or _meet(tensor, data) for tensor in tensors)
+
+
+def _meet(one: Tensor, other: Tensor) -> bool:
+    """Return True if the memory of two tensors in C order intersects."""
+    (first, size), (second, other_size) = (
+        (tensor.data_ptr(), tensor.numel() * tensor.element_size()) for tensor in (one, other)
+    )
+    intersects: bool = first < second + other_size and second < first + size
+    return intersects and one.is_contiguous() and other.is_contiguous()
+
+
 def _check_out(out: Tensor, args: Any) -> None:
     if out.dtype is not args[0].dtype or out.device != args[0].device:
         raise Declined
+    if any(step == 0 and size > 1 for step, size in zip(out.stride(), out.shape, strict=True)):
+        raise Invalid
     tensors = [value for value in args[1:] if isinstance(value, Tensor)]
     if any(private.share_storage(out, tensor) for tensor in tensors):
         raise Declined
