@@ -97,7 +97,7 @@ def converted(
 
 
 def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) -> Array:
-    """Convert values as `astype` does; a number that no integer of `target` has is an error."""
+    """Convert values as `astype` does, but check that numbers are in the range of integers."""
     xp, source = grouping.xp, grouping.xp.kind(array)
     if target.kind not in "iu" or source.kind in "iub":
         return xp.astype(array, xp.dtype(target))

@@ -32,7 +32,7 @@ def wide_dtype(dtype: DType) -> DType:
 
 
 def as_dtype(operand: str, array: Array, target: DType) -> Array:
-    """Convert an array; a floating value that has no integer in the range is a ValueError."""
+    """Convert an array. A floating value outside the range of an integer dtype is a ValueError."""
     if target.kind in "iu" and array.dtype.name in HALVES | FLOATS:
         limits = np.iinfo(target)
         for position in np.ndindex(array.shape):

@@ -526,7 +526,7 @@ def test_overlapping_operands(case, name):
 
     expected = outcome()
     with room.reproducible():
-        for _ in range(3):  # the first call runs in Python, the others in the core
+        for _ in range(3):  # the first call runs in Python, later ones in the core
             assert outcome() == expected
 
 

@@ -32,7 +32,7 @@ class OverrideKey {
   const Argument& last_tensor() const { return tensors_[tensor_count_ - 1]; }
   // Returns the number of the first tensor with this address and dtype, or -1.
   int tensor_at(const char* address, int dtype) const;
-  // Returns true if the bytes of a tensor meet those of a tensor with another address or dtype.
+  // Returns true if the memory of a tensor intersects a tensor with another address or dtype.
   bool meets_others(int tensor) const;
   nb::handle positional() const { return positional_; }
 

@@ -39,7 +39,7 @@ class OperandSource {
   char constant_[kWidestBlock];
 };
 
-// An operand in memory of its own, in C order.
+// An operand in newly allocated memory, in C order.
 struct ComputedOperand {
   std::unique_ptr<char[]> memory;
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];

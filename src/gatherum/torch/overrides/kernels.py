@@ -138,7 +138,7 @@ class _Overload(NamedTuple):
     def _remember(
         self, args: Any, options: Any, call: Scatter | Bags | None, target: Any = None
     ) -> None:
-        """Let the core run equal calls, on torch's kernel if there is no description."""
+        """Let the core run equal calls. Without a description, it calls torch's kernel."""
         if not self.remembers:
             return
         core = _CORE_KERNELS[self.name]

@@ -28,7 +28,7 @@ class Ordered(Declined):
 
 
 class Constant(NamedTuple):
-    """A tensor of one value. Its dtype is that of the call's other values."""
+    """A tensor of one value, in the dtype of the call's other values."""
 
     value: Any
     shape: tuple[int, ...]
