@@ -543,6 +543,22 @@ def test_factors_are_rounded_once(alpha):
         assert [outcome() for _ in range(3)] == [expected] * 3
 
 
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint64, torch.float8_e5m2])
+@pytest.mark.parametrize("name", ["index_copy_", "scatter_", "index_put_"])
+def test_dtypes_without_kernels(name, dtype):
+    def outcome():
+        data, index = torch.zeros(3).to(dtype), torch.tensor([0, 2])
+        where = ((index,),) if name == "index_put_" else (0, index)
+        try:
+            return getattr(data, name)(*where, torch.ones(2).to(dtype)).float().tolist()
+        except NotImplementedError as error:
+            return str(error)
+
+    expected = outcome()
+    with room.reproducible():
+        assert [outcome() for _ in range(3)] == [expected] * 3
+
+
 def test_an_ignored_index_beyond_the_table():
     weights = torch.ones(5, 3, requires_grad=True)
     with room.reproducible():

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from gatherum._system import native
 from gatherum.torch import private
+from gatherum.torch.dtypes import WIDE_UNSIGNED
 
 from .embeddings import Bags, run_bags
 from .scatter_calls import Declined, Invalid, Ordered, Scatter, core_form, run
@@ -103,6 +104,10 @@ class _Overload(NamedTuple):
     def complete(self, args: Any, options: dict[str, Any]) -> Any:
         """Run a call. Return the result that torch returns."""
         data, out = args[0], options.get("out")
+        if data.dtype in WIDE_UNSIGNED:  # torch has no kernels for them
+            raise Invalid
+        if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # it has few
+            raise Declined
         if out is not None:
             _check_out(out, args)
         elif self.name == self.row.in_place and _meets_others(data, args[1:]):
