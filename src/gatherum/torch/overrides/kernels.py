@@ -129,7 +129,9 @@ class _Overload(NamedTuple):
 
     def _describe(self, args: Any, options: dict[str, Any]) -> Any:
         try:
-            return self.row.rule(*args, **{key: options[key] for key in options if key != "out"})
+            return self.row.describe(
+                *args, **{key: options[key] for key in options if key != "out"}
+            )
         except Ordered:
             self._remember(args, options, None)
             raise

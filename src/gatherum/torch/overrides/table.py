@@ -17,17 +17,17 @@ DENSE, SPARSE = ("CPU", "CUDA"), ("SparseCPU", "SparseCUDA")
 class Row(NamedTuple):
     """A function, and the names of the operators that it replaces."""
 
-    rule: Callable[..., Any]
+    describe: Callable[..., Any]
     new: str = ""
     in_place: str = ""
     out: str = ""
     keys: tuple[str, str] = DENSE
 
 
-def _forms(rule: Callable[..., Any], name: str, overload: str = "", out: str = "out") -> Row:
+def _forms(describe: Callable[..., Any], name: str, overload: str = "", out: str = "out") -> Row:
     """Return the row of an operator with three forms: new result, in place, and ``out``."""
     dotted = f".{overload}" if overload else ""
-    return Row(rule, f"{name}{dotted}", f"{name}_{dotted}", f"{name}.{out}")
+    return Row(describe, f"{name}{dotted}", f"{name}_{dotted}", f"{name}.{out}")
 
 
 ROWS = (
