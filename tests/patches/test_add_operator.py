@@ -48,7 +48,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("paths", "least"),
     [
         ("arrays/test_cases.py arrays/test_reference.py arrays/test_properties.py", 60),
-        ("arrays/test_operators.py project/test_surface.py arrays/test_errors.py", 30),
+        (
+            "arrays/test_operators.py project/test_surface.py arrays/test_errors.py "
+            "arrays/test_arguments.py arrays/test_check_order.py",
+            30,
+        ),
         ("command/test_verify.py patches/test_add_framework.py", 15),
     ],
 )
