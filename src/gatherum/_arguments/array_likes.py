@@ -82,7 +82,7 @@ def refuse(
             raise errors.masked_array(op, operand)
         refusals.refuse_nulls(op, operand, array, in_list=array is not value, integers=integers)
         if array is not value:
-            refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+            refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]  # a list
         refusals.refuse(op, operand, array)
         if array is not value:
             convert(op, operand, array)  # if the value has a mask, NumPy would drop it
@@ -91,7 +91,7 @@ def refuse(
 def check_items(op: str, operand: str, value: object) -> None:
     """Raise TypeError for a list or a tuple that contains arrays of another framework."""
     for array in arrays_in(value):
-        refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]
+        refusals.refuse_held(op, operand, value, type(array))  # type: ignore[arg-type]  # a list
 
 
 def refuse_text(op: str, operand: str, value: object) -> None:

@@ -24,7 +24,7 @@ class Invalid(Declined):
 
 
 class Ordered(Declined):
-    """Signal that torch's kernel runs a call in order, because of its metadata alone."""
+    """Signal that torch's kernel runs all calls of this form in order."""
 
 
 class Constant(NamedTuple):
