@@ -346,6 +346,9 @@ def scatter_into_zeros(
     pointer: bool,
     /,
 ) -> Any: ...
+def coalesce(
+    indices: object, values: object, sizes: tuple[int, ...], /
+) -> tuple[Any, Any] | None: ...
 
 class OverrideKernel:
     def __init__(self) -> None: ...

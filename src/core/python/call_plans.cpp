@@ -81,6 +81,14 @@ CachedPlan plan_in_core(const Call& call) {
   return cached;
 }
 
+CachedPlan find_or_plan_in_core(const Call& call) {
+  CachedPlan cached = find_plan(call);
+  if (cached.program != nullptr) return cached;
+  cached = plan_in_core(call);
+  if (cached.program != nullptr) keep_plan(Key(call), call, cached);
+  return cached;
+}
+
 bool is_call_plan(nb::handle cached) {
   static const nb::handle type = nb::type<CallPlan>();
   return cached.type().is(type);

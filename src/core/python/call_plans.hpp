@@ -29,6 +29,8 @@ class CallPlan {
 // Plans a call. Returns an empty value if Python has to plan the call, because a dtype has no number, the
 // core does not have the operator, or the call is invalid and Python creates the error message.
 CachedPlan plan_in_core(const Call& call);
+// Also looks for the plan in the table, and stores it there.
+CachedPlan find_or_plan_in_core(const Call& call);
 
 // Makes the plan of a call, by in_python() if the core cannot plan it, and stores the plan. reread(plan)
 // reads the call again before the plan is stored, because in_python() may have changed the operands.

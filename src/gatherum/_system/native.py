@@ -13,6 +13,8 @@ Function              Operands                                      Used by
 `scatter_into_zeros`  plain tensors                                 torch
 `OverrideKernel`      the operands of an operator of torch; calls   torch
                       that it does not remember run in Python
+`coalesce`            the plain indices and values of a sparse      torch
+                      tensor
 `differentiate`       tensors                                       torch
 `extremes`            a plan, and arrays or views of addresses      `extremes`
 `skip_nan`            a plan, and arrays or views of addresses      `groups`
@@ -68,6 +70,7 @@ run_normalized = _core.run_normalized
 run_plan = _core.run_plan
 run_on_views = _core.run_on_views
 scatter_into_zeros = _core.scatter_into_zeros
+coalesce = _core.coalesce
 OverrideKernel = _core.OverrideKernel
 differentiate = _core.differentiate
 extremes = _core.extremes

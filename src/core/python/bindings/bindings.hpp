@@ -20,6 +20,7 @@ void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
 void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_scatter_into_zeros(nb::module_& m);
 void bind_override_kernels(nb::module_& m);
+void bind_coalesce(nb::module_& m);
 void bind_jax_call_cache(nb::module_& m);  // the cache of calls on another framework's arrays
 
 void bind_device_programs(nb::module_& m);   // launches on a CUDA device

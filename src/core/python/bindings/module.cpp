@@ -99,6 +99,7 @@ NB_MODULE(_core, m) {
   bind_device_tensors(m);
   bind_scatter_into_zeros(m);
   bind_override_kernels(m);
+  bind_coalesce(m);
   bind_jax_call_cache(m);
   bind_xla_device_calls(m);
   m.def("clear_plans", &clear_plans);

@@ -47,7 +47,7 @@ class RememberedScatter final : public RememberedCall {
     const CachedPlan cached = find_plan(operands.call);
     if (cached.program != nullptr) return run_program(*cached.program, call, operands.call);
     // For the next call: this may run Python code, which may change operands.
-    find_or_make_plan(operands.call);
+    find_or_plan_in_core(operands.call);
     return {};
   }
 
@@ -135,20 +135,12 @@ class RememberedScatter final : public RememberedCall {
   bool plan(const OverrideKey& call) {
     Operands operands;
     if (!compute(call, operands)) return false;
-    const CachedPlan cached = find_or_make_plan(operands.call);
+    const CachedPlan cached = find_or_plan_in_core(operands.call);
     if (cached.program == nullptr) return false;
     const Shape& result = cached.program->fields().result;
     is_scalar_ = data_.tensor() == 0 && call.tensor(0).rank == 0;
     if (least_ < 0) plan_ = cached;
     return cleared_ < 0 || (result.rank == 2 && cleared_ < result.extent[0]);
-  }
-
-  static CachedPlan find_or_make_plan(const Call& call) {
-    CachedPlan cached = find_plan(call);
-    if (cached.program != nullptr) return cached;
-    cached = plan_in_core(call);
-    if (cached.program != nullptr) keep_plan(Key(call), call, cached);
-    return cached;
   }
 
   // Computes the operands of a call. Returns false for invalid values.

@@ -1,5 +1,7 @@
 // Scatters of plain tensors into zeros. torch_scatter's functions and the gradient of a
 // gather use them.
+#include "python/torch/scatter_into_zeros.hpp"
+
 #include <optional>
 
 #include "python/bindings/bindings.hpp"
@@ -73,27 +75,10 @@ class Total {
 
   // Returns None if the core does not plan the call, or if an index is invalid.
   nb::object run(const nb::handle* a) {
-    CachedPlan cached = find_plan(call_);
-    if (cached.program == nullptr) {
-      cached = plan_in_core(call_);
-      if (cached.program == nullptr) return nb::none();
-      keep_plan(Key(call_), call_, cached);
-    }
     if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
-    auto& [data, indices, updates, out] = call_.operands;
-    if (numbers_ != nullptr && !write_segments(pointer_, updates.shape[call_.attributes.axis], numbers_))
-      return nb::none();
-    TensorResult result;
-    void* const memory = result.allocate(cached.program->fields().result, updates_.type, updates.item);
-    const gatherum_operands operands = operands_of(*cached.program, call_.operands, memory);
-    gatherum_error error;
-    const gatherum_status status = run_without_lock_if_long(
-        gatherum_program_is_long(cached.program->core()) != 0, error, [&](const gatherum_poll* poll) {
-          return gatherum_run(cached.program->core(), &operands, poll, &error);
-        });
-    if (status != GATHERUM_OK) return nb::none();
-    nb::object output = result.take(*torch().api);
-    return tracked_ ? recorded(a, output) : output;
+    if (numbers_ != nullptr && !write_segments(pointer_, count_, numbers_)) return nb::none();
+    nb::object output = run_into_zeros(call_, updates_.type);
+    return tracked_ && !output.is_none() ? recorded(a, output) : output;
   }
 
  private:
@@ -163,6 +148,20 @@ nb::object scatter_into_zeros(const nb::handle* a) {
 }
 
 }  // namespace
+
+nb::object run_into_zeros(const Call& call, dlpack::DataType type) {
+  const CachedPlan cached = find_or_plan_in_core(call);
+  if (cached.program == nullptr) return nb::none();
+  const BoundProgram& program = *cached.program;
+  TensorResult result;
+  void* const memory = result.allocate(program.fields().result, type, call.operands[0].item);
+  const gatherum_operands operands = operands_of(program, call.operands, memory);
+  gatherum_error error;
+  const gatherum_status status = run_without_lock_if_long(
+      gatherum_program_is_long(program.core()) != 0, error,
+      [&](const gatherum_poll* poll) { return gatherum_run(program.core(), &operands, poll, &error); });
+  return status == GATHERUM_OK ? result.take(*torch().api) : nb::none();
+}
 
 void bind_scatter_into_zeros(nb::module_& m) {
   constexpr size_t count = OfTotal::pointer + 1;

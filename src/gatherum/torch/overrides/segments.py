@@ -8,7 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run
+from gatherum._system import native
+
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
 
 
 def _fold_of(word: str) -> tuple[str, float]:
@@ -71,17 +73,22 @@ def segment_reduce(
 
 def coalesce(data: Tensor) -> Tensor:
     """Replace ``_coalesce`` of sparse COO tensors."""
-    indices, values = data._indices(), data._values()
+    operands = data._indices(), data._values(), data.shape
+    columns, sums = native.coalesce(*operands) or _coalesced(*operands)
+    return torch.sparse_coo_tensor(
+        columns, sums, operands[2], is_coalesced=True, check_invariants=False
+    )
+
+
+def _coalesced(indices: Tensor, values: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Return the distinct columns of indices in row-major order, and the sums of their values."""
     rank, count = indices.shape
     if count < 2 or not values.numel() or not rank:
         raise Declined
-    flat = indices[0]
+    keys = indices[0]
     for dim in range(1, rank):
-        flat = flat * data.shape[dim] + indices[dim]
-    keys, positions = torch.unique(flat, return_inverse=True)
-    # Equal columns have one position. Both calls run inside `reproducible`.
-    columns = indices.new_empty((rank, keys.numel())).index_copy_(1, positions, indices)
-    total = values.new_zeros((keys.numel(), *values.shape[1:])).index_add_(0, positions, values)
-    return torch.sparse_coo_tensor(
-        columns, total, data.shape, is_coalesced=True, check_invariants=False
-    )
+        keys = keys * sizes[dim] + indices[dim]
+    keys, positions = torch.unique(keys, return_inverse=True)
+    zeros = indices.new_zeros(()).expand(rank, keys.numel())
+    columns = run(Scatter("scatter_slices", zeros, positions, indices, axis=1))
+    return columns, run(totals((keys.numel(), *values.shape[1:]), positions, values))
