@@ -6,7 +6,6 @@
 
 #include "python/call_plans.hpp"
 #include "python/callbacks.hpp"
-#include "python/gil_release.hpp"
 
 namespace gatherum {
 namespace {
@@ -149,23 +148,6 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
       throw nb::value_error(error.message);
   }
   nb::raise_python_error();
-}
-
-gatherum_status run_without_lock_if_long(bool is_long, const gatherum_error& error,
-                                         const std::function<gatherum_status(const gatherum_poll*)>& run) {
-  const gatherum_status status = is_long ? run_without_lock(run) : run(nullptr);
-  if (status != GATHERUM_INVALID_INDEX) raise_unless_done({}, status, error);
-  return status;
-}
-
-void run_without_lock_if_long(
-    nb::handle plan, const BoundProgram& program,
-    const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run) {
-  gatherum_error error;
-  const gatherum_status status =
-      run_without_lock_if_long(gatherum_program_is_long(program.core()) != 0, error,
-                               [&](const gatherum_poll* poll) { return run(poll, &error); });
-  raise_unless_done(plan, status, error);
 }
 
 }  // namespace gatherum

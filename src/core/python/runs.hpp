@@ -1,8 +1,7 @@
 // Runs a plan on operands that match its specs.
 #pragma once
 
-#include <functional>
-
+#include "python/gil_release.hpp"
 #include "python/operand_snapshot.hpp"
 #include "python/plan_table.hpp"
 
@@ -23,12 +22,21 @@ inline gatherum_error error_of(const char* message) { return {message, "", -1, 0
 
 // Runs run(poll). If it takes long, releases the interpreter's lock and polls for Ctrl-C. Returns GATHERUM_OK
 // or GATHERUM_INVALID_INDEX, and raises for any other status.
-gatherum_status run_without_lock_if_long(bool is_long, const gatherum_error& error,
-                                         const std::function<gatherum_status(const gatherum_poll*)>& run);
+template <class Run>
+gatherum_status run_without_lock_if_long(bool is_long, const gatherum_error& error, const Run& run) {
+  const gatherum_status status = is_long ? run_without_lock(run) : run(nullptr);
+  if (status != GATHERUM_INVALID_INDEX) raise_unless_done({}, status, error);
+  return status;
+}
 // Runs a plan's program the same way, and raises Python's error for a call that has not completed.
-void run_without_lock_if_long(
-    nb::handle plan, const BoundProgram& program,
-    const std::function<gatherum_status(const gatherum_poll*, gatherum_error*)>& run);
+template <class Run>
+void run_without_lock_if_long(nb::handle plan, const BoundProgram& program, const Run& run) {
+  gatherum_error error;
+  const gatherum_status status =
+      run_without_lock_if_long(gatherum_program_is_long(program.core()) != 0, error,
+                               [&](const gatherum_poll* poll) { return run(poll, &error); });
+  raise_unless_done(plan, status, error);
+}
 
 // Returns the operands in the core's form. The plan was made for these operands, so their sizes need no
 // check. `result` is `out`, or new memory.
