@@ -73,7 +73,7 @@ def test_properties_of_reductions_in_the_core_agree() -> None:
 
 def test_neutral_numbers_are_the_identities_of_the_core() -> None:
     source = (CORE / "model" / "types.hpp").read_text()
-    rows = dict(re.findall(r'\.name = "(\w+)",.*?\.identity = Identity::(\w+)', source, re.DOTALL))
+    rows = dict(re.findall(r'\.name = "(\w+)",.*?\.neutral = Neutral::(\w+)', source, re.DOTALL))
     assert rows.keys() == ROWS.keys()
     numbers = {"zero": 0, "one": 1}
     expected = {name: numbers.get(identity) for name, identity in rows.items()}

@@ -153,7 +153,7 @@ FORGOTTEN = {
     ),
     "a field of the row": (
         "model/types.hpp",
-        r"\.widens = kHalves,\s+(?=\.divides = false,\s+\S+ = false,\s+\S+ = Identity::none)", "",
+        r"\.widens = kHalves,\s+(?=\.divides = false,\s+\S+ = false,\s+\S+ = Neutral::none)", "",
         "ReductionRow",
     ),
     "the step": (

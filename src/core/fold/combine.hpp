@@ -331,9 +331,9 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   // True if the result is computed from the sum and the count.
   static constexpr bool kDivides = kRow.divides;
 
-  // True if each thread may fold a part of the updates, starting from the identity. (False for booleans,
-  // because folding with the identity turns any true byte into 1.)
-  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.identity != Identity::none;
+  // True if each thread may fold a part of the updates, starting from the neutral element. (False for booleans,
+  // because folding with the neutral element turns any true byte into 1.)
+  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.neutral != Neutral::none;
 
   // True if the result does not depend on the order of the values in a fold that copies its first value.
   static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
@@ -342,18 +342,18 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
   static constexpr bool copies_first(bool include_self) { return kAnyOrderOfFirsts || !include_self; }
 
   // The neutral element of the fold.
-  static constexpr Sum identity()
+  static constexpr Sum neutral()
     requires kAnyOrder
   {
-    switch (Identity{kRow.identity}) {
-      case Identity::lowest:
+    switch (Neutral{kRow.neutral}) {
+      case Neutral::lowest:
         return std::numeric_limits<Sum>::lowest();
-      case Identity::greatest:
+      case Neutral::greatest:
         return std::numeric_limits<Sum>::max();
-      case Identity::one:
+      case Neutral::one:
         return 1;
-      case Identity::zero:
-      case Identity::none:
+      case Neutral::zero:
+      case Neutral::none:
         break;
     }
     return 0;

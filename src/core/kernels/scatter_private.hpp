@@ -1,7 +1,7 @@
 // scatter of integers, or into exact sums, with few destinations and several threads. Each thread folds a
 // piece of the updates into private accumulators. The accumulators of all threads are then merged.
 //
-//   S_0[i] = D[i],  S_p[i] = the fold's identity                              take, for each piece p:
+//   S_0[i] = D[i],  S_p[i] = the fold's neutral element                       take, for each piece p:
 //   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i
 //   D[i]   = fold(... fold(S_0[i], S_1[i]) ..., S_p[i])                        write
 //
@@ -66,7 +66,7 @@ bool private_take(const PrivateScatter& call, const Operands& operands, int64_t 
   if constexpr (kIsExact<F>)
     slab.read();
   else
-    piece == 0 ? slab.read() : slab.fill(F::identity());
+    piece == 0 ? slab.read() : slab.fill(F::neutral());
   const Share share{{}, 0, false, 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), operands,
                                         share);

@@ -21,32 +21,32 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The neutral element of a fold, if it has one and this file uses it. For integers it is Fold::identity().
+// The neutral element of a fold, if it has one and this file uses it. For integers it is Fold::neutral().
 // Only this file needs neutral elements of floats.
 template <class F>
-struct Neutral {
-  static constexpr bool kIs = false;
+struct NeutralOf {
+  static constexpr bool kExists = false;
 };
 template <class V>
   requires(!std::is_same_v<V, Boolean>)
-struct Neutral<Fold<V, Reduction::add>> {
+struct NeutralOf<Fold<V, Reduction::add>> {
   using Sum = typename Fold<V, Reduction::add>::Sum;
-  static constexpr bool kIs = true;
+  static constexpr bool kExists = true;
   static constexpr Sum value() {
     if constexpr (std::is_integral_v<V>)
-      return Fold<V, Reduction::add>::identity();
+      return Fold<V, Reduction::add>::neutral();
     else
       return kNothing<Sum>;
   }
 };
 template <class V, Reduction R>
   requires((R == Reduction::max || R == Reduction::min) && (sizeof(V) >= 4) && std::is_arithmetic_v<V>)
-struct Neutral<Fold<V, R>> {
-  static constexpr bool kIs = true;
+struct NeutralOf<Fold<V, R>> {
+  static constexpr bool kExists = true;
   static constexpr V value() {
     using Limits = std::numeric_limits<V>;
     if constexpr (std::is_integral_v<V>)
-      return Fold<V, R>::identity();
+      return Fold<V, R>::neutral();
     else
       return R == Reduction::max ? -Limits::infinity() : Limits::infinity();
   }
@@ -54,11 +54,11 @@ struct Neutral<Fold<V, R>> {
 
 // The fold of a real or imaginary part; for values that are not complex, the fold itself.
 template <class F>
-struct PartOf : Neutral<F> {
+struct PartOf : NeutralOf<F> {
   using Form = F;
 };
 template <class T, Reduction R>
-struct PartOf<Fold<Complex<T>, R>> : Neutral<Fold<T, R>> {
+struct PartOf<Fold<Complex<T>, R>> : NeutralOf<Fold<T, R>> {
   using Form = Fold<T, R>;
 };
 
@@ -85,7 +85,7 @@ GATHERUM_INLINE bool same_bits(const T& a, const T& b) {
 
 template <class F>
 GATHERUM_INLINE bool is_neutral(const typename F::Sum& sum) {
-  return same_bits(sum, Neutral<F>::value());
+  return same_bits(sum, NeutralOf<F>::value());
 }
 
 template <class T>
@@ -198,7 +198,7 @@ template <class F>
 bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_t task) {
   const Nest& numbering = *call.numbering;
   Slab<F, false> slab = uncounted_slab<F>(call, operands, task);
-  slab.fill(Neutral<F>::value());
+  slab.fill(NeutralOf<F>::value());
   const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
   if (all && !numbering.far && folds_checked<F>(numbering))

@@ -112,7 +112,7 @@ constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
 // The neutral element of a fold of integers; `none` if it has none, or folds only floats as exact sums do.
-enum class Identity : uint8_t { none, zero, one, lowest, greatest };
+enum class Neutral : uint8_t { none, zero, one, lowest, greatest };
 
 // The way in which kernels compute the gradients of a fold (scatter_gradients.hpp). `none` if no kernel
 // computes them.
@@ -151,7 +151,7 @@ struct ReductionRow {
                              // 64 bits
   Given<bool> divides;       // whether the result is the sum over the count
   Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)
-  Given<Identity> identity;  // if it has one, threads fold integers separately
+  Given<Neutral> neutral;    // if it has one, threads fold integers separately
   Given<Gradient> gradient;
 };
 
@@ -164,7 +164,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .identity = Identity::none,
+              .neutral = Neutral::none,
               .gradient = Gradient::none};
     case Reduction::add:
       return {.name = "add",
@@ -173,7 +173,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves,
               .divides = false,
               .exact = false,
-              .identity = Identity::zero,
+              .neutral = Neutral::zero,
               .gradient = Gradient::none};
     case Reduction::mul:
       return {.name = "mul",
@@ -182,7 +182,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves,
               .divides = false,
               .exact = false,
-              .identity = Identity::one,
+              .neutral = Neutral::one,
               .gradient = Gradient::product};
     case Reduction::max:
       return {.name = "max",
@@ -191,7 +191,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .identity = Identity::lowest,
+              .neutral = Neutral::lowest,
               .gradient = Gradient::extreme};
     case Reduction::min:
       return {.name = "min",
@@ -200,7 +200,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .identity = Identity::greatest,
+              .neutral = Neutral::greatest,
               .gradient = Gradient::extreme};
     case Reduction::mean:
       return {.name = "mean",
@@ -209,7 +209,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves | kIntegers,
               .divides = true,
               .exact = false,
-              .identity = Identity::none,
+              .neutral = Neutral::none,
               .gradient = Gradient::none};
     case Reduction::fsum:
       return {.name = "fsum",
@@ -218,7 +218,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = true,
-              .identity = Identity::none,
+              .neutral = Neutral::none,
               .gradient = Gradient::none};
     case Reduction::fmean:
       return {.name = "fmean",
@@ -227,10 +227,10 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = true,
               .exact = true,
-              .identity = Identity::none,
+              .neutral = Neutral::none,
               .gradient = Gradient::none};
   }
-  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, false, Identity::none, Gradient::none};
+  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, false, Neutral::none, Gradient::none};
 }
 
 constexpr const char* name_of(Reduction r) { return row_of(r).name; }
@@ -294,7 +294,7 @@ constexpr bool are_rows_right() {
     if ((kinds_of(row.gradient) & ~row.values) != 0) return false;
     if (row.exact && (row.any_order != row.values || (row.values & (kBooleans | kIntegers)) != 0))
       return false;
-    if (row.identity != Identity::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
+    if (row.neutral != Neutral::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
   }
   return true;
 }

@@ -31,7 +31,7 @@ class ReductionRow(NamedTuple):
     onnx : int or None
         The first opset whose ScatterElements and ScatterND support it, None if no opset does.
     neutral : int or None
-        The neutral element, if it is the same number for every dtype. The core's `Identity` is the
+        The neutral element, if it is the same number for every dtype. The core's `Neutral` is the
         neutral element of integers, so fsum, which is defined for floats, has none there.
     picture : tuple of str
         The text before, between and after the terms of a fold in pictures, with ``{n}`` for the

@@ -22,7 +22,7 @@ template <class F>
 struct SkipInItems : SkipNaN<F> {
   using typename F::Stored;
   using typename F::Sum;
-  static constexpr bool kAdds = F::kDivides || F::kRow.identity == Identity::zero;
+  static constexpr bool kAdds = F::kDivides || F::kRow.neutral == Neutral::zero;
 
   template <class>
   static GATHERUM_INLINE Sum fold(Sum a, Sum b) {

@@ -78,7 +78,7 @@ auto by_uncounted(const Combine& combine, const Visit& visit)
   using Result = decltype(visit(Fold<float, Reduction::add>{}));
   if (combine.reduction == Reduction::none || row_of(combine.reduction).divides) return Result();
   return by_value<false>(combine.value, combine.reduction, [&](auto fold) {
-    if constexpr (Neutral<decltype(fold)>::kIs)
+    if constexpr (NeutralOf<decltype(fold)>::kExists)
       return visit(fold);
     else
       return Result();
