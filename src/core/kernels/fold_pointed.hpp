@@ -39,10 +39,10 @@ inline bool stage_numbers(const Nest& nest, const char* address, int64_t stride,
   prefetch_on(nest, address, stride, n);
   // Copied before the check, because another thread may change the indices.
   const auto check = [n, size](const auto* values, const auto& each) {
-    auto outside = values[0];
-    const auto last = static_cast<decltype(outside)>(size - 1);
-    for (int i = 0; i < n; ++i) outside |= values[i] | (last - values[i]), each(i);
-    return outside >> (8 * sizeof outside - 1) == 0;
+    auto invalid = values[0];
+    const auto last = static_cast<decltype(invalid)>(size - 1);
+    for (int i = 0; i < n; ++i) invalid |= values[i] | (last - values[i]), each(i);
+    return invalid >> (8 * sizeof invalid - 1) == 0;
   };
   if (width == 4) {
     std::memcpy(numbers, address, static_cast<size_t>(n) * 4);

@@ -90,9 +90,9 @@ inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) 
   }
 }
 
-// A value after the rule for negative indices. `wrong` is -1 if the value is not in [0, size), else 0.
+// A value after the rule for negative indices. `invalid` is -1 if the value is not in [0, size), else 0.
 struct Resolved {
-  int64_t value, wrong;
+  int64_t value, invalid;
 };
 
 GATHERUM_INLINE Resolved resolve(int64_t v, int64_t size, int64_t from_end) {
@@ -114,19 +114,19 @@ GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   return f([shift](auto v) { return v << shift; });
 }
 
-// Adds component c to the offsets of n tuples, and sets `bad` for invalid tuples.
+// Adds component c to the offsets of n tuples, and sets `invalid` for invalid tuples.
 inline int64_t add_component(const Nest& nest, int c, int n, const int64_t* GATHERUM_RESTRICT values,
-                             int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT bad) {
+                             int64_t* GATHERUM_RESTRICT offsets, int64_t* GATHERUM_RESTRICT invalid) {
   const int64_t size = nest.component[c].size, end = from_end(nest, c);
   return with_product(nest.component[c].stride, [&](auto times) {
-    int64_t any = 0;
+    int64_t any_invalid = 0;
     for (int i = 0; i < n; ++i) {
       const Resolved r = resolve(values[i], size, end);
-      any |= r.wrong;
-      offsets[i] += static_cast<int64_t>(times(static_cast<uint64_t>(r.value & ~r.wrong)));
-      bad[i] |= r.wrong;
+      any_invalid |= r.invalid;
+      offsets[i] += static_cast<int64_t>(times(static_cast<uint64_t>(r.value & ~r.invalid)));
+      invalid[i] |= r.invalid;
     }
-    return any;
+    return any_invalid;
   });
 }
 
@@ -173,13 +173,14 @@ GATHERUM_INLINE Lanes<T> load_lanes(const char* address, Stride stride) {
 
 using Words = Lanes<uint64_t>;
 
-// Resolves a vector of values, with or without the negative rule. Makes a word of `outside` negative if a
-// value is invalid: v | (size - 1 - v) is negative for invalid v. This is faster than resolve().
+// Resolves a vector of values, with or without the rule for negative indices. Makes a word of `invalid`
+// negative if its value is invalid: v | (size - 1 - v) is negative for invalid v. This is faster than
+// resolve().
 template <class T, bool Negative>
-GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& outside) {
+GATHERUM_INLINE Words resolve_lanes(Lanes<T> raw, Words size, Words last, Words& invalid) {
   auto v = std::bit_cast<Words>(opaque(convert_lanes<Lanes<int64_t>>(raw)));
   if constexpr (Negative) v += std::bit_cast<Words>(std::bit_cast<Lanes<int64_t>>(v) >> 63) & size;
-  outside |= v | (last - v);
+  invalid |= v | (last - v);
   return v;
 }
 
@@ -195,23 +196,23 @@ GATHERUM_INLINE bool add_times(const Component& component, const Times& times, c
                                Stride stride, int n, int64_t* offsets) {
   const auto size_of_one = static_cast<uint64_t>(component.size);
   const Words size = Words{} + size_of_one, last = size - uint64_t{1};
-  Words outside{};
-  const auto take = [=, &outside](Lanes<T> raw, int64_t* to) {
-    Words sum = times(resolve_lanes<T, Negative>(raw, size, last, outside));
+  Words invalid_lanes{};
+  const auto take = [=, &invalid_lanes](Lanes<T> raw, int64_t* to) {
+    Words sum = times(resolve_lanes<T, Negative>(raw, size, last, invalid_lanes));
     if constexpr (!First) sum += load_lanes<Words>(reinterpret_cast<const char*>(to));
     std::memcpy(to, &sum, sizeof sum);
   };
   int i = 0;
   for (; i + kLanes <= n; i += kLanes) take(load_lanes<T>(values + i * stride, stride), offsets + i);
-  uint64_t beyond = 0;  // for the last few, one by one: a vector load would stall until their stores complete
+  uint64_t invalid_tail = 0;  // one by one: a vector load would stall until the stores complete
   for (; i < n; ++i) {
     auto v = static_cast<uint64_t>(int64_t{opaque(load_lanes<T>(values + i * stride))});
     if constexpr (Negative) v += static_cast<uint64_t>(static_cast<int64_t>(v) >> 63) & size_of_one;
-    beyond |= v | (size_of_one - 1 - v);
+    invalid_tail |= v | (size_of_one - 1 - v);
     const uint64_t before = First ? 0 : static_cast<uint64_t>(offsets[i]);
     offsets[i] = static_cast<int64_t>(before + times(v));
   }
-  return none_negative(outside) && static_cast<int64_t>(beyond) >= 0;
+  return none_negative(invalid_lanes) && static_cast<int64_t>(invalid_tail) >= 0;
 }
 
 template <class T, bool Negative, bool First, class Stride>
@@ -269,18 +270,18 @@ inline bool stage_valid(const Nest& nest, const char* address, int64_t stride, i
 GATHERUM_NOINLINE inline bool stage(const Nest& nest, const char* address, int64_t stride, int n,
                                     int64_t* offsets) {
   if (stage_valid(nest, address, stride, n, offsets)) return false;
-  alignas(64) int64_t values[kTile], bad[kTile];
+  alignas(64) int64_t values[kTile], invalid[kTile];
   std::memset(offsets, 0, sizeof(int64_t) * static_cast<size_t>(n));
-  std::memset(bad, 0, sizeof(int64_t) * static_cast<size_t>(n));
-  int64_t any = 0;
+  std::memset(invalid, 0, sizeof(int64_t) * static_cast<size_t>(n));
+  int64_t any_invalid = 0;
   for (int c = 0; c < nest.components; ++c) {
     load_resolved(nest, c, address, stride, n, values);
-    any |= add_component(nest, c, n, values, offsets, bad);
+    any_invalid |= add_component(nest, c, n, values, offsets, invalid);
   }
-  if (any != 0)
-    for (int i = 0; i < n; ++i) offsets[i] = bad[i] != 0 ? kInvalid : offsets[i];
+  if (any_invalid != 0)
+    for (int i = 0; i < n; ++i) offsets[i] = invalid[i] != 0 ? kInvalid : offsets[i];
   compiler_barrier(offsets);
-  return any != 0;
+  return any_invalid != 0;
 }
 
 // Adds i * step to the i-th offset, starting from `begin`, except to invalid offsets.
@@ -324,7 +325,7 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, i
   std::array<int64_t, kLanes> first;
   for (int l = 0; l < kLanes; ++l) first[static_cast<size_t>(l)] = step * l;
   auto steps = std::bit_cast<Words>(first);
-  Words outside{};
+  Words invalid{};
   for (int i = 0; i < n; i += kTogether) {
     prefetch(values + i * width + fetch.ahead);
     if (fetch.beside != nullptr)
@@ -333,7 +334,7 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, i
     GATHERUM_UNROLL(8)
     for (int l = 0; l < kTogether; l += kLanes, steps += along) {
       const auto raw = load_lanes<Lanes<T>>(values + (i + l) * width);
-      const Words sum = (resolve_lanes<T, false>(raw, size, last, outside) << shift) + steps;
+      const Words sum = (resolve_lanes<T, false>(raw, size, last, invalid) << shift) + steps;
       std::memcpy(offsets + i + l, &sum, sizeof sum);
     }
     staged(i, kTogether);
@@ -341,7 +342,7 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, i
     for (int l = 0; l < kTogether; ++l) work(i + l);
   }
   compiler_barrier(offsets);
-  return none_negative(outside);
+  return none_negative(invalid);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -40,10 +40,10 @@ inline constexpr auto kEightLanesOf = [] {
   return lanes;
 }();
 
-// Loads eight indices as 32-bit words. Sets a sign bit in `outside` if an index is negative or greater than
+// Loads eight indices as 32-bit words. Sets a sign bit in `invalid` if an index is negative or greater than
 // `last`.
 template <class T>
-GATHERUM_INLINE __m256i load_slots(const char* address, int64_t last, __m256i& outside) {
+GATHERUM_INLINE __m256i load_slots(const char* address, int64_t last, __m256i& invalid) {
   // Opaque, so that the values that were compared are the values that are used, even if another thread writes
   // to the array.
   const auto load = [address](int64_t i) {
@@ -51,12 +51,12 @@ GATHERUM_INLINE __m256i load_slots(const char* address, int64_t last, __m256i& o
   };
   if constexpr (sizeof(T) == 4) {
     const __m256i v = load(0), most = _mm256_set1_epi32(static_cast<int>(last));
-    outside = _mm256_or_si256(outside, _mm256_or_si256(v, _mm256_sub_epi32(most, v)));
+    invalid = _mm256_or_si256(invalid, _mm256_or_si256(v, _mm256_sub_epi32(most, v)));
     return v;
   } else {
     const __m256i v = load(0), w = load(32), most = _mm256_set1_epi64x(last);
-    outside = _mm256_or_si256(outside, _mm256_or_si256(v, _mm256_sub_epi64(most, v)));
-    outside = _mm256_or_si256(outside, _mm256_or_si256(w, _mm256_sub_epi64(most, w)));
+    invalid = _mm256_or_si256(invalid, _mm256_or_si256(v, _mm256_sub_epi64(most, v)));
+    invalid = _mm256_or_si256(invalid, _mm256_or_si256(w, _mm256_sub_epi64(most, w)));
     return lower_halves(v, w);
   }
 }
@@ -69,12 +69,12 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
   const __m256i first = _mm256_set1_epi32(static_cast<int>(owned.low));
   const __m256i last = _mm256_set1_epi32(static_cast<int>(owned.high - owned.low - 1));
   const __m256i step = _mm256_set1_epi32(8);
-  __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), outside = _mm256_setzero_si256();
+  __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), invalid = _mm256_setzero_si256();
   int kept = 0;
   for (int i = 0; i < n; i += 8, number = _mm256_add_epi32(number, step)) {
     prefetch(values + i * static_cast<int64_t>(sizeof(T)) + kIndexBytesAhead);
     prefetch(beside + i * width + kIndexBytesAhead);
-    const __m256i all = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, outside);
+    const __m256i all = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, invalid);
     const __m256i slot = _mm256_sub_epi32(all, first);
     const __m256i other = _mm256_or_si256(slot, _mm256_sub_epi32(last, slot));
     const auto chosen = ~static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(other))) & 0xFF;
@@ -86,8 +86,8 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
     kept += std::popcount(chosen);
   }
   to.n = kept;
-  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps(_mm256_castsi256_ps(outside)) == 0;
-  return _mm256_movemask_pd(_mm256_castsi256_pd(outside)) == 0;
+  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps(_mm256_castsi256_ps(invalid)) == 0;
+  return _mm256_movemask_pd(_mm256_castsi256_pd(invalid)) == 0;
 }
 
 #else

@@ -99,10 +99,10 @@ bool scatter(const Nest& nest, int units, const Operands& operands, const Range&
 // components are valid now, because another thread has changed the indices.
 Invalid examine(const Nest& nest, const char* address, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
-    int64_t value = 0, offset = 0, bad = 0;
+    int64_t value = 0, offset = 0, invalid = 0;
     load(nest.index, address + nest.component[c].offset, 0, 1, &value);
     compiler_barrier(&value);
-    if (add_component(nest, c, 1, &value, &offset, &bad) != 0) return {position, value, c};
+    if (add_component(nest, c, 1, &value, &offset, &invalid) != 0) return {position, value, c};
   }
   return {position, 0, -1};
 }
