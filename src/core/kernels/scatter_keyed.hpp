@@ -20,7 +20,7 @@
 #include <array>
 
 #include "fold/order_keys.hpp"
-#include "kernels/scatter_slabs.hpp"
+#include "kernels/scatter_private.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
@@ -66,76 +66,131 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
   return alone;
 }
 
-// If Locates, also stores the numbers of the updates. The first NaN is then the result, and no piece aborts.
+// The accumulators of a piece, and the fold of an update into them. If Locates, they contain the numbers of
+// the updates, and the first NaN is the result.
+template <class F, bool Locates>
+class KeyedPiece {
+  using Keys = OrderKeys<F>;
+
+ public:
+  using Key = typename Keys::Key;
+
+  KeyedPiece(const PrivateScatter& call, int64_t piece)
+      : call_(call),
+        slots_(keys_of<F>(call, piece)),
+        numbers_(Locates ? numbers_of<F>(call, piece) : nullptr),
+        keeps_(!Locates && Keys::kHasNaN && !call.combine.include_self) {
+    std::fill_n(slots_, call.destinations, Keys::kNone);
+    if constexpr (Locates) std::fill_n(numbers_, call.destinations, kNoUpdate);
+  }
+
+  // True if a NaN that is the only update of its destination keeps its bits.
+  bool keeps_nan() const { return keeps_; }
+  Key* slots() const { return slots_; }
+
+  // Stores the greater key. Stores it in every case, because a branch would often be mispredicted.
+  GATHERUM_INLINE void store_greater(int64_t i, Key key) const {
+    const Key slot = slots_[i];
+    slots_[i] = opaque_integer(key > slot ? key : slot);
+  }
+
+  // Stores the key and the number of an update if the key is greater.
+  GATHERUM_INLINE void fold(int64_t i, Key key, uint32_t number, const char* update) const {
+    bool above = key > slots_[i];
+    if constexpr (Locates && !Keys::kHasNone)
+      if (key == Keys::kNone) [[unlikely]]
+        above = numbers_[i] == kNoUpdate;
+    if (!above) return;
+    if constexpr (!Locates && Keys::kHasNaN) {
+      if (keeps_ && slots_[i] <= Keys::kNone + 2) {
+        slots_[i] = joined<F>(call_, slots_[i], key, update);
+        return;
+      }
+    }
+    slots_[i] = key;
+    if constexpr (Locates) numbers_[i] = number;
+  }
+
+ private:
+  const PrivateScatter& call_;
+  Key* const slots_;
+  uint32_t* const numbers_;
+  const bool keeps_;
+};
+
+// The updates of a tile, with their keys. `number` is the number of the first update.
+template <class Key>
+struct KeyedTile {
+  const Key* keys;
+  const char* updates;
+  int64_t step;
+  uint32_t number;
+};
+
+// Folds a tile, and stages the next tile. If `branchless`, all keys are stored.
+template <class F, bool Locates, class Key>
+GATHERUM_INLINE void fold_keyed_tile(const KeyedPiece<F, Locates>& to, const KeyedTile<Key>& updates,
+                                     TileIterator& tiles, bool far, bool branchless) {
+  constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
+  const int64_t* GATHERUM_RESTRICT const offsets = tiles.current().offsets;
+  const Key* GATHERUM_RESTRICT const keys = updates.keys;
+  const auto store = [=](int j) { to.store_greater(offsets[j], keys[j]); };
+  const auto fold = [=](int j) {
+    to.fold(offsets[j], keys[j], updates.number + static_cast<uint32_t>(j),
+            updates.updates + j * updates.step);
+  };
+  if (tiles.current().any_invalid) {
+    each_chosen(tiles.current(), fold);
+    tiles.stage();
+    return;
+  }
+  const int64_t* GATHERUM_RESTRICT const next = tiles.following().offsets;
+  const auto fetch = [=, slots = to.slots()](int j, int count) {
+    if (far)
+      for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
+  };
+  if (branchless)
+    tiles.stage_while(nullptr, packed, store, fetch);
+  else
+    tiles.stage_while(nullptr, packed, fold, fetch);
+}
+
+// Returns the number of the first update of a unit.
+inline uint32_t first_update(const PrivateScatter& call, int64_t unit) {
+  const int64_t extent = call.numbering->line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
+  return static_cast<uint32_t>(unit / chunks * extent + unit % chunks * call.chunk);
+}
+
+// If Locates, also stores the numbers of the updates. No piece aborts then.
 template <class F, bool Locates>
 FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
-  using Keys = OrderKeys<F>;
-  using Key = typename Keys::Key;
+  using Key = typename OrderKeys<F>::Key;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(typename F::Stored))> packed;
   const Nest& numbering = *call.numbering;
-  Key* const slots = keys_of<F>(call, piece);
-  uint32_t* const numbers = Locates ? numbers_of<F>(call, piece) : nullptr;
-  std::fill_n(slots, call.destinations, Keys::kNone);
-  if constexpr (Locates) std::fill_n(numbers, call.destinations, kNoUpdate);
-  const int64_t begin = piece * call.piece_units, step = numbering.line_loop().moved;
-  const int64_t extent = numbering.line_loop().extent, chunks = (extent - 1) / call.chunk + 1;
-  const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
-  auto number = static_cast<uint32_t>(begin / chunks * extent + begin % chunks * call.chunk);
+  const KeyedPiece<F, Locates> to(call, piece);
+  const Range range = units_of(call, piece);
+  const int64_t step = numbering.line_loop().moved;
   // If a destination has few updates, many of them exceed all previous updates, so a branch would be
   // mispredicted.
-  const bool often = numbering.outer_count() * extent < kOften * call.destinations;
-  // If `keeps`, a NaN that is the only update keeps its bits. `met` is true if this piece has found a NaN.
-  const bool keeps = !Locates && Keys::kHasNaN && !call.combine.include_self;
-  bool met = false;
+  const bool often = numbering.outer_count() * numbering.line_loop().extent < kOften * call.destinations;
+  uint32_t number = first_update(call, range.begin);
+  bool any_nan = false;
   const Owned all;
-  std::array<Key, kTile> staged;
+  std::array<Key, kTile> keys;
   TileIterator tiles(numbering, numbering.line, range, operands.index, {.owned = &all});
   for (; !tiles.done(); tiles.turn()) {
-    const Tile& tile = tiles.current();
-    const char* updates = operands.moved + tile.base.moved;
-    const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, tile.n, staged.data())
-                                    : stage_keys<F, Locates>(updates, step, tile.n, staged.data());
+    const int n = tiles.current().n;
+    const char* updates = operands.moved + tiles.current().base.moved;
+    const bool nan = step == packed ? stage_keys<F, Locates>(updates, packed, n, keys.data())
+                                    : stage_keys<F, Locates>(updates, step, n, keys.data());
     if constexpr (!Locates) {
-      met = met || nan;
+      any_nan = any_nan || nan;
       if (call.nans->lost.load(std::memory_order_relaxed)) return FoldedUpdates::none;
     }
-    const int64_t* GATHERUM_RESTRICT const offsets = tile.offsets;
-    const Key* GATHERUM_RESTRICT const keys = staged.data();
-    const auto grow = [=](int j) {
-      const Key slot = slots[offsets[j]];
-      slots[offsets[j]] = opaque_integer(keys[j] > slot ? keys[j] : slot);  // always stored: no branch
-    };
-    const auto fold = [=](int j) {
-      const int64_t i = offsets[j];
-      bool above = keys[j] > slots[i];
-      if constexpr (Locates && !Keys::kHasNone)
-        if (keys[j] == Keys::kNone) [[unlikely]]
-          above = numbers[i] == kNoUpdate;
-      if (!above) return;
-      if constexpr (!Locates && Keys::kHasNaN) {
-        if (keeps && slots[i] <= Keys::kNone + 2) {
-          slots[i] = joined<F>(call, slots[i], keys[j], updates + j * step);
-          return;
-        }
-      }
-      slots[i] = keys[j];
-      if constexpr (Locates) numbers[i] = number + static_cast<uint32_t>(j);
-    };
-    if (tile.any_invalid) {
-      each_chosen(tile, fold);
-      tiles.stage();
-    } else {
-      const int64_t* GATHERUM_RESTRICT const next = tiles.following().offsets;
-      const auto fetch = [=, far = numbering.far](int j, int count) {
-        if (far)
-          for (int l = 0; l < count; ++l) fetch_slot<Key>(slots, next[j + l]);
-      };
-      if (!Locates && often && !(met && keeps))
-        tiles.stage_while(nullptr, packed, grow, fetch);
-      else
-        tiles.stage_while(nullptr, packed, fold, fetch);
-    }
-    number += static_cast<uint32_t>(tile.n);
+    const bool branchless = !Locates && often && !(any_nan && to.keeps_nan());
+    fold_keyed_tile<F, Locates>(to, KeyedTile<Key>{keys.data(), updates, step, number}, tiles, numbering.far,
+                                branchless);
+    number += static_cast<uint32_t>(n);
   }
   return tiles.valid() ? FoldedUpdates::all : FoldedUpdates::valid;
 }
