@@ -41,10 +41,10 @@ char* allocate(int64_t bytes) {
 
 // As in algorithms/scatter/in_rounds.cpp.
 int64_t shape(RoundScatter& s, int64_t threads, int64_t updates) {
-  constexpr int64_t cache = 512 << 10, entry = RoundScatter::entry_bytes(4), run = RoundScatter::kRunBytes;
+  constexpr int64_t cache = 512 << 10, pair = RoundScatter::pair_bytes(4), run = RoundScatter::kRunBytes;
   s.chunk = 1024;
   s.units = (updates - 1) / s.chunk + 1;
-  const int64_t rounds = (s.units - 1) / (cache / entry / s.chunk * threads) + 1;
+  const int64_t rounds = (s.units - 1) / (cache / pair / s.chunk * threads) + 1;
   s.piece_units = (s.units - 1) / (rounds * threads) + 1;
   s.pieces = threads;
   for (s.shift = 4; (8 << s.shift) <= 4096 && s.destinations >> (s.shift + 1) >= 64 * threads;) ++s.shift;
@@ -52,7 +52,7 @@ int64_t shape(RoundScatter& s, int64_t threads, int64_t updates) {
   for (s.lists = 1;
        s.lists < std::min<int64_t>(4 * threads, RoundScatter::kMostLists) && 2 * s.lists <= groups;)
     s.lists *= 2;
-  s.area_bytes = (s.lists + s.piece_units * s.chunk / (run / entry - 1) + 1) * run;
+  s.area_bytes = (s.lists + s.piece_units * s.chunk / (run / pair - 1) + 1) * run;
   s.runs = allocate((2 * threads * s.area_bytes + 2 * run));
   s.ends = reinterpret_cast<RoundScatter::List*>(allocate(2 * threads * s.lists * int64_t{sizeof *s.ends}));
   return rounds;
@@ -60,13 +60,13 @@ int64_t shape(RoundScatter& s, int64_t threads, int64_t updates) {
 
 // The first list of a member's share; see share_of.
 int64_t first_list(const RoundScatter& s, int64_t set, int64_t member) {
-  std::vector<int64_t> entries(static_cast<size_t>(s.lists));
+  std::vector<int64_t> pairs(static_cast<size_t>(s.lists));
   int64_t all = 0, before = 0, list = 0;
   for (int64_t i = 0; i < s.pieces * s.lists; ++i)
-    entries[static_cast<size_t>(i % s.lists)] += s.ends[set * s.pieces * s.lists + i].entries;
-  for (const int64_t n : entries) all += n;
-  for (; list < s.lists; before += entries[static_cast<size_t>(list++)])
-    if (2 * before + entries[static_cast<size_t>(list)] >= 2 * all * member / s.pieces) break;
+    pairs[static_cast<size_t>(i % s.lists)] += s.ends[set * s.pieces * s.lists + i].pairs;
+  for (const int64_t n : pairs) all += n;
+  for (; list < s.lists; before += pairs[static_cast<size_t>(list++)])
+    if (2 * before + pairs[static_cast<size_t>(list)] >= 2 * all * member / s.pieces) break;
   return list;
 }
 
@@ -118,7 +118,7 @@ int main(int, char** words) {
           rounds_fold<Sum, false>(s, operands, set, first_list(s, set, member),
                                   first_list(s, set, member + 1));
         if (round < rounds)
-          rounds_spread<4>(s, operands, round * threads + member, round % 2 * threads + member);
+          rounds_distribute<4>(s, operands, round * threads + member, round % 2 * threads + member);
         most = std::max(most, now() - start);
         total += now() - start;
       }

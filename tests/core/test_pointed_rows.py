@@ -8,7 +8,7 @@ import pytest
 import gatherum
 from strategies import REDUCTIONS_OF, same_bits
 
-GROUP = 4096  # kPointedGroup of kernels.hpp
+GROUP = 4096  # kPointedPortion of kernels.hpp
 PIECE = 16384  # kPieceChunk of schedule.hpp
 FOLDS = [
     (name, dtype) for name, dtypes in REDUCTIONS_OF.items() if name != "none" for dtype in dtypes

@@ -126,7 +126,8 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
   if (!folds_rows(p) || !(operands->weights == nullptr || lists->value.numbered()))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
   const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
-  if (lists->value.block() > 1 && !(items && operands->start != nullptr && operands->weights == nullptr))
+  if (lists->value.bucket_size() > 1 &&
+      !(items && operands->start != nullptr && operands->weights == nullptr))
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "lists of several destinations fold items into what there is");
   const RowLists& all = lists->value;

@@ -133,15 +133,15 @@ CallSpec read_call(const OperatorRow& op, const Specs& specs, const gatherum_att
 
 [[noreturn]] void refuse_fault(const Finding& f, const CallSpec& call) {
   const char* operand = f.operand == Operand::result ? "out" : name_of(f.operand);
-  gatherum_fault kind = GATHERUM_FAULT_SHAPE;
+  gatherum_fault fault = GATHERUM_FAULT_SHAPE;
   if (f.fault == Fault::out_of_range) {
-    kind = GATHERUM_FAULT_ATTRIBUTE;
+    fault = GATHERUM_FAULT_ATTRIBUTE;
     operand = "";
   } else if (f.fault == Fault::not_an_index_dtype || f.fault == Fault::other_dtype ||
              f.fault == Fault::not_reducible) {
-    kind = GATHERUM_FAULT_DTYPE;
+    fault = GATHERUM_FAULT_DTYPE;
   }
-  refuse_call(kind, operand, message_of(f, call));
+  refuse_call(fault, operand, message_of(f, call));
 }
 
 gatherum_status explain_refusal(gatherum_status status, gatherum_fault fault, const char* operand,

@@ -37,7 +37,7 @@ class PageReads {
     const int64_t begin = offset / kPage * kPage, end = offset + bytes;
     const int64_t got = read_at(file, first_, std::min(pages_of(offset, end), capacity_), begin, error);
     if (got < 0) return got;
-    moved_ += got;
+    bytes_read_ += got;
     const int64_t copied = std::min(begin + got, end) - offset;
     if (copied <= 0) return 0;
     std::memcpy(to, first_ + (offset - begin), static_cast<size_t>(copied));
@@ -45,7 +45,7 @@ class PageReads {
   }
 
   // Returns the number of bytes read since the last call.
-  int64_t take_moved() { return std::exchange(moved_, 0); }
+  int64_t take_bytes_read() { return std::exchange(bytes_read_, 0); }
 
  private:
   static int64_t pages_of(int64_t begin, int64_t end) {
@@ -54,7 +54,7 @@ class PageReads {
 
   std::unique_ptr<char[]> memory_;
   char* first_ = nullptr;  // aligned to a page
-  int64_t capacity_ = 0, moved_ = 0;
+  int64_t capacity_ = 0, bytes_read_ = 0;
 };
 
 }  // namespace gatherum

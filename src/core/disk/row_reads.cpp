@@ -259,7 +259,7 @@ class Reader : RowRequests {
       to += got;
       offset += got;
     }
-    bytes_.fetch_add(by_pages_ ? memory.pages.take_moved() : bytes, std::memory_order_relaxed);
+    bytes_.fetch_add(by_pages_ ? memory.pages.take_bytes_read() : bytes, std::memory_order_relaxed);
     return true;
   }
 

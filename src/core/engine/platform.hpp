@@ -153,15 +153,15 @@ inline void unmap_huge(void* p, size_t bytes) {
 }
 
 #if GATHERUM_POSIX
-// Calls pread or pwrite. Returns the number of bytes moved, or -1.
+// Calls pread or pwrite. Returns the number of bytes transferred, or -1.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
-  ssize_t moved = -1;
+  ssize_t transferred = -1;
   do {
-    moved = transfer(file, p, static_cast<size_t>(bytes), static_cast<off_t>(offset));
-  } while (moved < 0 && errno == EINTR);
-  error = moved < 0 ? errno : 0;
-  return moved;
+    transferred = transfer(file, p, static_cast<size_t>(bytes), static_cast<off_t>(offset));
+  } while (transferred < 0 && errno == EINTR);
+  error = transferred < 0 ? errno : 0;
+  return transferred;
 }
 #else
 // Translates Windows error codes to errno.
@@ -180,8 +180,8 @@ inline int last_error() {
   }
 }
 
-// Calls ReadFile or WriteFile at an offset. Returns the number of bytes moved, or -1. Other threads may call
-// it for the same file. The file pointer moves, but is not used here.
+// Calls ReadFile or WriteFile at an offset. Returns the number of bytes transferred, or -1. Other threads may
+// call it for the same file. The file pointer moves, but is not used here.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -191,8 +191,9 @@ int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t
   at.Offset = static_cast<DWORD>(static_cast<uint64_t>(offset));
   at.OffsetHigh = static_cast<DWORD>(static_cast<uint64_t>(offset) >> 32);
   const auto handle = reinterpret_cast<HANDLE>(_get_osfhandle(file));
-  DWORD moved = 0;
-  if (transfer(handle, p, static_cast<DWORD>(bytes < kMost ? bytes : kMost), &moved, &at)) return moved;
+  DWORD transferred = 0;
+  if (transfer(handle, p, static_cast<DWORD>(bytes < kMost ? bytes : kMost), &transferred, &at))
+    return transferred;
   if (GetLastError() == ERROR_HANDLE_EOF) return 0;
   error = last_error();
   return -1;

@@ -34,7 +34,7 @@ using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
 // The format of a float: the bits of its significand, including the hidden bit, and of its exponent.
 template <int M, int E>
-struct BinaryForm {
+struct BinaryFormat {
   static constexpr int kM = M, kE = E;
   static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
   static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
@@ -55,20 +55,20 @@ struct BinaryForm {
   }
 };
 template <class V>
-struct FloatForm;
+struct BinaryFormatOf;
 template <>
-struct FloatForm<Half> : BinaryForm<11, 5> {};
+struct BinaryFormatOf<Half> : BinaryFormat<11, 5> {};
 template <>
-struct FloatForm<Bfloat16> : BinaryForm<8, 8> {};
+struct BinaryFormatOf<Bfloat16> : BinaryFormat<8, 8> {};
 template <>
-struct FloatForm<float> : BinaryForm<24, 8> {};
+struct BinaryFormatOf<float> : BinaryFormat<24, 8> {};
 template <>
-struct FloatForm<double> : BinaryForm<53, 11> {};
+struct BinaryFormatOf<double> : BinaryFormat<53, 11> {};
 
 // The canonical quiet NaN: sign and payload 0.
 template <class T>
 GATHERUM_INLINE T quiet_nan() {
-  return std::bit_cast<T>(static_cast<Bits<T>>(FloatForm<T>::kQuiet));
+  return std::bit_cast<T>(static_cast<Bits<T>>(BinaryFormatOf<T>::kQuiet));
 }
 
 // The code for rare values, such as NaN. Selected computes both cases and selects one, for elements that are
@@ -181,7 +181,7 @@ GATHERUM_INLINE T minimum(T a, T b) {
 // same order, so -0 is less than +0.
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
-  constexpr uint16_t infinity = FloatForm<V>::kInfinity, quiet = FloatForm<V>::kQuiet;
+  constexpr uint16_t infinity = BinaryFormatOf<V>::kInfinity, quiet = BinaryFormatOf<V>::kQuiet;
   const auto ordered = [](uint16_t v) {
     const auto bits = static_cast<int16_t>(v);
     return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));
@@ -326,13 +326,13 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
 
   // A common type for all folds with the same stored type and accumulation type. Code that only copies values
   // is compiled once for this type.
-  using Form = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
+  using Conversion = std::conditional_t<std::is_same_v<Stored, Sum>, Bytes<sizeof(Stored)>, Base>;
 
   // True if the result is computed from the sum and the count.
   static constexpr bool kDivides = kRow.divides;
 
-  // True if each thread may fold a part of the updates, starting from the neutral element. (False for booleans,
-  // because folding with the neutral element turns any true byte into 1.)
+  // True if each thread may fold a part of the updates, starting from the neutral element. (False for
+  // booleans, because folding with the neutral element turns any true byte into 1.)
   static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.neutral != Neutral::none;
 
   // True if the result does not depend on the order of the values in a fold that copies its first value.

@@ -78,9 +78,10 @@ struct OrderKeys<Fold<V, R>> {
                                             std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
   static constexpr Bits kMost = std::numeric_limits<Bits>::max();
   static constexpr Key kNaN = std::numeric_limits<Key>::max();
-  using Form = std::conditional_t<kHasNaN, FloatForm<V>, BinaryForm<2, 2>>;  // not used for other types
-  static constexpr auto kInfinity = static_cast<Bits>(Form::kInfinity),
-                        kQuiet = static_cast<Bits>(Form::kQuiet);
+  using Format =
+      std::conditional_t<kHasNaN, BinaryFormatOf<V>, BinaryFormat<2, 2>>;  // not used for other types
+  static constexpr auto kInfinity = static_cast<Bits>(Format::kInfinity),
+                        kQuiet = static_cast<Bits>(Format::kQuiet);
 
   // Converts between bits and integers in the order of their values. The function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {

@@ -13,7 +13,7 @@ namespace gatherum::GATHERUM_LEVEL {
 template <class V>
 GATHERUM_INLINE bool is_number(typename StoredAs<V>::Type v) {
   if constexpr (kIsHalf<V>)
-    return (v & 0x7FFF) <= FloatForm<V>::kInfinity;
+    return (v & 0x7FFF) <= BinaryFormatOf<V>::kInfinity;
   else
     return v == v;
 }
@@ -39,8 +39,8 @@ struct SkipNaN<Fold<V, R>> : Fold<V, R> {
     } else if constexpr (R == Reduction::mul) {
       return Sum{1};
     } else {
-      constexpr uint64_t sign = R == Reduction::max ? FloatForm<V>::kSign : 0;
-      return std::bit_cast<Sum>(static_cast<Word>(FloatForm<V>::kInfinity | sign));
+      constexpr uint64_t sign = R == Reduction::max ? BinaryFormatOf<V>::kSign : 0;
+      return std::bit_cast<Sum>(static_cast<Word>(BinaryFormatOf<V>::kInfinity | sign));
     }
   }
 

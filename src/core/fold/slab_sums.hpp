@@ -9,8 +9,8 @@ namespace gatherum::GATHERUM_LEVEL {
 // The fold for `none`, on items of W bytes: the last update wins.
 template <int W>
 struct Replace : Bytes<W> {
-  using Form = Bytes<W>;
-  using typename Form::Sum;
+  using Conversion = Bytes<W>;
+  using typename Conversion::Sum;
   static constexpr bool kDivides = false;
   static Sum fold(Sum, Sum b) { return b; }
 };
@@ -32,12 +32,12 @@ GATHERUM_INLINE void put(char* sums, int64_t slot, const Sum& v) {
   std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
 }
 
-// Reads and writes the accumulators of a slab. Form is the form of their fold.
-template <class Form>
+// Reads and writes the accumulators of a slab. Conversion converts them from and to stored values.
+template <class Conversion>
 class Sums {
  public:
-  using Stored = typename Form::Stored;
-  using Sum = typename Form::Sum;
+  using Stored = typename Conversion::Stored;
+  using Sum = typename Conversion::Sum;
 
   // Reads the destinations [begin, end).
   GATHERUM_NOINLINE void read(int64_t begin, int64_t end) {
@@ -49,7 +49,8 @@ class Sums {
         copy_items(sum_at(slot), from, n);
       else
         for (int64_t i = 0; i < n; ++i)
-          put<Sum>(sums_, slot + i, Form::template widen<Selected>(load_value<Stored>(from + i * stride)));
+          put<Sum>(sums_, slot + i,
+                   Conversion::template widen<Selected>(load_value<Stored>(from + i * stride)));
     });
   }
 
@@ -62,7 +63,7 @@ class Sums {
       if constexpr (kSame && kIsPacked<decltype(stride)>)
         return streams && to != sums ? stream_bytes(to, sums, n * kPacked) : copy_items(to, sums, n);
       for (int64_t i = 0; i < n; ++i) {
-        const Stored v = Form::template narrow<Selected>(get<Sum>(sums, i));
+        const Stored v = Conversion::template narrow<Selected>(get<Sum>(sums, i));
         std::memcpy(to + i * stride, &v, sizeof v);
       }
     });

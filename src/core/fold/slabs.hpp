@@ -54,11 +54,11 @@ GATHERUM_INLINE void fetch_slot(const void* slots, int64_t slot) {
 }
 
 template <class F, bool Counted>
-class Slab : public Sums<typename F::Form> {
+class Slab : public Sums<typename F::Conversion> {
  public:
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
-  using Base = Sums<typename F::Form>;
+  using Base = Sums<typename F::Conversion>;
   // True if the first update of a slot is folded like later ones.
   static constexpr bool kFoldsAlike = !Counted;
 
@@ -181,13 +181,14 @@ class Slab<F, true> {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const { add(slot, update); }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
-      Slot& entry = slots_[slot];
+      Slot& accumulator = slots_[slot];
       if constexpr (kSkipsNaN<F>) {
-        entry.sum = F::template fold<Selected>(entry.sum, F::template number_of<Selected>(update));
-        entry.count += is_number<typename F::Value>(update) ? 1 : 0;
+        accumulator.sum =
+            F::template fold<Selected>(accumulator.sum, F::template number_of<Selected>(update));
+        accumulator.count += is_number<typename F::Value>(update) ? 1 : 0;
       } else {
-        entry.sum = fold_unsettled<F>(entry.sum, F::template widen<Branched>(update));
-        ++entry.count;
+        accumulator.sum = fold_unsettled<F>(accumulator.sum, F::template widen<Branched>(update));
+        ++accumulator.count;
       }
     }
     GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Slot>(slots_, slot); }

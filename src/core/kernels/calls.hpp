@@ -83,11 +83,11 @@ struct PrivateScatter {
 // discarded).
 enum class FoldedUpdates : uint8_t { all, valid, none };
 
-// A scatter whose updates are first sorted, stably, into blocks of destinations (scatter_partition.hpp).
-// Pieces are consecutive ranges of updates. Every piece has a list for every block. A list is a chain of runs
-// of memory.
+// A scatter whose updates are first sorted, stably, into buckets of neighbouring destinations
+// (scatter_partition.hpp). Pieces are consecutive ranges of updates. Every piece has a list for every bucket.
+// A list is a chain of runs of memory.
 struct PartitionScatter {
-  // The size in bytes of an entry's destination, stored as its number in the block. The item follows.
+  // The size in bytes of the destination of a pair, stored as its number in the bucket. The item follows.
   static constexpr int64_t kLocalBytes = sizeof(uint32_t);
 
   // The write position of a list, and the end of its last run; both null for a list without runs.
@@ -99,11 +99,11 @@ struct PartitionScatter {
   const Nest* numbering;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;
-  int shift;  // a block has 2^shift destinations
-  int64_t blocks, destinations, step;
-  Cursor* cursors;  // [pieces][blocks]
-  int64_t* first;   // [pieces][blocks]: the first run of a list
-  char* entries;    // the runs, contiguous
+  int shift;  // a bucket has 2^shift destinations
+  int64_t buckets, destinations, step;
+  Cursor* cursors;  // [pieces][buckets]
+  int64_t* first;   // [pieces][buckets]: the first run of a list
+  char* runs;       // contiguous
   int64_t run_bytes;
   int64_t* next;                // [runs]: the next run of the list
   std::atomic<int64_t>* taken;  // the number of runs in use
@@ -115,16 +115,16 @@ struct PartitionScatter {
 // into lists by destination. The lists of one round are folded in the next round, so there are two sets of
 // lists, which the rounds use in turns.
 struct RoundScatter {
-  // Entries of a list are stored in runs of this size, which are aligned. A run begins with the address of
+  // The pairs of a list are stored in runs of this size, which are aligned. A run begins with the address of
   // the next run.
   static constexpr int64_t kRunBytes = 1024;
   static constexpr int64_t kMostLists = 256;
-  // The bytes of an entry: the number of the destination, and an item of at most 8 bytes.
-  static constexpr int64_t entry_bytes(int64_t item) { return item <= 4 ? 8 : 16; }
+  // The bytes of a pair: the number of the destination, and an item of at most 8 bytes.
+  static constexpr int64_t pair_bytes(int64_t item) { return item <= 4 ? 8 : 16; }
 
   struct List {
     char* end;
-    int64_t entries;
+    int64_t pairs;
   };
 
   const Nest* numbering;
@@ -216,11 +216,11 @@ struct ListStage {
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line
   int64_t first, units;        // the range of units; its first edge has number 0
   int64_t pieces;
-  int64_t destinations;  // or the number of blocks, if each block has a list
-  int64_t block;         // destinations per block; 0 or 1: a list per destination
+  int64_t destinations;  // or the number of buckets, if each bucket has a list
+  int64_t bucket_size;   // destinations per bucket; 0 or 1: a list per destination
   bool wide;
-  char* edge_destination;  // [edges]: the destination of each, or its block
-  char* edge_row;   // [edges]: its row, or its destination's number in the block; null if neither is needed
+  char* edge_destination;  // [edges]: the destination of each, or its bucket
+  char* edge_row;   // [edges]: its row, or its destination's number in the bucket; null if neither is needed
   char* counts;     // [pieces][destinations]: the number of edges; then the position of the next one
   char* rows;       // [edges]: the rows of all lists
   char* edges;      // [edges]: the numbers of their edges; null: not requested
@@ -239,11 +239,11 @@ struct ListFold {
   bool wide;
   const char *starts, *numbers, *edges;
   int64_t kept;
-  // For lists of blocks. `numbers` are positions in the block, of 16 bits if the block is small enough
+  // For lists of buckets. `numbers` are positions in the bucket, of 16 bits if the bucket is small enough
   // (`narrow`), else of 32 bits. `edges` are the 16-bit numbers of the updates in their stretch of kStretch.
   // `bounds`, [lists][stretches + 1], are the starts of the stretches of a list, and the end of the last
   // stretch.
-  int64_t destinations, block, stretches;
+  int64_t destinations, bucket_size, stretches;
   bool narrow;
   const int64_t* bounds;
   const char* table;
@@ -258,9 +258,9 @@ struct ListFold {
 };
 
 // A reduction of rows of a table by a pointer array (fold_pointed.hpp): destination d has the edges starts[d]
-// up to starts[d + 1]. `fold` has no lists, and its weights are unsorted. Groups have about kPointedGroup
-// edges and at least one destination. `capacity` is the most edges of a group.
-inline constexpr int64_t kPointedGroup = 4096;
+// up to starts[d + 1]. `fold` has no lists, and its weights are unsorted. Portions have about kPointedPortion
+// edges and at least one destination. `capacity` is the most edges of a portion.
+inline constexpr int64_t kPointedPortion = 4096;
 struct PointedFold {
   ListFold fold;
   const Nest* sources;  // one loop
@@ -271,7 +271,7 @@ struct PointedFold {
   // The bytes of a worker's scratch.
   int64_t scratch() const {
     const int64_t width = fold.wide ? 8 : 4, weight = fold.weights == nullptr ? 0 : fold.rows->item;
-    return times(capacity, width + weight) + (kPointedGroup + 1) * width;
+    return times(capacity, width + weight) + (kPointedPortion + 1) * width;
   }
 };
 

@@ -1,12 +1,12 @@
-// Reduces items by the lists of blocks of destinations. The accumulators of a block are in cache. A block has
-// one list of its updates, in order. Each entry of a list has the number of the update, and the position of
-// its destination in the block (`slot`).
+// Reduces items by the lists of buckets of destinations. The accumulators of a bucket are in cache. A bucket
+// has one list of its updates, in order. The list has the number of each update, and the position of its
+// destination in the bucket (`slot`).
 //
-//   slab[slot(i)] = fold(slab[slot(i)], widen(table[number(i)])),   i in the list of the block
+//   slab[slot(i)] = fold(slab[slot(i)], widen(table[number(i)])),   i in the list of the bucket
 //
 // Positions and numbers were checked when the core created the lists, and the table has a row for each edge.
 // A list is divided into stretches whose numbers differ only in the last 16 bits; only these bits are stored.
-// Cost: 4 or 6 bytes per update are read in order, the table is read from front to back once per block, and
+// Cost: 4 or 6 bytes per update are read in order, the table is read from front to back once per bucket, and
 // accumulators are in cache.
 #pragma once
 
@@ -17,7 +17,8 @@ namespace gatherum::GATHERUM_LEVEL {
 template <class F, bool Counted, class Slot>
 void fold_items(const ListFold& call, int64_t list, char* scratch) {
   using Stored = typename F::Stored;
-  const int64_t first = list * call.block, count = std::min(call.block, call.destinations - first);
+  const int64_t first = list * call.bucket_size,
+                count = std::min(call.bucket_size, call.destinations - first);
   const int64_t offset = first * call.out_step, step = call.table_step;
   Slab<F, Counted> slab(scratch, {call.start + offset, call.out + offset, call.out_step, 0, count, 1},
                         call.combine.include_self, true);

@@ -44,7 +44,7 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   auto* edge_row = reinterpret_cast<Number*>(call.edge_row);
   Number* const counts = reinterpret_cast<Number*>(call.counts) + piece * call.destinations;
   std::memset(counts, 0, sizeof(Number) * static_cast<size_t>(call.destinations));
-  const auto block = static_cast<Number>(call.block);
+  const auto bucket_size = static_cast<Number>(call.bucket_size);
   int64_t edge = first_edge(call, range.begin);
   const int64_t first = edge;
   Number last = 0;
@@ -55,8 +55,8 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       auto list = static_cast<Number>(to.offsets[j]);
       if (from != nullptr)
         edge_row[edge] = static_cast<Number>(from->offsets[j]);
-      else if (block > 1)
-        edge_row[edge] = list % block, list /= block;
+      else if (bucket_size > 1)
+        edge_row[edge] = list % bucket_size, list /= bucket_size;
       edge_destination[edge] = valid ? list : none;
       falls |= !valid || list < last;
       last = list;

@@ -1,10 +1,10 @@
-// Reduces rows of a table by a CSR pointer array: destination d has the edges from starts[d] up to, but not
-// including, starts[d + 1].
+// fold_pointed: reduces rows of a table by a CSR pointer array: destination d has the edges from starts[d] up
+// to, but not including, starts[d + 1].
 //
-// Processes a few thousand edges at a time: all edges of a group of destinations. The indices of these edges
-// are checked and written to lists in cache, and the lists are then reduced (fold_lists.hpp). Every index is
-// therefore read once, and no list of all edges is needed. Cost: the checks of the indices, 4 bytes per edge
-// written and read in cache, and the reduction.
+// Processes a few thousand edges at a time: all edges of a portion of the destinations. The indices of these
+// edges are checked and written to lists in cache, and the lists are then reduced (fold_lists.hpp). Every
+// index is therefore read once, and no list of all edges is needed. Cost: the checks of the indices, 4 bytes
+// per edge written and read in cache, and the reduction.
 #pragma once
 
 #include <algorithm>
@@ -57,12 +57,12 @@ inline bool stage_numbers(const Nest& nest, const char* address, int64_t stride,
 
 // The lists of a few destinations, in a worker's scratch.
 template <class Number>
-class PointedGroup {
+class PointedPortion {
  public:
-  PointedGroup(const PointedFold& call, char* scratch)
+  PointedPortion(const PointedFold& call, char* scratch)
       : call_(call),
         starts_(reinterpret_cast<Number*>(scratch)),
-        numbers_(starts_ + kPointedGroup + 1),
+        numbers_(starts_ + kPointedPortion + 1),
         weights_(reinterpret_cast<char*>(numbers_ + call.capacity)) {
     if (call.fold.weights != nullptr) weight_step_ = call.fold.weight_loops->line_loop().moved;
   }
@@ -71,8 +71,8 @@ class PointedGroup {
   int64_t make(int64_t first, int64_t last) {
     const int64_t begin = call_.starts[first];
     int64_t stop = first + 1;
-    last = std::min(last, first + kPointedGroup);
-    while (stop < last && call_.starts[stop + 1] - begin <= kPointedGroup) ++stop;
+    last = std::min(last, first + kPointedPortion);
+    while (stop < last && call_.starts[stop + 1] - begin <= kPointedPortion) ++stop;
     for (int64_t d = first; d <= stop; ++d) starts_[d - first] = static_cast<Number>(call_.starts[d] - begin);
     const int64_t edges = call_.starts[stop] - begin;
     const bool all = stage(begin, edges);

@@ -81,7 +81,7 @@ class GroupSpreads : GroupRows {
                                                   T* GATHERUM_RESTRICT to,
                                                   int64_t* GATHERUM_RESTRICT counts) {
     using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
-    constexpr auto nothing = static_cast<Word>(FloatForm<V>::kSign);
+    constexpr auto nothing = static_cast<Word>(BinaryFormatOf<V>::kSign);
     for (int64_t e = 0; e < n; ++e) {
       const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
       const bool counted = is_number<V>(v);

@@ -1,12 +1,13 @@
 // scatter of items by many threads, in rounds, with one set of accumulators.
 //
-//   spread   appends (destination, value) of every update of a piece to the piece's list for the destination
-//   fold     folds some of the lists of all pieces of a round, piece after piece, into the accumulators
+//   distribute  appends the pair (destination, value) of every update of a piece to the piece's list for the
+//               destination
+//   fold        folds some of the lists of all pieces of a round, piece after piece, into the accumulators
 //
 // Between two rounds every thread waits for all threads. Then each thread folds its share of the lists of the
-// last round, and spreads another piece. Neighbouring destinations that fill a cache line or more have the
-// same list, and the next ones have the next list, so updates in order of their destinations also fill all
-// lists. A list is folded by one thread, and pieces are in order, so a destination folds its updates in
+// last round, and distributes another piece. Neighbouring destinations that fill a cache line or more have
+// the same list, and the next ones have the next list, so updates in order of their destinations also fill
+// all lists. A list is folded by one thread, and pieces are in order, so a destination folds its updates in
 // row-major order of the indices. The output is written only after all indices have been checked.
 //
 // The plan guarantees: one unit, without columns, and items of at most 8 bytes. Cost: 8 or 16 bytes per
@@ -22,11 +23,11 @@ using BitsOf =
     std::conditional_t<W == 1, uint8_t,
                        std::conditional_t<W == 2, uint16_t, std::conditional_t<W == 4, uint32_t, uint64_t>>>;
 
-// An entry is one word, or two for items of 8 bytes: the slot, and the bits of the item.
+// A pair is one word, or two for items of 8 bytes: the slot, and the bits of the item.
 template <int W>
-struct RoundEntry {
+struct RoundPair {
   using Bits = BitsOf<W>;
-  static constexpr int64_t kBytes = RoundScatter::entry_bytes(W);
+  static constexpr int64_t kBytes = RoundScatter::pair_bytes(W);
 
   static GATHERUM_INLINE void store(char* address, uint32_t slot, Bits bits) {
     if constexpr (W <= 4) {
@@ -72,39 +73,39 @@ bool load_all_slots(const char*, int64_t, int, uint32_t*) {
 }
 #endif
 
-// The lists of a piece while it is spread. A run begins with the address of the next run, in place of an
-// entry.
+// The lists of a piece while it is distributed. A run begins with the address of the next run, in place of a
+// pair.
 template <int W>
-class Spreading {
+class PieceLists {
  public:
-  static constexpr int64_t kEntry = RoundEntry<W>::kBytes, kRun = RoundScatter::kRunBytes;
+  static constexpr int64_t kPair = RoundPair<W>::kBytes, kRun = RoundScatter::kRunBytes;
 
-  Spreading(const RoundScatter& call, int64_t area)
+  PieceLists(const RoundScatter& call, int64_t area)
       : lists_(call.lists), shift_(call.shift), mask_(static_cast<uint32_t>(call.lists - 1)) {
     char* const runs = call.runs + area * call.area_bytes;
-    for (int64_t list = 0; list < lists_; ++list) entries_[list] = runs + list * kRun + kEntry;
+    for (int64_t list = 0; list < lists_; ++list) ends_[list] = runs + list * kRun + kPair;
     std::fill_n(full_, lists_, 0);
     unused_ = runs + lists_ * kRun;
   }
 
   GATHERUM_INLINE void put(uint32_t slot, const char* update) {
     const uint32_t list = slot >> shift_ & mask_;
-    char* entry = entries_[list];
-    if (reinterpret_cast<uintptr_t>(entry) % kRun == 0) [[unlikely]] {
-      std::memcpy(entry - kRun, &unused_, sizeof unused_);
-      entry = unused_ + kEntry;
+    char* pair = ends_[list];
+    if (reinterpret_cast<uintptr_t>(pair) % kRun == 0) [[unlikely]] {
+      std::memcpy(pair - kRun, &unused_, sizeof unused_);
+      pair = unused_ + kPair;
       unused_ += kRun;
       ++full_[list];
     }
-    RoundEntry<W>::store(entry, slot, load_value<BitsOf<W>>(update));
-    prefetch_write(entry + 2 * kCacheLine);
-    entries_[list] = entry + kEntry;
+    RoundPair<W>::store(pair, slot, load_value<BitsOf<W>>(update));
+    prefetch_write(pair + 2 * kCacheLine);
+    ends_[list] = pair + kPair;
   }
 
   void finish(RoundScatter::List* ends) const {
     for (int64_t list = 0; list < lists_; ++list) {
-      const auto in_run = static_cast<int64_t>((reinterpret_cast<uintptr_t>(entries_[list]) - 1) % kRun) + 1;
-      ends[list] = {entries_[list], full_[list] * (kRun / kEntry - 1) + in_run / kEntry - 1};
+      const auto in_run = static_cast<int64_t>((reinterpret_cast<uintptr_t>(ends_[list]) - 1) % kRun) + 1;
+      ends[list] = {ends_[list], full_[list] * (kRun / kPair - 1) + in_run / kPair - 1};
     }
   }
 
@@ -113,16 +114,16 @@ class Spreading {
   const int shift_;
   const uint32_t mask_;
   char* unused_;
-  char* entries_[RoundScatter::kMostLists];
+  char* ends_[RoundScatter::kMostLists];
   int64_t full_[RoundScatter::kMostLists];
 };
 
 template <int W>
-bool rounds_spread(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
+bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
   const Nest& numbering = *call.numbering;
   const int64_t width = numbering.index.width, step = numbering.line_loop().moved;
   const int64_t size = numbering.component[0].size, begin = std::min(piece * call.piece_units, call.units);
-  Spreading<W> lists(call, area);
+  PieceLists<W> lists(call, area);
   Chosen chosen;
   // As in take_share.
   bool plain = chooses_slots(numbering, call.destinations), valid = true;
@@ -154,11 +155,11 @@ bool rounds_spread(const RoundScatter& call, const Operands& operands, int64_t p
   return valid;
 }
 
-// Calls take(slot, value) for each entry of a list. Another thread wrote the list, so each run is prefetched
+// Calls take(slot, value) for each pair of a list. Another thread wrote the list, so each run is prefetched
 // while the run before it is folded. `then` is the list after this one.
 template <class Stored, class Take>
 GATHERUM_INLINE void fold_list(const char* run, const char* end, const char* then, const Take& take) {
-  using Entry = RoundEntry<sizeof(Stored)>;
+  using Pair = RoundPair<sizeof(Stored)>;
   for (bool last = false; !last;) {
     const char* limit = run + RoundScatter::kRunBytes;
     last = end > run && end <= limit;
@@ -166,8 +167,8 @@ GATHERUM_INLINE void fold_list(const char* run, const char* end, const char* the
     const char* next = last ? then : load_value<const char*>(run);
     prefetch_run(next, 0, RoundScatter::kRunBytes);
     GATHERUM_UNROLL(4)
-    for (const char* entry = run + Entry::kBytes; entry < stop; entry += Entry::kBytes)
-      take(Entry::slot(entry), Entry::template value<Stored>(entry));
+    for (const char* pair = run + Pair::kBytes; pair < stop; pair += Pair::kBytes)
+      take(Pair::slot(pair), Pair::template value<Stored>(pair));
     run = next;
   }
 }

@@ -39,9 +39,9 @@ class SquareSlab {
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const { add(slot, update); }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const {
       using Widened = Arithmetic<V, std::conditional_t<kIsHalf<V>, float, double>>;
-      Slot& entry = slots_[slot];
-      const double distance = double{Widened::template widen<Branched>(update)} - entry.mean;
-      entry.sum += distance * distance;
+      Slot& accumulator = slots_[slot];
+      const double distance = double{Widened::template widen<Branched>(update)} - accumulator.mean;
+      accumulator.sum += distance * distance;
     }
     GATHERUM_INLINE void fetch(int64_t slot) const { fetch_slot<Slot>(slots_, slot); }
 

@@ -55,11 +55,11 @@ struct NeutralOf<Fold<V, R>> {
 // The fold of a real or imaginary part; for values that are not complex, the fold itself.
 template <class F>
 struct PartOf : NeutralOf<F> {
-  using Form = F;
+  using PartFold = F;
 };
 template <class T, Reduction R>
 struct PartOf<Fold<Complex<T>, R>> : NeutralOf<Fold<T, R>> {
-  using Form = Fold<T, R>;
+  using PartFold = Fold<T, R>;
 };
 
 // True if folding other values can produce the neutral element.
@@ -132,13 +132,13 @@ void each_old(const PrivateScatter& call, const Operands& operands, int64_t begi
 // Compares the bits as integers, vectorized if `step` is a constant.
 template <class F, class Step>
 bool is_run_plain(const char* from, int n, Step step, bool neutral) {
-  using Form = typename PartOf<F>::Form;
-  using Part = typename Form::Sum;
-  constexpr auto bytes = static_cast<int>(sizeof(typename Form::Stored));
+  using PartFold = typename PartOf<F>::PartFold;
+  using Part = typename PartFold::Sum;
+  constexpr auto bytes = static_cast<int>(sizeof(typename PartFold::Stored));
   constexpr auto parts = static_cast<int>(sizeof(typename F::Stored)) / bytes;
   using Wide = std::conditional_t<bytes == 8, int64_t, int32_t>;
   using B = std::conditional_t<bytes >= 4, Wide, std::conditional_t<bytes == 2, int16_t, int8_t>>;
-  const auto bits_of = [](Part v) { return std::bit_cast<B>(Form::template narrow<Selected>(v)); };
+  const auto bits_of = [](Part v) { return std::bit_cast<B>(PartFold::template narrow<Selected>(v)); };
   const B e = bits_of(PartOf<F>::value()), counts = static_cast<B>(-static_cast<B>(neutral));
   B infinity = std::numeric_limits<B>::max(), canonical = infinity;
   if constexpr (std::is_floating_point_v<Part>) {

@@ -49,15 +49,15 @@ struct Kernels {
   FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
   // The steps of a scatter in rounds. `read` and `write` convert destinations to accumulators and back.
-  // `read` returns true if no accumulator is a NaN. `spread` sorts a piece into the lists of an area; it
+  // `read` returns true if no accumulator is a NaN. `distribute` sorts a piece into the lists of an area; it
   // returns false if it found an invalid index. `fold` folds the lists [begin, end) of all pieces of a set.
   bool (*rounds_read)(const RoundScatter&, const Operands&, int64_t begin, int64_t end);
-  bool (*rounds_spread)(const RoundScatter&, const Operands&, int64_t piece, int64_t area);
+  bool (*rounds_distribute)(const RoundScatter&, const Operands&, int64_t piece, int64_t area);
   void (*rounds_fold)(const RoundScatter&, const Operands&, int64_t set, int64_t begin, int64_t end);
   void (*rounds_write)(const RoundScatter&, const Operands&, int64_t begin, int64_t end);
-  // The two passes of a partition. `spread` returns false if it found an invalid index.
-  bool (*partition_spread)(const PartitionScatter&, const Operands&, int64_t piece);
-  void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t block, char* scratch);
+  // The two passes of a partition. `distribute` returns false if it found an invalid index.
+  bool (*partition_distribute)(const PartitionScatter&, const Operands&, int64_t piece);
+  void (*partition_apply)(const PartitionScatter&, const Operands&, int64_t bucket, char* scratch);
   // The two steps of a scatter that writes the last update of each destination. `find` returns false if it
   // found an invalid index. `write` writes the destinations [begin, end).
   bool (*last_find)(const LastUpdates&, const Operands&, int64_t piece);
@@ -81,7 +81,7 @@ struct Kernels {
   // Lists of rows. `stage` checks, numbers and counts the edges of a piece, and returns false if it found an
   // invalid index. `place` writes the edges to their lists. `weights` copies [begin, end) of the weights in
   // the order of the lists. `fold` folds the lists of destinations [begin, end), with weights in this order.
-  // `items` folds the list of a block; its scratch has the size of a slab of the block's destinations.
+  // `items` folds the list of a bucket; its scratch has the size of a slab of the bucket's destinations.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);

@@ -169,11 +169,11 @@ bool RowLists::fit(int64_t destinations, const Program& targets, const Program* 
   return targets.checks.line == targets.checks.rank - 1;
 }
 
-Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
-                       bool numbered, const Poll& poll, int& invalid) {
+Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds& targets,
+                       const EdgeEnds& sources, bool numbered, const Poll& poll, int& invalid) {
   destinations_ = destinations;
-  block_ = block;
-  lists_ = (destinations + block - 1) / block;
+  bucket_size_ = bucket_size;
+  lists_ = (destinations + bucket_size - 1) / bucket_size;
   const Program& to = *targets.program;
   const Nest& nest = to.checks;
   const Loop& line = nest.line_loop();
@@ -197,15 +197,15 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   stage.chunk = std::min(kPieceChunk, line.extent);
   stage.units = nest.outer_count() * ((line.extent - 1) / stage.chunk + 1);
   stage.destinations = lists_;
-  stage.block = block_;
+  stage.bucket_size = bucket_size_;
   stage.wide = wide_;
   cut_in_pieces(stage, edges, threads);
 
   starts_ = OwnedMemory(times(lists_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
   rows_ = OwnedMemory(times(edges, width));
-  if (numbered || block_ > 1) edges_ = OwnedMemory(times(edges, width));
-  const bool comes = stage.sources != nullptr || block_ > 1;
+  if (numbered || bucket_size_ > 1) edges_ = OwnedMemory(times(edges, width));
+  const bool comes = stage.sources != nullptr || bucket_size_ > 1;
   const OwnedMemory edge_destination(times(edges, width)), edge_row(comes ? times(edges, width) : 0);
   const OwnedMemory counts(times(times(stage.pieces, lists_), width));
   stage.edge_destination = edge_destination.get();
@@ -218,7 +218,7 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   if (!ordered.finished) return {Status::interrupted, {}};
   kept_ = ordered.kept;
   if (ordered.valid || !to.invalid_is_error) {
-    if (block_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
+    if (bucket_size_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
     return {};
   }
   Outcome outcome;
@@ -230,7 +230,7 @@ Outcome RowLists::make(int64_t destinations, int64_t block, const EdgeEnds& targ
   return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
 }
 
-// Packs the lists of blocks into the smallest integer types, because reading the lists determines the speed
+// Packs the lists of buckets into the smallest integer types, because reading the lists determines the speed
 // of the reduction.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kStretch - 1) / kStretch;
@@ -264,16 +264,16 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.kept = kept_;
   call.far = distance(table_, call.table_step) > thresholds().private_cache_bytes;
   call.destinations = destinations_;
-  call.block = block_;
+  call.bucket_size = bucket_size_;
   call.stretches = stretches_;
   call.narrow = is_narrow();
   call.bounds = reinterpret_cast<const int64_t*>(bounds_.get());
-  return block_ > 1 ? fold_blocks(call, poll) : fold_rows(call, poll);
+  return bucket_size_ > 1 ? fold_buckets(call, poll) : fold_rows(call, poll);
 }
 
-// Each block has one slab. If the accumulators have the stored type, the slab is the memory of the result.
-bool RowLists::fold_blocks(const ListFold& call, const Poll& poll) const {
-  const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, block_);
+// Each bucket has one slab. If the accumulators have the stored type, the slab is the memory of the result.
+bool RowLists::fold_buckets(const ListFold& call, const Poll& poll) const {
+  const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, bucket_size_);
   const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
   const WorkerScratch slabs(slab, threads);
   if (!slabs) throw std::bad_alloc();
@@ -343,7 +343,7 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
   call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
   call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
-  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedGroup)};
+  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedPortion)};
   const Shares cut = share_out(*call.rows, edges, destinations);
   const WorkerScratch scratch(pointed.scratch(), cut.threads);
   if (!scratch) throw std::bad_alloc();

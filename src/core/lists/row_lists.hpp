@@ -69,11 +69,11 @@ class RowLists {
   // Returns true if two programs describe the two ends of the same edges.
   static bool fit(int64_t destinations, const Program& targets, const Program* sources);
 
-  // Reads and checks every index once. `block` is the number of destinations that share a list; it is above 1
-  // only for reductions of single items without sources. `numbered` is true if the edge numbers are kept, for
-  // weights. If the outcome is an error, `invalid` is 1 for the sources and 0 for the targets. Throws
-  // std::bad_alloc.
-  Outcome make(int64_t destinations, int64_t block, const EdgeEnds& targets, const EdgeEnds& sources,
+  // Reads and checks every index once. `bucket_size` is the number of destinations that share a list; it is
+  // above 1 only for reductions of single items without sources. `numbered` is true if the edge numbers are
+  // kept, for weights. If the outcome is an error, `invalid` is 1 for the sources and 0 for the targets.
+  // Throws std::bad_alloc.
+  Outcome make(int64_t destinations, int64_t bucket_size, const EdgeEnds& targets, const EdgeEnds& sources,
                bool numbered, const Poll& poll, int& invalid);
 
   // Reduces the rows of a table. `call` has every field except the lists. Returns false if poll interrupted
@@ -81,22 +81,22 @@ class RowLists {
   bool fold(ListFold call, const Poll& poll) const;
 
   int64_t destinations() const { return destinations_; }
-  int64_t block() const { return block_; }
+  int64_t bucket_size() const { return bucket_size_; }
   int64_t table() const { return table_; }  // number of rows
   int64_t kept() const { return kept_; }    // number of edges
   bool numbered() const { return edges_.get() != nullptr || kept_ == 0; }
   int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 
  private:
-  bool is_narrow() const { return block_ <= kStretch; }
+  bool is_narrow() const { return bucket_size_ <= kStretch; }
   bool pack(int64_t edges, int threads, const Poll& poll);
   bool fold_rows(ListFold& call, const Poll& poll) const;
-  bool fold_blocks(const ListFold& call, const Poll& poll) const;
+  bool fold_buckets(const ListFold& call, const Poll& poll) const;
 
-  int64_t destinations_ = 0, block_ = 1, lists_ = 0, kept_ = 0, table_ = 0;
+  int64_t destinations_ = 0, bucket_size_ = 1, lists_ = 0, kept_ = 0, table_ = 0;
   bool wide_ = false;
   OwnedMemory starts_, rows_, edges_;
-  int64_t stretches_ = 0;  // for lists of blocks, like bounds_
+  int64_t stretches_ = 0;  // for lists of buckets, like bounds_
   OwnedMemory bounds_;
 };
 

@@ -129,7 +129,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
   struct Pending {
     size_t i;
     int64_t offset;
-    bool moved;
+    bool stepped;
   };
   // back[i] is the distance by which the loops with smaller strides than loop i can step back.
   Sizes back{item - 1};
@@ -140,10 +140,10 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
   int64_t steps = 0;
   std::vector<Pending> pending{{loops.size(), 0, false}};
   while (!pending.empty()) {
-    auto [i, offset, moved] = pending.back();
+    auto [i, offset, stepped] = pending.back();
     pending.pop_back();
     if (i == 0) {
-      if (moved) return true;
+      if (stepped) return true;
       continue;
     }
     const auto [stride, extent] = loops[--i];
@@ -151,7 +151,7 @@ bool meets(const std::vector<Steps>& loops, int64_t item) {
     const int64_t high = std::min(extent - 1, floored(back[i] - offset, stride));
     steps += std::max<int64_t>(0, high - low + 1);
     if (steps > kMostSteps) return true;
-    for (int64_t d = low; d <= high; ++d) pending.push_back({i, offset + d * stride, moved || d != 0});
+    for (int64_t d = low; d <= high; ++d) pending.push_back({i, offset + d * stride, stepped || d != 0});
   }
   return false;
 }

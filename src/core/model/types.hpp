@@ -57,16 +57,17 @@ constexpr const char* name_of(Mode m) {
 }
 
 // Sets of value types.
-using Kinds = unsigned;
-inline constexpr Kinds kNoKinds = 0, kBooleans = 1, kIntegers = 2, kHalves = 4, kFloats = 8, kComplexes = 16;
-inline constexpr Kinds kReals = kBooleans | kIntegers | kHalves | kFloats;
-inline constexpr Kinds kNumbers = kIntegers | kHalves | kFloats | kComplexes;
+using ValueKinds = unsigned;
+inline constexpr ValueKinds kNoKinds = 0, kBooleans = 1, kIntegers = 2, kHalves = 4, kFloats = 8,
+                            kComplexes = 16;
+inline constexpr ValueKinds kReals = kBooleans | kIntegers | kHalves | kFloats;
+inline constexpr ValueKinds kNumbers = kIntegers | kHalves | kFloats | kComplexes;
 
 struct ValueRow {
   Value value;
   const char* name;
   int64_t bytes;  // of one stored value
-  Kinds kind;
+  ValueKinds kind;
 };
 inline constexpr ValueRow kValues[] = {
     {Value::none, "none", 0, kNoKinds},
@@ -106,7 +107,7 @@ constexpr const char* name_of(Value v) {
   return static_cast<size_t>(v) < std::size(kValues) ? kValues[static_cast<size_t>(v)].name : nullptr;
 }
 constexpr int64_t bytes_of(Value v) { return kValues[static_cast<size_t>(v)].bytes; }
-constexpr Kinds kind_of(Value v) { return kValues[static_cast<size_t>(v)].kind; }
+constexpr ValueKinds kind_of(Value v) { return kValues[static_cast<size_t>(v)].kind; }
 constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
@@ -122,7 +123,7 @@ constexpr const char* name_of(Gradient g) { return name_among({"none", "product"
 
 // The value types that these kernels are compiled for. They exclude half precision for products, whose
 // factors must be kept in float32.
-constexpr Kinds kinds_of(Gradient g) {
+constexpr ValueKinds kinds_of(Gradient g) {
   switch (g) {
     case Gradient::none:
       return kNoKinds;
@@ -144,10 +145,10 @@ struct Given {
 
 struct ReductionRow {
   Given<const char*> name;
-  Given<Kinds> values;       // the types that it is defined for
-  Given<Kinds> any_order;    // types whose bits do not depend on the order, provided that the first value is
-                             // copied
-  Given<Kinds> widens;       // types that accumulate in a wider one: half precision in float32, integers in
+  Given<ValueKinds> values;     // the types that it is defined for
+  Given<ValueKinds> any_order;  // types whose bits do not depend on the order, provided that the first value
+                                // is copied
+  Given<ValueKinds> widens;  // types that accumulate in a wider one: half precision in float32, integers in
                              // 64 bits
   Given<bool> divides;       // whether the result is the sum over the count
   Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)

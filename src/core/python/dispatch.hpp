@@ -1,4 +1,4 @@
-// The entry of a call from Python, on operands of any framework.
+// The start of a call from Python, on operands of any framework.
 #pragma once
 
 #include "python/call.hpp"

@@ -50,12 +50,12 @@ template <class Transfer>
 int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t offset) {
   const Borrowed memory(object, flags);
   int error = 0;
-  int64_t moved = 0;
+  int64_t transferred = 0;
   {
     const GilRelease unlock;
-    moved = move(file, memory.start(), memory.bytes(), offset, error);
+    transferred = move(file, memory.start(), memory.bytes(), offset, error);
   }
-  if (moved >= 0) return moved;
+  if (transferred >= 0) return transferred;
   errno = error;
   PyErr_SetFromErrno(PyExc_OSError);
   nb::raise_python_error();

@@ -31,14 +31,14 @@ class OperandSnapshot {
 
  private:
   static int64_t address(const void* p) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(p)); }
-  static int64_t form(PyArrayObject* a) {
+  static int64_t properties(PyArrayObject* a) {
     return (int64_t{PyArray_ITEMSIZE(a)} << 8) + PyArray_NDIM(a) * 2 + (PyArray_ISWRITEABLE(a) ? 1 : 0);
   }
 
   static int64_t* record(PyArrayObject* a, int64_t* to) {
     *to++ = address(PyArray_DATA(a));
     *to++ = address(PyArray_DESCR(a));
-    *to++ = form(a);
+    *to++ = properties(a);
     const int rank = PyArray_NDIM(a);
     for (int i = 0; i < rank; ++i) {  // the compiler would turn two loops into calls of memcpy, of a few
                                       // bytes each
@@ -50,7 +50,8 @@ class OperandSnapshot {
 
   // Compares an array with its words. Returns the words that follow them, or null if the array differs.
   static const int64_t* compare(PyArrayObject* a, const int64_t* from) {
-    if (from[0] != address(PyArray_DATA(a)) || from[1] != address(PyArray_DESCR(a)) || from[2] != form(a))
+    if (from[0] != address(PyArray_DATA(a)) || from[1] != address(PyArray_DESCR(a)) ||
+        from[2] != properties(a))
       return nullptr;
     from += 3;
     const int rank = PyArray_NDIM(a);

@@ -193,8 +193,8 @@ XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, con
 
 std::string message(const XlaCall& call, const Known& known, const gatherum_error& error) {
   if (error.position < 0) return std::string(line(call.messages, 0));
-  const std::string_view form = line(call.messages, 1 + error.component);
-  const auto letters = static_cast<int64_t>(std::count(form.begin(), form.end(), '%')) - 1;
+  const std::string_view format = line(call.messages, 1 + error.component);
+  const auto letters = static_cast<int64_t>(std::count(format.begin(), format.end(), '%')) - 1;
   std::vector<std::string> words(1, number(error, known.index));
   int64_t remaining = error.position;
   for (int64_t i = std::min(letters, call.indices->rank) - 1; i >= 0; --i) {
@@ -204,7 +204,7 @@ std::string message(const XlaCall& call, const Known& known, const gatherum_erro
   }
   std::string filled;
   size_t next = 0;
-  for (const char c : form)
+  for (const char c : format)
     if (c == '%' && next < words.size())
       filled += words[next++];
     else

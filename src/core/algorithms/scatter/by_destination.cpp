@@ -97,7 +97,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
   const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
   if (!scratch) return {.memory = false};
   All valid;
-  const auto group = [&](int64_t unit, int threads, char* to, const Poll& poll) {
+  const auto order = [&](int64_t unit, int threads, char* to, const Poll& poll) {
     Ordered ordered{true, true, 0};
     if (groups.counted) {
       ListStage of_unit = stage;
@@ -114,7 +114,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
   };
   Run run;
   if (alone) {
-    const Ordered ordered = group(0, s.threads, scratch.of(0), call.poll);
+    const Ordered ordered = order(0, s.threads, scratch.of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
                      work(groups, {0, ordered.kept, i, shares, scratch.of(0)});
@@ -122,7 +122,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        work(groups, {unit, group(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker)});
+        work(groups, {unit, order(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker)});
     });
   }
   run.valid = static_cast<bool>(valid);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int64_t kUnitTuples = 1024;
 // A list has the updates of neighbouring destinations, which have at most this many bytes.
-constexpr int64_t kGroupBytes = 4096;
+constexpr int64_t kNeighbourBytes = 4096;
 constexpr int kMostMembers = 64;
 constexpr int64_t kListsOfMember = 4;
 
@@ -29,10 +29,10 @@ struct Rounds {
 
 // Returns log2 of the number of neighbouring destinations with the same list: they fill at least a cache
 // line, because two threads should not write to the same line.
-int group_shift(const Program& p, int members) {
+int neighbour_shift(const Program& p, int members) {
   int shift = 0;
   while (times(p.item, int64_t{1} << shift) < kCacheLine) ++shift;
-  while (times(p.item, int64_t{2} << shift) <= kGroupBytes &&
+  while (times(p.item, int64_t{2} << shift) <= kNeighbourBytes &&
          p.destinations >> (shift + 1) >= 16 * kListsOfMember * members)
     ++shift;
   return shift;
@@ -40,7 +40,7 @@ int group_shift(const Program& p, int members) {
 
 Rounds rounds_of(const Program& p, int threads) {
   const Loop& line = p.nest.line_loop();
-  const int64_t entry = RoundScatter::entry_bytes(p.item), in_run = RoundScatter::kRunBytes / entry - 1;
+  const int64_t pair = RoundScatter::pair_bytes(p.item), in_run = RoundScatter::kRunBytes / pair - 1;
   Rounds r{};
   r.members = std::min(threads, kMostMembers);
   RoundScatter& s = r.shape;
@@ -49,14 +49,14 @@ Rounds rounds_of(const Program& p, int threads) {
   // The lists of a piece fill most of a core's private cache. The threads that fold shorter lists would read
   // them from the cache of the thread that wrote them (prototype, two threads, 20M updates of 10,000 float32:
   // 22 ms with pieces of 16,384 updates, 14 ms with 65,536).
-  const int64_t most = std::max<int64_t>(1, thresholds().private_cache_bytes / entry / s.chunk);
+  const int64_t most = std::max<int64_t>(1, thresholds().private_cache_bytes / pair / s.chunk);
   r.rounds = (s.units - 1) / (most * r.members) + 1;
   s.piece_units = (s.units - 1) / (r.rounds * r.members) + 1;
   s.pieces = r.members;
-  s.shift = group_shift(p, r.members);
-  const int64_t groups = ((p.destinations - 1) >> s.shift) + 1;
+  s.shift = neighbour_shift(p, r.members);
+  const int64_t neighbourhoods = ((p.destinations - 1) >> s.shift) + 1;
   while (s.lists == 0 || (s.lists < kListsOfMember * r.members && s.lists < RoundScatter::kMostLists &&
-                          2 * s.lists <= groups))
+                          2 * s.lists <= neighbourhoods))
     s.lists = std::max<int64_t>(1, 2 * s.lists);
   s.area_bytes = (s.lists + s.piece_units * s.chunk / in_run + 1) * RoundScatter::kRunBytes;
   return r;
@@ -90,17 +90,17 @@ struct Share {
   int64_t begin, end;
 };
 
-// Returns the lists of a set that a member folds: about the same number of entries for each member.
+// Returns the lists of a set that a member folds: about the same number of pairs for each member.
 Share share_of(const RoundScatter& s, int64_t set, int64_t member) {
-  int64_t entries[RoundScatter::kMostLists] = {}, all = 0;
+  int64_t pairs[RoundScatter::kMostLists] = {}, all = 0;
   const RoundScatter::List* ends = s.ends + set * s.pieces * s.lists;
   for (int64_t piece = 0; piece < s.pieces; ++piece, ends += s.lists)
-    for (int64_t list = 0; list < s.lists; ++list) entries[list] += ends[list].entries;
-  for (int64_t list = 0; list < s.lists; ++list) all += entries[list];
+    for (int64_t list = 0; list < s.lists; ++list) pairs[list] += ends[list].pairs;
+  for (int64_t list = 0; list < s.lists; ++list) all += pairs[list];
   int64_t list = 0, before = 0;
   const auto first_of = [&](int64_t number) {
-    for (; list < s.lists && 2 * before + entries[list] < 2 * all * number / s.pieces; ++list)
-      before += entries[list];
+    for (; list < s.lists && 2 * before + pairs[list] < 2 * all * number / s.pieces; ++list)
+      before += pairs[list];
     return list;
   };
   const int64_t begin = first_of(member);
@@ -174,8 +174,8 @@ Run run_in_rounds(const Program& p, const Execution& call) {
             kernels.rounds_fold(rounds, call.operands, set, share.begin, share.end);
           }
           if (round < all.rounds)
-            valid &= kernels.rounds_spread(rounds, call.operands, round * all.members + member,
-                                           round % 2 * all.members + member);
+            valid &= kernels.rounds_distribute(rounds, call.operands, round * all.members + member,
+                                               round % 2 * all.members + member);
         }
         order.end();
       });

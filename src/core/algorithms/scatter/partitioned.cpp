@@ -1,30 +1,30 @@
 // Kernel: kernels/scatter_partition.hpp.
-// A scatter into more destinations than the cache holds. Updates are first sorted, stably, into blocks of
-// destinations; then each block is folded in a slab (scatter_partition.hpp).
+// A scatter into more destinations than the cache holds. Updates are first sorted, stably, into buckets
+// of neighbouring destinations; then each bucket is folded in a slab (scatter_partition.hpp).
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 
 namespace gatherum {
 namespace {
 
-// The size of a block of a partition: about the size of a core's private cache. Tiles of this size are a
-// tenth faster than blocks of 2 MiB.
-constexpr int64_t kBlockBytes = int64_t{1} << 20;
-constexpr int64_t kMaxBlocks = 1024;
+// The size of a bucket: about the size of a core's private cache. Buckets of this size are
+// a tenth faster than buckets of 2 MiB.
+constexpr int64_t kBucketBytes = int64_t{1} << 20;
+constexpr int64_t kMaxBuckets = 1024;
 
-// Returns the bytes of the slab of a block.
-int64_t block_bytes(const Program& p, int shift) {
+// Returns the bytes of the slab of a bucket.
+int64_t bucket_bytes(const Program& p, int shift) {
   return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
 }
 
-// Returns log2 of the block size: the largest size that fits in a slab and results in enough blocks for every
-// thread.
-int block_shift(const Program& p, int threads) {
+// Returns log2 of the bucket size: the largest size that fits in a slab and results in enough buckets for
+// every thread.
+int bucket_shift(const Program& p, int threads) {
   int shift = 6;
-  while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), block_bytes(p, shift + 1)) <= kBlockBytes &&
+  while (shift < 31 && busy_bytes(p, int64_t{1} << (shift + 1), bucket_bytes(p, shift + 1)) <= kBucketBytes &&
          (p.destinations >> (shift + 1)) >= 4 * threads)
     ++shift;
-  while ((p.destinations >> shift) >= kMaxBlocks) ++shift;
+  while ((p.destinations >> shift) >= kMaxBuckets) ++shift;
   return shift;
 }
 
@@ -35,18 +35,18 @@ struct Cut {
   int64_t chunk, units, pieces, piece_units, run, runs;
 };
 
-Cut cut_updates(const Program& p, const Nest& numbering, int threads, int64_t blocks) {
+Cut cut_updates(const Program& p, const Nest& numbering, int threads, int64_t buckets) {
   constexpr int64_t kShortestRun = 16, kLongestRun = 1024;
   const Loop& line = numbering.line_loop();
   Cut c{};
   c.chunk = std::min(kPieceChunk, line.extent);
   c.units = times(numbering.outer_count(), (line.extent - 1) / c.chunk + 1);
-  const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * blocks));
+  const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * buckets));
   const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
   c.piece_units = (c.units + pieces - 1) / pieces;
   c.pieces = (c.units + c.piece_units - 1) / c.piece_units;
-  c.run = std::clamp(p.tuples / (8 * c.pieces * blocks), kShortestRun, kLongestRun);
-  c.runs = p.tuples / c.run + c.pieces * blocks;
+  c.run = std::clamp(p.tuples / (8 * c.pieces * buckets), kShortestRun, kLongestRun);
+  c.runs = p.tuples / c.run + c.pieces * buckets;
   return c;
 }
 
@@ -57,7 +57,7 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
   const Items items = items_of(p);
   // Reading a window of an exact sum from memory takes longer than writing an accumulator there. For a mean,
   // half of an accumulator is the count, which is fetched together with the sum (10M float64 into 1M: on two
-  // threads 28 ms with blocks and 22 ms without; on one thread 42 and 27 ms).
+  // threads 28 ms with buckets and 22 ms without; on one thread 42 and 27 ms).
   const ReductionRow row = row_of(p.combine.reduction);
   const int64_t far = thresholds().far_bytes, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
   const bool is_far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
@@ -72,7 +72,7 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
 int64_t scratch_partitioned(const Program& p, int threads) {
   // Slabs of exact sums also have states, but few states are used.
   const bool exact = row_of(p.combine.reduction).exact;
-  const int64_t slabs = exact ? times(block_bytes(p, block_shift(p, threads)), threads) : 0;
+  const int64_t slabs = exact ? times(bucket_bytes(p, bucket_shift(p, threads)), threads) : 0;
   // The unused ends of the lists add up to an eighth. The links between runs and the cursors of the lists
   // take up to three quarters of a byte per update.
   return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
@@ -84,9 +84,9 @@ Run run_partitioned(const Program& p, const Execution& call) {
   const Nest numbering = number_destinations(p.nest);
   PartitionScatter part{};
   part.numbering = &numbering;
-  part.shift = block_shift(p, threads);
-  part.blocks = ((p.destinations - 1) >> part.shift) + 1;
-  const Cut cut = cut_updates(p, numbering, threads, part.blocks);
+  part.shift = bucket_shift(p, threads);
+  part.buckets = ((p.destinations - 1) >> part.shift) + 1;
+  const Cut cut = cut_updates(p, numbering, threads, part.buckets);
   part.chunk = cut.chunk;
   part.units = cut.units;
   part.pieces = cut.pieces;
@@ -96,14 +96,14 @@ Run run_partitioned(const Program& p, const Execution& call) {
   part.step = p.step;
   part.source = call.source;
   part.combine = p.combine;
-  const int64_t lists = part.pieces * part.blocks;
-  const WorkerScratch entries(times(cut.runs, part.run_bytes), 1);
+  const int64_t lists = part.pieces * part.buckets;
+  const WorkerScratch runs(times(cut.runs, part.run_bytes), 1);
   const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
-  const WorkerScratch slabs(block_bytes(p, part.shift), threads);
-  if (!entries || !chains || !slabs) return {.memory = false};
+  const WorkerScratch slabs(bucket_bytes(p, part.shift), threads);
+  if (!runs || !chains || !slabs) return {.memory = false};
   std::atomic<int64_t> taken{0};
   part.taken = &taken;
-  part.entries = entries.of(0);
+  part.runs = runs.of(0);
   part.next = reinterpret_cast<int64_t*>(chains.of(0));
   part.first = part.next + cut.runs;
   part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
@@ -111,11 +111,11 @@ Run run_partitioned(const Program& p, const Execution& call) {
   All valid;
   Run run;
   run.finished = run_tasks(part.pieces, threads, call.poll, [&](int64_t piece, int) {
-    valid &= chosen_kernels().partition_spread(part, call.operands, piece);
+    valid &= chosen_kernels().partition_distribute(part, call.operands, piece);
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  run.finished = run_tasks(part.blocks, threads, call.poll, [&](int64_t b, int worker) {
+  run.finished = run_tasks(part.buckets, threads, call.poll, [&](int64_t b, int worker) {
     chosen_kernels().partition_apply(part, call.operands, b, slabs.of(worker));
   });
   return run;

@@ -19,7 +19,7 @@ namespace gatherum::GATHERUM_LEVEL {
 
 template <class V, class To = V>
 class ExactDigits {
-  using Form = FloatForm<To>;
+  using Format = BinaryFormatOf<To>;
   static constexpr int kFraction = std::is_same_v<V, To> ? 1 : 4;
   static constexpr int kLimb = 32, kLimbs = limbs_of(kValueOf<V>);
   static constexpr uint64_t kLow = 0xFFFFFFFF;
@@ -35,13 +35,13 @@ class ExactDigits {
     const uint64_t top = limb(kLimbs);
     negative_ = top >> 63 != 0;
     const uint64_t flip = negative_ ? kLow : 0;
-    uint64_t moved = negative_ ? 1 : 0;
+    uint64_t carry = negative_ ? 1 : 0;
     std::fill_n(digit_, kFraction, 0);
     for (int i = 1; i <= kLimbs + 1; ++i) {
       const uint64_t word = i < kLimbs ? limb(i) : i == kLimbs ? top & kLow : top >> kLimb;
-      const uint64_t digit = (word ^ flip) + moved;
+      const uint64_t digit = (word ^ flip) + carry;
       digit_[kFraction - 1 + i] = static_cast<uint32_t>(digit);
-      moved = digit >> kLimb;
+      carry = digit >> kLimb;
     }
   }
 
@@ -68,9 +68,9 @@ class ExactDigits {
     const uint64_t head = (digit(top) << kLimb | digit(top - 1)) << zeros | digit(top - 2) << zeros >> kLimb;
     bool more = has_remainder || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
-    const uint64_t sign = negative_ ? Form::kSign : 0;
-    const int units = FloatForm<V>::kUnit - Form::kUnit;
-    return sign | Form::nearest(head, units + kLimb * (top - kFraction) + kLimb - 1 - zeros, more);
+    const uint64_t sign = negative_ ? Format::kSign : 0;
+    const int units = BinaryFormatOf<V>::kUnit - Format::kUnit;
+    return sign | Format::nearest(head, units + kLimb * (top - kFraction) + kLimb - 1 - zeros, more);
   }
 
  private:

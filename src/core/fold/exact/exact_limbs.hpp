@@ -26,8 +26,8 @@ class ExactSum {
   friend class ExactSum;
 
  protected:
-  using Form = FloatForm<V>;
-  static constexpr int kM = Form::kM, kE = Form::kE;
+  using Format = BinaryFormatOf<V>;
+  static constexpr int kM = Format::kM, kE = Format::kE;
   static constexpr int kLimb = 32;
   static constexpr uint64_t kLow = 0xFFFFFFFF;
   // The bits of a term, shifted to its limb. If one limb cannot hold them, a term takes two.
@@ -45,7 +45,7 @@ class ExactSum {
   static constexpr uint64_t kNaN = uint64_t{1} << 34;
   static constexpr uint64_t kPlusInfinity = uint64_t{1} << 35, kMinusInfinity = uint64_t{1} << 36;
 
-  static constexpr uint64_t kInfinity = Form::kInfinity, kSign = Form::kSign, kQuiet = Form::kQuiet;
+  static constexpr uint64_t kInfinity = Format::kInfinity, kSign = Format::kSign, kQuiet = Format::kQuiet;
 
  public:
   using Stored = typename StoredAs<V>::Type;
@@ -85,7 +85,7 @@ class ExactSum {
   // least one term.
   template <class To = V>
   static GATHERUM_NOINLINE typename StoredAs<To>::Type finish(const char* from, uint64_t count) {
-    using Wide = FloatForm<To>;
+    using Wide = BinaryFormatOf<To>;
     const auto value_of = [](uint64_t bits) { return ExactSum<To>::value_of(bits); };
     char state[kBytes];
     std::memcpy(state, from, sizeof state);
@@ -161,13 +161,13 @@ class ExactSum {
     move_carries(state);
   }
   static GATHERUM_INLINE void move_carries(char* state) {
-    int64_t moved = 0;
+    int64_t carry = 0;
     for (int i = 1; i < kLimbs; ++i) {
-      const uint64_t limb = load(state + 8 * i) + static_cast<uint64_t>(moved);
+      const uint64_t limb = load(state + 8 * i) + static_cast<uint64_t>(carry);
       store(state + 8 * i, limb & kLow);
-      moved = static_cast<int64_t>(limb) >> kLimb;
+      carry = static_cast<int64_t>(limb) >> kLimb;
     }
-    add(state + 8 * kLimbs, static_cast<uint64_t>(moved));
+    add(state + 8 * kLimbs, static_cast<uint64_t>(carry));
   }
 };
 

@@ -29,7 +29,7 @@ class ExactWindow : public ExactSum<V> {
   using Sum::store;
   using Sum::term_of;
   using Sum::value_of;
-  using typename Sum::Form;
+  using typename Sum::Format;
   using typename Sum::Term;
 
  public:
@@ -105,11 +105,11 @@ class ExactWindow : public ExactSum<V> {
     if (static_cast<uint32_t>(first) == 0) return;
     const auto base = static_cast<unsigned>(static_cast<uint32_t>(first - kBased));
     const uint64_t sign = 0 - (load(window + 8 * kWords) >> 63);
-    uint64_t moved = sign & 1;
+    uint64_t carry = sign & 1;
     for (int i = 0; i < 2 * kWords; ++i) {  // |A| in digits of 32 bits
       const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
-      const uint64_t digit = (i % 2 == 0 ? word & Sum::kLow : word >> 32) + moved;
-      moved = digit >> 32;
+      const uint64_t digit = (i % 2 == 0 ? word & Sum::kLow : word >> 32) + carry;
+      carry = digit >> 32;
       Sum::add_digit(state, digit & Sum::kLow, base + 32 * static_cast<unsigned>(i), sign);
     }
     std::memset(window + 8, 0, 8 * kWords);
@@ -177,7 +177,7 @@ class ExactWindow : public ExactSum<V> {
     const uint64_t more = high != 0 ? low << zeros : 0;
     const uint64_t head = high != 0 ? high << zeros | low >> 1 >> (63 - zeros) : low << zeros;
     const int highest = base + (high != 0 ? 127 : 63) - zeros;
-    return value_of((negative ? kSign : 0) | Form::nearest(head, highest, more != 0));
+    return value_of((negative ? kSign : 0) | Format::nearest(head, highest, more != 0));
   }
 };
 

@@ -32,13 +32,13 @@ void list_fold(const ListFold& call, int64_t begin, int64_t end) {
 bool pointed_fold(const PointedFold& call, int64_t begin, int64_t end, char* scratch) {
   const FloatMode mode;
   return by_number(call.fold.wide, [&](auto number) {
-    PointedGroup<decltype(number)> group(call, scratch);
+    PointedPortion<decltype(number)> portion(call, scratch);
     for (int64_t first = begin; first < end;) {
-      const int64_t stop = group.make(first, end);
-      FoldLists(group.fold(), how_to_fold(group.fold()))(0, stop - first);
+      const int64_t stop = portion.make(first, end);
+      FoldLists(portion.fold(), how_to_fold(portion.fold()))(0, stop - first);
       first = stop;
     }
-    return group.valid();
+    return portion.valid();
   });
 }
 

@@ -12,10 +12,10 @@ bool rounds_read(const RoundScatter& call, const Operands& operands, int64_t beg
   });
 }
 
-bool rounds_spread(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
+bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64_t piece, int64_t area) {
   return by_item(call.numbering->item, [&](auto width) {
     if constexpr (decltype(width)::value <= 8)
-      return GATHERUM_LEVEL::rounds_spread<decltype(width)::value>(call, operands, piece, area);
+      return GATHERUM_LEVEL::rounds_distribute<decltype(width)::value>(call, operands, piece, area);
     else
       return false;
   });
@@ -41,7 +41,7 @@ void rounds_write(const RoundScatter& call, const Operands& operands, int64_t be
 
 void add_round_kernels(Kernels& all) {
   all.rounds_read = rounds_read;
-  all.rounds_spread = rounds_spread;
+  all.rounds_distribute = rounds_distribute;
   all.rounds_fold = rounds_fold;
   all.rounds_write = rounds_write;
 }

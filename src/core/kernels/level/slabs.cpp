@@ -157,16 +157,16 @@ void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
              [&](auto fold) { GATHERUM_LEVEL::located_write<decltype(fold)>(call, begin, end); });
 }
 
-bool partition_spread(const PartitionScatter& p, const Operands& operands, int64_t piece) {
+bool partition_distribute(const PartitionScatter& p, const Operands& operands, int64_t piece) {
   return by_item(p.numbering->item, [&](auto width) {
-    return GATHERUM_LEVEL::partition_spread<Item<decltype(width)::value>>(p, operands, piece);
+    return GATHERUM_LEVEL::partition_distribute<Item<decltype(width)::value>>(p, operands, piece);
   });
 }
 
-void partition_apply(const PartitionScatter& p, const Operands& operands, int64_t block, char* scratch) {
+void partition_apply(const PartitionScatter& p, const Operands& operands, int64_t bucket, char* scratch) {
   const FloatMode mode;
   by_slab(p.combine, p.numbering->item, [&](auto fold, auto counted) {
-    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, operands, block, scratch);
+    GATHERUM_LEVEL::partition_apply<decltype(fold), decltype(counted)::value>(p, operands, bucket, scratch);
   });
 }
 
@@ -200,7 +200,7 @@ void add_slab_kernels(Kernels& all) {
   all.located_bytes = located_bytes;
   all.located_take = located_take;
   all.located_write = located_write;
-  all.partition_spread = partition_spread;
+  all.partition_distribute = partition_distribute;
   all.partition_apply = partition_apply;
   all.list_items = list_items;
 }

@@ -62,17 +62,18 @@ class RememberedBags final : public RememberedCall {
     if (!weight_.find(parts[BagsPart::weight], call) || !indices_.find(parts[BagsPart::indices], call) ||
         !offsets_.find(parts[BagsPart::offsets], call) || !(scales.is_none() || scales_.find(scales, call)))
       return false;
-    const View& indices = indices_.form();
-    const npy_intp terms = indices.shape[0] * weight_.form().shape[1];
-    return is_floating(weight_.type()) && weight_.form().item >= 4 &&
+    const View& indices = indices_.layout();
+    const npy_intp terms = indices.shape[0] * weight_.layout().shape[1];
+    return is_floating(weight_.type()) && weight_.layout().item >= 4 &&
            indices.dtype == static_cast<int>(DType::int64) && scales_.given() != is_mean_ &&
-           is_contiguous(indices) && is_contiguous(offsets_.form()) &&
-           (is_mean_ ||
-            (terms <= kMostItems && scales_.form().rank == 1 && scales_.form().shape[0] == indices.shape[0]));
+           is_contiguous(indices) && is_contiguous(offsets_.layout()) &&
+           (is_mean_ || (terms <= kMostItems && scales_.layout().rank == 1 &&
+                         scales_.layout().shape[0] == indices.shape[0]));
   }
 
   nb::object run(const OverrideKey& call, nb::handle torch_kernel) const override {
-    return weight_.form().item == 4 ? run_as<float>(call, torch_kernel) : run_as<double>(call, torch_kernel);
+    return weight_.layout().item == 4 ? run_as<float>(call, torch_kernel)
+                                      : run_as<double>(call, torch_kernel);
   }
 
  private:

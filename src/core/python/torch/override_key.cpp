@@ -16,21 +16,21 @@ bool OverrideKey::read(PyObject* positional, PyObject* named) {
 bool OverrideKey::add(PyObject* argument) {
   if (n_ >= kMostWords) return false;
   if (is_tensor(argument)) return add_tensor(argument);
-  if (argument == Py_None) return add(Kind::none), true;
-  if (PyBool_Check(argument)) return add(argument == Py_True ? Kind::yes : Kind::no), true;
+  if (argument == Py_None) return add(Tag::none), true;
+  if (PyBool_Check(argument)) return add(argument == Py_True ? Tag::yes : Tag::no), true;
   if (PyUnicode_CheckExact(argument)) return add_text(argument);
   if (PyList_CheckExact(argument)) {
-    add(Kind::list);
+    add(Tag::list);
     words_[n_++] = PyList_GET_SIZE(argument);
     return add_items(PySequence_Fast_ITEMS(argument), PyList_GET_SIZE(argument));
   }
   if (PyLong_CheckExact(argument)) {
     int overflow = 0;
-    add(Kind::integer);
+    add(Tag::integer);
     words_[n_++] = PyLong_AsLongLongAndOverflow(argument, &overflow);
     return overflow == 0;
   }
-  if (PyFloat_CheckExact(argument)) return add(Kind::real), add(PyFloat_AS_DOUBLE(argument)), true;
+  if (PyFloat_CheckExact(argument)) return add(Tag::real), add(PyFloat_AS_DOUBLE(argument)), true;
   return false;
 }
 
@@ -61,7 +61,7 @@ bool OverrideKey::add_text(PyObject* text) {
   if (characters == nullptr) PyErr_Clear();
   constexpr Py_ssize_t most = (kLongest - 2) * static_cast<Py_ssize_t>(sizeof(int64_t));
   if (characters == nullptr || size > most) return false;
-  add(Kind::text);
+  add(Tag::text);
   words_[n_++] = size;
   for (Py_ssize_t at = 0; at < size; at += sizeof(int64_t)) {
     int64_t& word = words_[n_++] = 0;

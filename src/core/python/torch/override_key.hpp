@@ -40,13 +40,13 @@ class OverrideKey {
   static constexpr int kMostWords = 256, kMostTensors = 16;
   static constexpr int kLongest = 2 * NPY_MAXDIMS + 1;  // the most words of an argument
   // The first word of an argument that is not a tensor. The first word of a tensor is smaller.
-  enum class Kind : int64_t { none = int64_t{1} << 32, no, yes, integer, real, complex, text, list };
+  enum class Tag : int64_t { none = int64_t{1} << 32, no, yes, integer, real, complex, text, list };
 
   bool add(PyObject* argument);
   bool add_tensor(PyObject* tensor);
   bool add_text(PyObject* text);
   bool add_items(PyObject* const* items, Py_ssize_t count);
-  void add(Kind kind) { words_[n_++] = static_cast<int64_t>(kind); }
+  void add(Tag tag) { words_[n_++] = static_cast<int64_t>(tag); }
   void add(double value) { std::memcpy(&words_[n_++], &value, sizeof value); }
 
   int n_ = 0, tensor_count_ = 0;

@@ -68,30 +68,31 @@ int64_t items_of(const View& view) {
 
 bool OperandSource::read(nb::handle object) {
   TensorView tensor;
-  if (!is_tensor(object) || !tensor.read(object, form_)) return false;
-  extents_.assign(tensor.shape, tensor.shape + form_.rank);
-  extents_.insert(extents_.end(), tensor.strides, tensor.strides + form_.rank);
-  form_.shape = extents_.data();
-  form_.strides = extents_.data() + form_.rank;
-  first_ = form_.address;
+  if (!is_tensor(object) || !tensor.read(object, layout_)) return false;
+  extents_.assign(tensor.shape, tensor.shape + layout_.rank);
+  extents_.insert(extents_.end(), tensor.strides, tensor.strides + layout_.rank);
+  layout_.shape = extents_.data();
+  layout_.strides = extents_.data() + layout_.rank;
+  first_ = layout_.address;
   type_ = tensor.type;
-  return items_of(form_) > 0;
+  return items_of(layout_) > 0;
 }
 
 bool OperandSource::find_tensor(const OverrideKey& call) {
-  tensor_ = call.tensor_at(first_, form_.dtype);
+  tensor_ = call.tensor_at(first_, layout_.dtype);
   return tensor_ >= 0;
 }
 
 bool OperandSource::find_or_copy(nb::handle operand, const OverrideKey& call) {
   if (!PyTuple_Check(operand.ptr())) return find(operand, call);
-  if (!read(PyTuple_GET_ITEM(operand.ptr(), 0)) || form_.item > kWidestBlock) return false;
-  std::memcpy(constant_, first_, static_cast<size_t>(form_.item));
-  return std::all_of(form_.strides, form_.strides + form_.rank, [](npy_intp stride) { return stride == 0; });
+  if (!read(PyTuple_GET_ITEM(operand.ptr(), 0)) || layout_.item > kWidestBlock) return false;
+  std::memcpy(constant_, first_, static_cast<size_t>(layout_.item));
+  return std::all_of(layout_.strides, layout_.strides + layout_.rank,
+                     [](npy_intp stride) { return stride == 0; });
 }
 
 View OperandSource::view(const OverrideKey& call) const {
-  View view = form_;
+  View view = layout_;
   if (given()) view.address = tensor_ >= 0 ? call.tensor(tensor_).address : const_cast<char*>(constant_);
   return view;
 }
@@ -120,7 +121,7 @@ View tuples_of(const std::vector<View>& components, ComputedOperand& tuples) {
   return view;
 }
 
-bool expand_segments(Segments kind, const View& bounds, npy_intp items, int64_t* numbers) {
+bool expand_segments(Segments segments, const View& bounds, npy_intp items, int64_t* numbers) {
   int64_t number = 0, end = 0;
   const auto add_to = [&](int64_t next) {  // the end of a segment
     if (next < end || next > items) return false;
@@ -129,10 +130,10 @@ bool expand_segments(Segments kind, const View& bounds, npy_intp items, int64_t*
     return true;
   };
   const bool is_read = each_index(bounds, [&](npy_intp i, int64_t bound) {
-    if (kind == Segments::lengths) return bound <= items && add_to(end + bound);
+    if (segments == Segments::lengths) return bound <= items && add_to(end + bound);
     return i == 0 ? bound == 0 : add_to(bound);
   });
-  if (is_read && kind == Segments::starts && bounds.shape[0] > 0) return add_to(items);
+  if (is_read && segments == Segments::starts && bounds.shape[0] > 0) return add_to(items);
   return is_read && end == items;
 }
 

@@ -21,10 +21,10 @@ class OperandSource {
   // Also accepts a constant, which is a tuple of one tensor whose elements are all one element.
   bool find_or_copy(nb::handle operand, const OverrideKey& call);
 
-  bool given() const { return form_.given(); }
+  bool given() const { return layout_.given(); }
   int tensor() const { return tensor_; }
   dlpack::DataType type() const { return type_; }
-  const View& form() const { return form_; }  // without an address
+  const View& layout() const { return layout_; }  // without an address
   View view(const OverrideKey& call) const;
 
  private:
@@ -32,7 +32,7 @@ class OperandSource {
   bool find_tensor(const OverrideKey& call);
 
   int tensor_ = -1;
-  View form_;
+  View layout_;
   dlpack::DataType type_ = {};
   std::vector<npy_intp> extents_;  // the shape and the strides of the view
   char* first_ = nullptr;          // the address when the view was read
@@ -55,7 +55,7 @@ View tuples_of(const std::vector<View>& components, ComputedOperand& tuples);
 // the end, or by the offsets of all segments.
 enum class Segments : uint8_t { none, lengths, offsets, starts };
 // Writes the number of the segment of each item. Returns false if the segments are not exactly the items.
-bool expand_segments(Segments kind, const View& bounds, npy_intp items, int64_t* numbers);
+bool expand_segments(Segments segments, const View& bounds, npy_intp items, int64_t* numbers);
 
 // Rows, or a tensor, of float32 or float64 that are selected, divided and multiplied.
 struct Terms {

@@ -29,7 +29,7 @@ struct ScatterPart {
   };
 };
 
-bool is_vector(const OperandSource& source) { return source.form().rank == 1 && is_index(source.form()); }
+bool is_vector(const OperandSource& source) { return source.layout().rank == 1 && is_index(source.layout()); }
 
 class RememberedScatter final : public RememberedCall {
  public:
@@ -84,10 +84,10 @@ class RememberedScatter final : public RememberedCall {
     const nb::tuple components = is_tuple_ ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(indices);
     indices_ = std::vector<OperandSource>(components.size());
     for (size_t i = 0; i < indices_.size(); ++i)
-      if (!indices_[i].find(components[i], call) || !is_index(indices_[i].form())) return false;
+      if (!indices_[i].find(components[i], call) || !is_index(indices_[i].layout())) return false;
     if (PyUnicode_CompareWithASCIIString(segments.ptr(), "lengths") == 0) segments_ = Segments::lengths;
     if (PyUnicode_CompareWithASCIIString(segments.ptr(), "offsets") == 0) segments_ = Segments::offsets;
-    const View& first = indices_[0].form();
+    const View& first = indices_[0].layout();
     if (is_tuple_)
       return first.rank < NPY_MAXDIMS &&
              items_of(first) * static_cast<int64_t>(indices_.size()) <= kMostItems;
@@ -98,17 +98,17 @@ class RememberedScatter final : public RememberedCall {
     const nb::handle taken = parts[ScatterPart::taken], divisors = parts[ScatterPart::divisors],
                      factors = parts[ScatterPart::factors];
     has_terms_ = !(taken.is_none() && factors.is_none());
-    const View& rows = updates_.form();
+    const View& rows = updates_.layout();
     if (segments_ != Segments::none && (rows.rank == 0 || rows.shape[0] > kMostItems)) return false;
     if (!has_terms_) return divisors.is_none();
     if (!is_floating(updates_.type()) || rows.item < 4) return false;
     int64_t items = items_of(rows);
     if (!taken.is_none()) {
       if (rows.rank != 2 || !taken_.find(taken, call) || !is_vector(taken_)) return false;
-      items = taken_.form().shape[0] * rows.shape[1];
+      items = taken_.layout().shape[0] * rows.shape[1];
     }
     if (!divisors.is_none() && (taken.is_none() || !divisors_.find(divisors, call) || !is_vector(divisors_) ||
-                                divisors_.form().shape[0] != rows.shape[0]))
+                                divisors_.layout().shape[0] != rows.shape[0]))
       return false;
     return items <= kMostItems && read_factors(call, factors);
   }
@@ -122,9 +122,9 @@ class RememberedScatter final : public RememberedCall {
       constexpr double most = int64_t{1} << 53;  // larger integers may not be exact
       return is_real && (!PyLong_Check(factors.ptr()) || std::abs(factor_) <= most);
     }
-    return factors_.find(factors, call) && factors_.form().rank == 1 && taken_.given() &&
-           factors_.form().dtype == updates_.form().dtype &&
-           factors_.form().shape[0] == taken_.form().shape[0];
+    return factors_.find(factors, call) && factors_.layout().rank == 1 && taken_.given() &&
+           factors_.layout().dtype == updates_.layout().dtype &&
+           factors_.layout().shape[0] == taken_.layout().shape[0];
   }
 
   bool read_target(const OverrideKey& call, nb::handle target) {
@@ -196,7 +196,7 @@ class RememberedScatter final : public RememberedCall {
     Shape shape = program.fields().result;
     if (is_scalar_) shape.rank = 0;
     void* const memory = target_.given() ? scatter.operands[3].address
-                                         : own.allocate(shape, updates_.type(), updates_.form().item);
+                                         : own.allocate(shape, updates_.type(), updates_.layout().item);
     const gatherum_operands operands = operands_of(program, scatter.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_without_lock_if_long(
@@ -205,7 +205,7 @@ class RememberedScatter final : public RememberedCall {
     if (status != GATHERUM_OK) return {};
     if (target_.given()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
     if (cleared_ >= 0) {
-      const auto row = static_cast<size_t>(shape.extent[1] * updates_.form().item);
+      const auto row = static_cast<size_t>(shape.extent[1] * updates_.layout().item);
       std::memset(static_cast<char*>(memory) + static_cast<size_t>(cleared_) * row, 0, row);
     }
     return own.take(*torch().api);
