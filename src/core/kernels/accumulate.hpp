@@ -1,4 +1,4 @@
-// Applies the updates of one batch to accumulators that are kept between batches.
+// accumulate: applies the updates of one batch to accumulators that are kept between batches.
 //
 //   c = C[e]++;  S[e] = copies && c == 0 ? widen(U[p]) : fold(S[e], widen(U[p]))    accumulate, p in order
 //   S[e] = widen(D[e])                                                              begin

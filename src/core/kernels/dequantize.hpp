@@ -1,4 +1,4 @@
-// Gathers quantized rows and dequantizes them, in one pass.
+// dequantize: gathers quantized rows and dequantizes them, in one pass.
 //
 //   out[a, i, x, y, z] = round(R, (value(data[a, r_i, x, y, z]) - zero[s]) * scale[s]),
 //   s = [a', r_i', x, y / block, z]

@@ -1,4 +1,4 @@
-// Sorts edges by destination, and reduces the rows of a table along these edges.
+// fold_lists: sorts edges by destination, and reduces the rows of a table along these edges.
 //
 //   out[d] = finish(fold(... fold(fold(start[d], m(e0)), m(e1)) ...), count),   e0 < e1 < ... of d
 //   m(e) = table[source(e)], or table[source(e)] * weights[e], rounded to the stored type

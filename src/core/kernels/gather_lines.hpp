@@ -1,4 +1,4 @@
-// gather, one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
+// gather_lines: one small block per index:  U[j * su] = D[j * sd + offset[j]],  block of W bytes.
 //
 // The plan guarantees: no row loops, block == W, W one of Widths; offsets are staged (checked). Cost:
 // one load and one store per item. If the table is larger than the cache, the next tile is prefetched, and

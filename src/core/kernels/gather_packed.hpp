@@ -1,6 +1,6 @@
-// gather of small blocks along an axis that is not the last. The columns of a unit are first copied to
-// contiguous scratch memory, in which a page holds many rows of the columns. They are then gathered from this
-// memory.
+// gather_packed: gathers small blocks along an axis that is not the last. The columns of a unit are first
+// copied to contiguous scratch memory, in which a page holds many rows of the columns. They are then gathered
+// from this memory.
 //
 //   P[i * columns + j] = D[i * step + j * W];   U[...] = P[index * columns + j]
 //

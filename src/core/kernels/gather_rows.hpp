@@ -1,4 +1,4 @@
-// gather, one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
+// gather_rows: one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
 //
 // A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
 // guarantees that row loops do not move the index. Cost: the bytes of the rows, read and written once.

@@ -1,5 +1,5 @@
-// gather of small blocks, line by line, where each line reads a short stretch of the data (an axis gather, or
-// the last axis of gather_elements).
+// gather_stretches: gathers small blocks, line by line, where each line reads a short stretch of the data (an
+// axis gather, or the last axis of gather_elements).
 //
 // During the gather of one line, the stretch of the next line is prefetched, because the processor does not
 // predict the random accesses to the stretch. Indices that are the same for every line are staged once. The

@@ -1,4 +1,4 @@
-// Sums of rows, which are kept in registers from the first row to the last row.
+// row_sums: sums of rows, which are kept in registers from the first row to the last row.
 //
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //

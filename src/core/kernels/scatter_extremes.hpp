@@ -1,5 +1,5 @@
-// argmax/argmin together with the maximum or minimum. The updates are first sorted by destination, as for
-// scatter_grouped.hpp. Each destination then reads its updates in one pass.
+// scatter_extremes: argmax/argmin together with the maximum or minimum. The updates are first sorted by
+// destination, as for scatter_grouped.hpp. Each destination then reads its updates in one pass.
 //
 //   R[g] = extreme(D[g], U[t0], U[t1], ...),   t0 < t1 < ... that hit g
 //   P[g] = the first t with U[t] equal to R[g]; none if D[g] is equal to it, or if nothing hits g

@@ -1,5 +1,6 @@
-// The gradients of a product, a maximum or a minimum, for each destination. The updates are first sorted by
-// destination, as for scatter_grouped.hpp; each group is then processed forwards and backwards.
+// scatter_gradients: the gradients of a product, a maximum or a minimum, for each destination. The updates
+// are first sorted by destination, as for scatter_grouped.hpp; each group is then processed forwards and
+// backwards.
 //
 //   mul       dU[t] = G[g] * conj(before[t] * behind[t])     dD[g] = G[g] * conj(behind[-1])
 //             before[t]: the product of D[g] and the updates before t, folded from the left;

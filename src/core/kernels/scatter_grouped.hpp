@@ -1,5 +1,5 @@
-// A scatter whose updates are first sorted by destination, unit by unit, with a stable sort. Each destination
-// then folds its updates, left to right, in registers, and is written once.
+// scatter_grouped: a scatter whose updates are first sorted by destination, unit by unit, with a stable sort.
+// Each destination then folds its updates, left to right, in registers, and is written once.
 //
 //   D[g] = finish(fold(... fold(fold(D[g], U[t0]), U[t1]) ...), count),   t0 < t1 < ... that hit g
 //

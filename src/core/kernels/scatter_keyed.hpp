@@ -1,5 +1,6 @@
-// scatter of maxima or minima into few destinations. Each thread folds a piece of the updates into private
-// accumulators, which contain keys (order_keys.hpp). The accumulators of all threads are then merged.
+// scatter_keyed: scatters maxima or minima into few destinations. Each thread folds a piece of the updates
+// into private accumulators, which contain keys (order_keys.hpp). The accumulators of all threads are then
+// merged.
 //
 //   K_p[i] = max(none, key(U[t]), ...)   for the updates t of piece p that hit i     take, for each piece p
 //   K = max(K_0[i], K_1[i], ...)

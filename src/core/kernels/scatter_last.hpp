@@ -1,4 +1,4 @@
-// scatter of rows without a reduction, which writes each destination once.
+// scatter_last: scatters rows without a reduction, and writes each destination once.
 //
 //   last[d] = max {t + 1 : X[t] = d},  0 without updates        D[d] = U[last[d] - 1] if last[d] > 0
 //

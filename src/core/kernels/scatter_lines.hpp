@@ -1,4 +1,4 @@
-// scatter, one small block per index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
+// scatter_lines: one small block per index:  D[j * sd + offset[j]] op= U[j * su],  j ascending.
 //
 // The plan guarantees: no row loops. `Apply` processes one block: Set moves its bytes, FoldOne (block ==
 // item) and FoldInto combine elements. Invalid offsets (drop mode) are skipped. Cost: one random read and

@@ -1,4 +1,4 @@
-// scatter of items into more destinations than the cache holds, by a stable partition.
+// scatter_partition: scatters items into more destinations than the cache holds, by a stable partition.
 //
 //   distribute  appends the pair (destination within its bucket, value) of every update of a piece to the
 //               piece's list for that bucket

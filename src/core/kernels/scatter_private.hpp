@@ -1,5 +1,6 @@
-// scatter of integers, or into exact sums, with few destinations and several threads. Each thread folds a
-// piece of the updates into private accumulators. The accumulators of all threads are then merged.
+// scatter_private: scatters integers, or into exact sums, with few destinations and several threads. Each
+// thread folds a piece of the updates into private accumulators. The accumulators of all threads are then
+// merged.
 //
 //   S_0[i] = D[i],  S_p[i] = the fold's neutral element                       take, for each piece p:
 //   S_p[i] = fold(S_p[i], U[t])  for the updates t of piece p that hit i

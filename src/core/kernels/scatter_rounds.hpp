@@ -1,4 +1,4 @@
-// scatter of items by many threads, in rounds, with one set of accumulators.
+// scatter_rounds: scatters items by many threads, in rounds, with one set of accumulators.
 //
 //   distribute  appends the pair (destination, value) of every update of a piece to the piece's list for the
 //               destination

@@ -1,4 +1,4 @@
-// scatter, one row per index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
+// scatter_rows: one row per index:  D[j * sd + offset[j] + r] op= U[j * su + r],  j ascending.
 //
 // A row is `block` contiguous bytes repeated over the row loops, which do not move the index and are
 // independent of each other. Cost: the rows of U are read once. The rows of D are written, and for folds also

@@ -1,4 +1,4 @@
-// The updates of a range of destinations, selected by a thread that reads every index.
+// scatter_shares: the updates of a range of destinations, selected by a thread that reads every index.
 //
 //   slots[k] = X[i] - first,  which[k] = i    for the k-th i of a tile with first <= X[i] < first + count
 //

@@ -1,5 +1,5 @@
-// scatter through slabs. Every unit (independent batch) folds its updates into accumulators for its
-// destinations.
+// scatter_slabs: scatters through slabs. Every unit (independent batch) folds its updates into accumulators
+// for its destinations.
 //
 // The work is divided in one of two ways. With many units (lines of *_elements), each unit is a task. With
 // only one unit, its destinations are divided into ranges. The task of a range reads every index and applies

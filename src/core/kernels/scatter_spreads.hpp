@@ -1,4 +1,5 @@
-// The squared distances of the updates from the exact mean of their destination, for variances.
+// scatter_spreads: the squared distances of the updates from the exact mean of their destination, for
+// variances.
 //
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
 //   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64

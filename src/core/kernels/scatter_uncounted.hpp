@@ -1,4 +1,5 @@
-// scatter of sums, maxima and minima that excludes the old values (include_self=False), without counters.
+// scatter_uncounted: scatters sums, maxima and minima, and excludes the old values (include_self=False),
+// without counters.
 //
 //   S[i] = e, S[i] = fold(S[i], U[t])     for the updates t that hit i      take
 //   D[i] = S[i]; D[i] if S[i] is e                                          write
