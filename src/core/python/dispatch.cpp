@@ -12,6 +12,7 @@
 #include "python/plan_table.hpp"
 #include "python/runs.hpp"
 #include "python/torch/tensors.hpp"
+#include "python/torch/torch_state.hpp"
 
 namespace gatherum {
 

@@ -8,7 +8,8 @@ meta  A fake kernel of the same ops computes the shape (`tracing.fakes`).
 ===== ========================================================================================
 
 A call with `out`, or with a fill value other than the integer 0, also takes the route "op". The
-reasons are in ``kDeclined`` of ``core/python/torch/tensors.cpp``, with fields for the operand.
+reasons are in ``kDeclined`` of ``core/python/torch/tensor_routes.cpp``, with fields for the
+operand.
 """
 
 from __future__ import annotations

@@ -18,6 +18,9 @@ void bind_elementary(nb::module_& m);    // exp and log of arrays
 void bind_quantized(nb::module_& m);     // gathers of quantized rows
 void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
 void bind_tensors(nb::module_& m);       // calls on tensors
+void bind_tensor_gradients(nb::module_& m);
+void bind_tensor_routes(nb::module_& m);  // whether the core runs a call on tensors
+void bind_torch_state(nb::module_& m);    // the objects of torch that the core uses
 void bind_scatter_into_zeros(nb::module_& m);
 void bind_override_kernels(nb::module_& m);
 void bind_coalesce(nb::module_& m);

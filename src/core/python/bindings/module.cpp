@@ -94,6 +94,9 @@ NB_MODULE(_core, m) {
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);
+  bind_tensor_gradients(m);
+  bind_tensor_routes(m);
+  bind_torch_state(m);
   bind_device_programs(m);
   bind_device_arrays(m);
   bind_device_tensors(m);

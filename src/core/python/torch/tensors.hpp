@@ -7,9 +7,8 @@
 
 namespace gatherum {
 
-// Returns true if an object is a torch tensor or Parameter, but no other subclass. False until torch's
-// adapter is set.
-bool is_tensor(nb::handle object);
+// Lets Python raise the error for a tensor that cannot be read.
+[[noreturn]] void refuse_tensor(nb::handle op, const char* operand, nb::handle tensor);
 
 // Returns the position of the first of n operands that has changed, or -1 if none has. An operand can change
 // because Python code can resize a tensor. See TensorView::read for `or_cuda`.
