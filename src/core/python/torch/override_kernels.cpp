@@ -1,4 +1,4 @@
-// Kernels that replace those of torch inside `reproducible`. torch's dispatcher calls them as Python
+// Kernels that override torch's kernels inside `reproducible`. torch's dispatcher calls them as Python
 // callables. A kernel passes the first call of each form to Python, which describes it and lets the kernel
 // remember the description. It runs later calls of this form without Python. (A kernel of torch's stable C
 // interface would save 0.5 us more per call, but this interface has no scalars, so no `index_add`, and loses
