@@ -104,9 +104,10 @@ class _Overload(NamedTuple):
     def complete(self, args: Any, options: dict[str, Any]) -> Any:
         """Run a call. Return the result that torch returns."""
         data, out = args[0], options.get("out")
-        if data.dtype in WIDE_UNSIGNED:  # torch has no kernels for them
+        dtype = data.dtype
+        if dtype in WIDE_UNSIGNED:  # torch has no kernels for them
             raise Invalid
-        if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # it has few
+        if dtype.itemsize == 1 and dtype.is_floating_point:  # it has few
             raise Declined
         if out is not None:
             _check_out(out, args)
@@ -129,6 +130,8 @@ class _Overload(NamedTuple):
 
     def _describe(self, args: Any, options: dict[str, Any]) -> Any:
         try:
+            if not options:
+                return self.row.describe(*args)
             return self.row.describe(
                 *args, **{key: options[key] for key in options if key != "out"}
             )
