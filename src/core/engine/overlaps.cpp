@@ -56,8 +56,8 @@ class SumSearch {
     if (high / divisor_[n] * divisor_[n] < low) return false;
     if (n == 1) return true;  // every multiple of the stride is a sum
     const auto [extent, stride] = loops_[n - 1];
-    const int64_t behind = low - reach_[n - 1];
-    const int64_t first = behind <= 0 ? 0 : (behind - 1) / stride + 1;
+    const int64_t needed = low - reach_[n - 1];  // the least product of z and the stride
+    const int64_t first = needed <= 0 ? 0 : (needed - 1) / stride + 1;
     const int64_t last = std::min(extent - 1, high / stride);
     for (int64_t z = first; z <= last; ++z)
       if (++steps_ > kMostSteps || reaches(n - 1, low - z * stride, high - z * stride)) return true;

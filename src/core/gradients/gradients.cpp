@@ -10,7 +10,7 @@ namespace {
 // Initializes the gradients for destinations without updates and for skipped updates: the old value receives
 // the gradient unchanged, and skipped updates receive zeros. All other elements are written later, when the
 // gradients of each group are computed. Returns false if poll interrupted it.
-bool begin(const Program& p, const Gradients& gradients, int64_t bytes, const Poll& poll) {
+bool initialize(const Program& p, const Gradients& gradients, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
   whole.block = times(p.item, p.result.items());
   if (gradients.of_data != nullptr && !run_copy(whole, gradients.gradient, gradients.of_data, poll))
@@ -29,7 +29,7 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& grad
                       const Poll& poll) {
   const Outcome checked = p.invalid_is_error ? find_invalid(p, index, poll) : check_addressable(p, index);
   if (checked.status != Status::done) return checked;
-  if (!begin(p, gradients, bytes, poll)) return {Status::interrupted, {}};
+  if (!initialize(p, gradients, bytes, poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   Operands operands;
   operands.index = index;

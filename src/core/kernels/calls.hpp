@@ -206,7 +206,7 @@ constexpr bool has_spreads(Value value) { return (kind_of(value) & (kFloats | kH
 struct ListStage {
   // The lists of the first and last edge of a piece. `ascends` is true if the list numbers of its edges
   // ascend and all edges are valid.
-  struct Course {
+  struct EdgeOrder {
     int64_t first, last;
     bool ascends;
   };
@@ -220,12 +220,12 @@ struct ListStage {
   int64_t bucket_size;   // destinations per bucket; 0 or 1: a list per destination
   bool wide;
   char* edge_destination;  // [edges]: the destination of each, or its bucket
-  char* edge_row;   // [edges]: its row, or its destination's number in the bucket; null if neither is needed
-  char* counts;     // [pieces][destinations]: the number of edges; then the position of the next one
-  char* rows;       // [edges]: the rows of all lists
-  char* edges;      // [edges]: the numbers of their edges; null: not requested
-  Course* courses;  // [pieces]: null: not requested
-  bool in_order;    // the edges are sorted already
+  char* edge_row;  // [edges]: its row, or its destination's number in the bucket; null if neither is needed
+  char* counts;    // [pieces][destinations]: the number of edges; then the position of the next one
+  char* rows;      // [edges]: the rows of all lists
+  char* edges;     // [edges]: the numbers of their edges; null: not requested
+  EdgeOrder* orders;  // [pieces]; null: not requested
+  bool in_order;      // the edges are sorted already
 };
 
 // The number of updates in a stretch, whose numbers differ only in the last 16 bits.

@@ -48,7 +48,7 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
   int64_t edge = first_edge(call, range.begin);
   const int64_t first = edge;
   Number last = 0;
-  bool falls = false;
+  bool ascends = true;
   const auto count = [&](const Tile& to, const Tile* from) {
     for (int j = 0; j < to.n; ++j, ++edge) {
       const bool valid = to.offsets[j] != kInvalid && (from == nullptr || from->offsets[j] != kInvalid);
@@ -58,25 +58,25 @@ bool stage_edges(const ListStage& call, const char* targets, const char* sources
       else if (bucket_size > 1)
         edge_row[edge] = list % bucket_size, list /= bucket_size;
       edge_destination[edge] = valid ? list : none;
-      falls |= !valid || list < last;
+      ascends &= valid && list >= last;
       last = list;
       if (valid) ++counts[list];
     }
   };
-  const auto note_course = [&] {
-    if (call.courses != nullptr && edge > first)
-      call.courses[piece] = {static_cast<int64_t>(edge_destination[first]), static_cast<int64_t>(last),
-                             !falls};
+  const auto note_order = [&] {
+    if (call.orders != nullptr && edge > first)
+      call.orders[piece] = {static_cast<int64_t>(edge_destination[first]), static_cast<int64_t>(last),
+                            ascends};
   };
   TileIterator to(*call.numbering, call.numbering->line, range, targets);
   if (call.sources == nullptr) {
     for (; !to.done(); to.next()) count(to.current(), nullptr);
-    note_course();
+    note_order();
     return to.valid();
   }
   TileIterator from(*call.sources, call.sources->line, range, sources);
   for (; !to.done(); to.next(), from.next()) count(to.current(), &from.current());
-  note_course();
+  note_order();
   return to.valid() && from.valid();
 }
 
@@ -131,22 +131,22 @@ class FoldLists {
 
   // Folds destinations [first, last) whose rows are a few contiguous items.
   using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
-  struct How {
+  struct Folds {
     Part part;
     Few few;  // null: rows have other sizes
   };
 
   template <class F>
-  static How how(const ListFold& call) {
+  static Folds folds_of(const ListFold& call) {
     const int64_t items = call.rows->block / call.rows->item;
     if (call.wide || !is_contiguous(*call.rows)) return {&FoldLists::part<F>, nullptr};
     return {&FoldLists::part<F>, call.weights == nullptr ? few_of<F, false>(items) : few_of<F, true>(items)};
   }
 
-  FoldLists(const ListFold& call, How how) : call_(call), nest_(*call.rows), how_(how) {}
+  FoldLists(const ListFold& call, Folds folds) : call_(call), nest_(*call.rows), folds_(folds) {}
 
   void operator()(int64_t first, int64_t last) const {
-    if (how_.few != nullptr) return (this->*how_.few)(first, last);
+    if (folds_.few != nullptr) return (this->*folds_.few)(first, last);
     const bool contiguous = is_contiguous(nest_);
     int64_t begin = number_at(call_.starts, first);
     for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
@@ -353,7 +353,7 @@ class FoldLists {
       if (begin == end)
         leave(to, from, done);
       else
-        done = (this->*how_.part)(begin, end, to, from, p.data + r, done);
+        done = (this->*folds_.part)(begin, end, to, from, p.data + r, done);
     }
   }
 
@@ -367,7 +367,7 @@ class FoldLists {
 
   const ListFold& call_;
   const Nest& nest_;
-  const How how_;
+  const Folds folds_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

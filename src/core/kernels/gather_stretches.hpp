@@ -49,7 +49,7 @@ bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin,
                       int64_t* staged) {
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
-  // The items gathered per prefetch, and their share of the stretch.
+  // The items that are gathered per prefetch, and their share of the stretch.
   const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kTile;
   const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kTile));
   const int64_t share = times(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;
@@ -74,14 +74,14 @@ bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin,
       for (int q = 0; q < n; q += step) {
         data.fetch(share);
         indices.fetch(step * index_bytes);
-        const int items = std::min(step, n - q);
+        const int count = std::min(step, n - q);
         if constexpr (streams) {
           if (!any_invalid) {
-            stream_items<W>(operands, advance(base, line, q), offsets + q, items);
+            stream_items<W>(operands, advance(base, line, q), offsets + q, count);
             continue;
           }
         }
-        move_items<W>(nest, operands, advance(base, line, q), offsets + q, items, any_invalid);
+        move_items<W>(nest, operands, advance(base, line, q), offsets + q, count, any_invalid);
       }
     }
   }

@@ -34,7 +34,7 @@ GATHERUM_INLINE T byte_swap(T v) {
     return (T{byte_swap(static_cast<uint32_t>(v))} << 32) | byte_swap(static_cast<uint32_t>(v >> 32));
 }
 
-// Copies n entries of unsigned type T into values, sign- or zero-extended according to `Signed`.
+// Copies n integers of unsigned type T into values, sign- or zero-extended according to `Signed`.
 template <class T, class Signed, bool Swapped>
 GATHERUM_INLINE void load_as(const char* address, int64_t stride, int n, int64_t* values) {
   auto load = [&](const char* p) {

@@ -18,9 +18,9 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-struct Entry {
+struct NumberedUpdate {
   int64_t destination, update;
-  bool operator<(const Entry& o) const {
+  bool operator<(const NumberedUpdate& o) const {
     return destination != o.destination ? destination < o.destination : update < o.update;
   }
 };
@@ -54,7 +54,7 @@ GATHERUM_INLINE int64_t update_offset(const Nest& nest, int units, int64_t t) {
   return units == nest.line ? t * nest.line_loop().moved : offset_in_loops(nest, units, t);
 }
 
-// The updates of one destination, in order: their numbers, 32 bits each or in an Entry each.
+// The updates of one destination, in order: their numbers, 32 bits each or in a NumberedUpdate each.
 struct Group {
   const char* first;
   int64_t step;
@@ -63,7 +63,8 @@ struct Group {
 
   int64_t operator[](int64_t i) const {
     const char* address = first + i * step;
-    return step == int64_t{sizeof(Entry)} ? load_value<int64_t>(address) : load_value<uint32_t>(address);
+    return step == int64_t{sizeof(NumberedUpdate)} ? load_value<int64_t>(address)
+                                                   : load_value<uint32_t>(address);
   }
 };
 
@@ -239,7 +240,7 @@ class FoldGroups : GroupRows {
 
 inline int64_t grouped_bytes(const GroupedScatter& call) {
   if (call.counted) return (call.pieces * call.destinations + 2 * call.updates) * 4;
-  return times(call.updates, sizeof(Entry));
+  return times(call.updates, sizeof(NumberedUpdate));
 }
 
 // A share of the sorted updates: the groups that begin in [begin, end).
@@ -282,7 +283,7 @@ class CountedGroups {
 class SortedGroups {
  public:
   SortedGroups(const GroupedScatter& call, char* scratch)
-      : call_(call), entries_(reinterpret_cast<Entry*>(scratch)) {}
+      : call_(call), sorted_(reinterpret_cast<NumberedUpdate*>(scratch)) {}
 
   int64_t sort(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
@@ -290,32 +291,32 @@ class SortedGroups {
          tiles.next()) {
       const Tile& b = tiles.current();
       for (int j = 0; j < b.n; ++j, ++t)
-        if (b.offsets[j] != kInvalid) entries_[kept++] = {b.offsets[j], t};
+        if (b.offsets[j] != kInvalid) sorted_[kept++] = {b.offsets[j], t};
     }
-    std::sort(entries_, entries_ + kept);
+    std::sort(sorted_, sorted_ + kept);
     return kept;
   }
 
   template <class Visit>
   void each(const Positions& share, int64_t kept, const Visit& visit) const {
-    const auto goes_on = [this](int64_t i) { return entries_[i].destination == entries_[i - 1].destination; };
+    const auto goes_on = [this](int64_t i) { return sorted_[i].destination == sorted_[i - 1].destination; };
     int64_t begin = share.begin;
     while (begin > 0 && begin < share.end && goes_on(begin)) ++begin;
     for (int64_t end = begin; begin < share.end; begin = end) {
       do ++end;
       while (end < kept && goes_on(end));
-      visit(entries_[begin].destination, group_of(begin, end, kept));
+      visit(sorted_[begin].destination, group_of(begin, end, kept));
     }
   }
 
  private:
   Group group_of(int64_t begin, int64_t end, int64_t kept) const {
-    return {reinterpret_cast<const char*>(&entries_[begin].update), sizeof *entries_, end - begin, begin,
+    return {reinterpret_cast<const char*>(&sorted_[begin].update), sizeof *sorted_, end - begin, begin,
             kept - end};
   }
 
   const GroupedScatter& call_;
-  Entry* const entries_;
+  NumberedUpdate* const sorted_;
 };
 
 // Calls visit(destination, group) for every group of a share.

@@ -167,8 +167,8 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
 
 // The input of a task: its share of the updates, and the nest that computes the slot number of each update's
 // destination.
-struct Taking {
-  Taking(const SlabScatter& call, const Task& t);
+struct TaskInput {
+  TaskInput(const SlabScatter& call, const Task& t);
 
   const Nest& numbering() const { return in_slots ? *in_slots : *call_numbering; }
 
@@ -178,7 +178,7 @@ struct Taking {
   Range range;
 };
 
-GATHERUM_NOINLINE inline Taking::Taking(const SlabScatter& call, const Task& t)
+GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Task& t)
     : call_numbering(call.numbering), range{call.chunk, t.unit, t.unit + 1} {
   const Loop& line = call.numbering->line_loop();
   const bool by_column = line.data != 0;
@@ -211,21 +211,21 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
   const Task t = slab_task(call, operands, task);
   Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
   slab.read();
-  const Taking taking(call, t);
+  const TaskInput input(call, t);
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
     constexpr bool settles = kSettlesLater<F> && !Counted;
     [[maybe_unused]] const int64_t slots = t.layout.count * t.layout.columns;
     bool plain = is_plain<F>(call, t.layout);
     if constexpr (settles) plain = plain && !slab.has_nan(0, slots);
     if (plain) {
-      const bool valid = take_checked(slab, taking.numbering(), call.units, taking.range, operands,
-                                      taking.share, t.layout.columns);
+      const bool valid = take_checked(slab, input.numbering(), call.units, input.range, operands, input.share,
+                                      t.layout.columns);
       if constexpr (settles) slab.settle(0, slots);
       return valid;
     }
   }
-  return take_units<typename F::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
-                                        taking.share);
+  return take_units<typename F::Stored>(slab, input.numbering(), call.units, input.range, operands,
+                                        input.share);
 }
 
 template <class F, bool Counted>

@@ -105,13 +105,13 @@ class NumberSlab {
 
 // Folds the updates of a task once. Returns false if it skipped an invalid tuple.
 template <class V, class Slab>
-bool take_once(const SlabScatter& call, const Taking& taking, const Operands& operands, const Slab& all) {
+bool take_once(const SlabScatter& call, const TaskInput& input, const Operands& operands, const Slab& all) {
   using Numbers = NumberSlab<V, Slab>;
   const Numbers slab(all, call.combine.skips_nan);
   if (call.ranges == 1 && !call.numbering->far && folds_checked<Numbers>(*call.numbering))
-    return take_checked(slab, taking.numbering(), call.units, taking.range, operands);
-  return take_units<typename Numbers::Stored>(slab, taking.numbering(), call.units, taking.range, operands,
-                                              taking.share);
+    return take_checked(slab, input.numbering(), call.units, input.range, operands);
+  return take_units<typename Numbers::Stored>(slab, input.numbering(), call.units, input.range, operands,
+                                              input.share);
 }
 
 // Writes the sums and the counts of a task's destinations. Returns false if it skipped an invalid tuple.
@@ -120,17 +120,17 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
                  char* scratch) {
   const Task t = slab_task(call, operands, task);
   const int64_t slots = t.layout.count;
-  const Taking taking(call, t);
+  const TaskInput input(call, t);
   MeanSlab<V> sums(scratch, t.layout, false, false);
   sums.read();
-  bool valid = take_once<V>(call, taking, operands, sums);
+  bool valid = take_once<V>(call, input, operands, sums);
   const SquareSlab<V> squares(scratch + MeanSlab<V>::bytes(slots), slots);
   std::fill_n(to.counts + t.first, slots, 0);
   sums.each_mean([&](int64_t slot, double mean, int64_t count) {
     squares.set_mean(slot, mean);
     to.counts[t.first + slot] = count;
   });
-  valid &= take_once<V>(call, taking, operands, squares);
+  valid &= take_once<V>(call, input, operands, squares);
   squares.write(to.squares + t.first);
   return valid;
 }

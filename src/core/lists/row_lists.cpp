@@ -19,7 +19,7 @@ constexpr int64_t kSharesPerThread = 8;
 // Replaces the counts by positions in the lists. For each destination, the edges of a piece begin after the
 // edges of earlier pieces. Returns the number of edges.
 template <class Number>
-int64_t count_out(const ListStage& stage, char* to, int threads) {
+int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
   // From this many counts on, threads share the destinations. They then read their counts twice.
   constexpr int64_t kSharedCounts = int64_t{1} << 18;
   auto* const starts = reinterpret_cast<Number*>(to);
@@ -55,10 +55,10 @@ int64_t count_out(const ListStage& stage, char* to, int threads) {
 }
 
 // Returns true if the targets of all edges ascend.
-bool in_order(const std::vector<ListStage::Course>& courses) {
+bool in_order(const std::vector<ListStage::EdgeOrder>& orders) {
   bool all = true;
-  for (size_t i = 0; i < courses.size(); ++i)
-    all &= courses[i].ascends && (i == 0 || courses[i - 1].last <= courses[i].first);
+  for (size_t i = 0; i < orders.size(); ++i)
+    all &= orders[i].ascends && (i == 0 || orders[i - 1].last <= orders[i].first);
   return all;
 }
 
@@ -108,8 +108,8 @@ void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
 
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll) {
-  std::vector<ListStage::Course> courses(static_cast<size_t>(stage.pieces));
-  stage.courses = courses.data();
+  std::vector<ListStage::EdgeOrder> orders(static_cast<size_t>(stage.pieces));
+  stage.orders = orders.data();
   All valid;
   Ordered ordered{};
   ordered.finished = run_tasks(stage.pieces, threads, poll, [&](int64_t piece, int) {
@@ -117,11 +117,11 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   });
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
-  ordered.kept =
-      stage.wide ? count_out<uint64_t>(stage, starts, threads) : count_out<uint32_t>(stage, starts, threads);
+  ordered.kept = stage.wide ? positions_of_counts<uint64_t>(stage, starts, threads)
+                            : positions_of_counts<uint32_t>(stage, starts, threads);
   // With `starts`, callers do not need the final counts, so edges that are already in order are stored
   // without updates of the counts.
-  stage.in_order = starts != nullptr && in_order(courses);
+  stage.in_order = starts != nullptr && in_order(orders);
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return ordered;

@@ -57,9 +57,9 @@ Loop take_line(Loops& body) {
   return line;
 }
 
-// Moves the loops that step through the data to the front. Otherwise the order is unchanged. Returns the
-// number of loops that were moved.
-size_t sort_apart(Loops& body) {
+// Moves the loops that step through the data, and so enumerate units, to the front. Otherwise the order is
+// unchanged. Returns the number of these loops.
+size_t put_units_first(Loops& body) {
   const auto along =
       std::stable_partition(body.begin(), body.end(), [](const Loop& loop) { return loop.data != 0; });
   return static_cast<size_t>(along - body.begin());
@@ -88,9 +88,9 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
   p.line_chunk = 0;
   p.split_line = true;
   if (line.data != 0) {  // columns are walked in chunks, so that the lines read stay in cache
-    const size_t apart = sort_apart(body);
-    p.units = static_cast<int>(apart);
-    p.line_chunk = apart < body.size() ? kLineChunk : 0;
+    const size_t units = put_units_first(body);
+    p.units = static_cast<int>(units);
+    p.line_chunk = units < body.size() ? kLineChunk : 0;
   }
   p.nest = make_nest(body, &line, rows, components, block);
 }
@@ -99,18 +99,18 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
 // other loops are the fold, whose order matters, and keep their order.
 void lower_scatter(const Loops& loops, const Components& components, Program& p) {
   auto [body, rows, block] = split_rows(collapse(loops), true, p.item);
-  Loops whole = body;
+  Loops fold = body;
   const Loop line = take_line(body);
-  const size_t apart = sort_apart(body);
-  p.units = static_cast<int>(apart);
+  const size_t units = put_units_first(body);
+  p.units = static_cast<int>(units);
   p.split_line = line.data != 0;
-  p.line_chunk = p.split_line && apart < body.size() ? kLineChunk : 0;
+  p.line_chunk = p.split_line && units < body.size() ? kLineChunk : 0;
   p.nest = make_nest(body, &line, rows, components, block);
   // Lower the call a second time, with the whole fold inside each unit: no line moves the data.
-  const size_t units = sort_apart(whole);
-  if (units == whole.size()) whole.push_back(kOnce);
-  p.fold_units = static_cast<int>(units);
-  p.fold_nest = make_nest(whole, nullptr, rows, components, block);
+  const size_t fold_units = put_units_first(fold);
+  if (fold_units == fold.size()) fold.push_back(kOnce);
+  p.fold_units = static_cast<int>(fold_units);
+  p.fold_nest = make_nest(fold, nullptr, rows, components, block);
 }
 
 }  // namespace

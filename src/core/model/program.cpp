@@ -186,7 +186,7 @@ const char* find_wrong(const Program& p) {
 
 // The approximate number of bytes between the first and the last byte that the nest can address. The result
 // is a double, because it can exceed the range of an integer: the strides of an empty array may be arbitrary.
-double reach(const Nest& nest) {
+double approximate_span(const Nest& nest) {
   auto bytes = static_cast<double>(nest.block);
   const auto add = [&](int64_t extent, int64_t stride) {
     bytes += static_cast<double>(extent - 1) * std::abs(static_cast<double>(stride));
@@ -298,7 +298,7 @@ const char* complete(Program& p) {
     nest->negative = p.negative;
     nest->index = p.index;
     nest->item = p.item;
-    nest->far = reach(*nest) > kNear;
+    nest->far = approximate_span(*nest) > kNear;
   }
   // A scatter checks before it writes. Indices that another thread invalidates later are dropped.
   if (p.scatter && p.invalid_is_error) p.nest.mode = p.fold_nest.mode = Mode::drop;

@@ -126,7 +126,8 @@ std::vector<uint8_t> to_bytes(const Program& program);
 const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
 
 // Checks that every byte that the program can address is inside its operands, for any index values. Returns
-// the name of the first operand that is too small, or null.
+// the name of the first operand that is too small, or null. Of a scatter, `data` is the output, `moved` the
+// updates, and `source` the data.
 const char* find_too_small(const Program& program, const gatherum_buffer& data,
                            const gatherum_buffer& indices, const gatherum_buffer& moved,
                            const gatherum_buffer& source);

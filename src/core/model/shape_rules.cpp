@@ -37,7 +37,7 @@ Finding check_operand(Operand operand, const OperandLayout& layout, int64_t item
 
 // Computes the layout of an operand that is broadcast to a shape by NumPy's rule. Returns false if the
 // operand does not broadcast to the shape.
-bool stretch(const OperandLayout& from, const Sizes& shape, OperandLayout& to) {
+bool broadcast_layout(const OperandLayout& from, const Sizes& shape, OperandLayout& to) {
   if (from.shape.size() > shape.size()) return false;
   const size_t missing = shape.size() - from.shape.size();
   to = {shape, Sizes(shape.size(), 0)};
@@ -97,7 +97,7 @@ Finding check_moved(const ShapedCall& call, const Program& p, const Sizes& moved
   const auto most = static_cast<int64_t>(std::max(moved.size(), call.updates->shape.size()));
   if (const Finding f = check_rank(Operand::updates, most)) return f;
   if (const Finding f = check_operand(Operand::updates, *call.updates, p.item)) return f;
-  if (!stretch(*call.updates, moved, moved_layout))
+  if (!broadcast_layout(*call.updates, moved, moved_layout))
     return wrong_shape(Fault::other_shape, Operand::updates, moved);
   return lay_out(call, call.data.shape, p.item, data);
 }

@@ -59,8 +59,8 @@ Table& table() {
 }
 size_t table_slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
 
-// The slot of the operator's last plan. Operators may share an entry.
-uint16_t& recent_place(const Attributes& attributes) {
+// The slot of the operator's last plan. Operators may share it.
+uint16_t& recent_slot(const Attributes& attributes) {
   static std::array<uint16_t, 256> slots{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
   return slots[static_cast<uint64_t>(op) * 0x9E3779B97F4A7C15u >> 56];
@@ -101,7 +101,7 @@ uint64_t hash_of(const int64_t* words, int n) {
 
 CachedPlan find_plan(const Call& call) {
   const nb::ft_lock_guard lock(table_mutex);
-  uint16_t& recent = recent_place(call.attributes);
+  uint16_t& recent = recent_slot(call.attributes);
   const auto& last = table()[recent];
   if (last && last->is_for(call)) return last->cached;
   const Key key(call);

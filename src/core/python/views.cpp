@@ -76,15 +76,16 @@ int added_dtype(PyArray_Descr* dtype) {
   return whole ? number : kNoDType;
 }
 
-struct Stretch {
+// The bytes [low, high) of memory that a view addresses.
+struct ByteRange {
   intptr_t low, high;
 };
 
-Stretch stretch_of(const View& view) {
+ByteRange byte_range_of(const View& view) {
   const auto start = reinterpret_cast<intptr_t>(view.address);
   if (std::find(view.shape, view.shape + view.rank, 0) != view.shape + view.rank)
     return {start, start};  // its strides may be arbitrary
-  Stretch s{start, start + static_cast<intptr_t>(view.item)};
+  ByteRange s{start, start + static_cast<intptr_t>(view.item)};
   for (int i = 0; i < view.rank; ++i) {
     const intptr_t reach = (view.shape[i] - 1) * view.strides[i];
     (reach < 0 ? s.low : s.high) += reach;
@@ -110,7 +111,7 @@ int find_dtype(PyArray_Descr* dtype) {
 
 bool may_overlap(const View& a, const View& b) {
   if (!a.given() || !b.given()) return false;
-  const Stretch one = stretch_of(a), other = stretch_of(b);
+  const ByteRange one = byte_range_of(a), other = byte_range_of(b);
   return one.low < other.high && other.low < one.high && one.low < one.high && other.low < other.high;
 }
 
@@ -121,7 +122,7 @@ bool is_same_place(const View& a, const View& b) {
 
 gatherum_buffer memory_of(const View& view) {
   const auto start = reinterpret_cast<intptr_t>(view.address);
-  const Stretch s = stretch_of(view);
+  const ByteRange s = byte_range_of(view);
   return {view.address, start - s.low, s.high - start};
 }
 

@@ -26,7 +26,7 @@ constexpr int64_t kCountedAnUpdate = 8;
 constexpr int64_t kNearUpdates = int64_t{512} << 10;
 
 // Returns true if a counting sort orders the updates.
-bool counts_out(const Program& p) {
+bool uses_counting_sort(const Program& p) {
   const int64_t updates = updates_of(p);
   return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
 }
@@ -46,8 +46,10 @@ ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
 
 GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.fold_nest,   &numbering,    p.fold_units, updates,
-          p.destinations, counts_out(p), pieces,       times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
+  return {&p.fold_nest,   &numbering,
+          p.fold_units,   updates,
+          p.destinations, uses_counting_sort(p),
+          pieces,         times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
           p.combine};
 }
 
@@ -59,8 +61,9 @@ constexpr int64_t kRowsOfOne = 4;
 
 bool folds_rows_at_once(const Program& p) {
   const int64_t row = row_bytes(p.fold_nest);
-  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_units) == 1 && counts_out(p) &&
-         row >= 2 * kCacheLine && updates_of(p) >= times(kRowsOfOne, p.destinations) &&
+  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_units) == 1 &&
+         uses_counting_sort(p) && row >= 2 * kCacheLine &&
+         updates_of(p) >= times(kRowsOfOne, p.destinations) &&
          times(p.destinations, row) >= thresholds().far_bytes;
 }
 
@@ -72,7 +75,7 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the reduction needs accumulators" : "; each destination is read and written once",
          ", so the updates are first grouped by destination, ");
-  if (counts_out(p))
+  if (uses_counting_sort(p))
     append(why, "with a counting sort over ", p.destinations, " destinations");
   else
     append(why, "with a sort by comparison");
