@@ -61,3 +61,17 @@ def test_negated_values(monkeypatch):
     got = coalesced(tensor)
     monkeypatch.setattr(segments.native, "coalesce", lambda *_: None)
     assert coalesced(tensor) == got
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.float8_e4m3fn], ids=str)
+def test_dtypes_without_kernels_of_torch(dtype):
+    tensor = sparse(*CALLS["vector"], torch.uint8)
+    tensor = torch.sparse_coo_tensor(
+        tensor._indices(), tensor._values().to(dtype), tensor.shape, check_invariants=False
+    )
+    with pytest.raises(NotImplementedError) as expected:
+        tensor.coalesce()
+    with room.reproducible() as context, pytest.raises(NotImplementedError) as got:
+        tensor.coalesce()
+    assert str(got.value) == str(expected.value)
+    assert context.report() == ({}, {"_coalesce": 1})

@@ -95,6 +95,11 @@ nb::object sums_of_places(const TensorView& tensor, const View& values, std::vec
   return run_into_zeros(call, tensor.type);
 }
 
+// torch has no kernels for these dtypes.
+bool is_wide_unsigned(dlpack::DataType type) {
+  return type.code == static_cast<uint8_t>(DLPack::unsigned_integer) && type.bits > 8;
+}
+
 // Returns the columns of the places that have an element, and the sum of the values of each place. Returns
 // None for tensors that are not plain, and for many indices, which torch sorts on several threads.
 nb::object coalesce(const nb::handle* a) {
@@ -104,7 +109,8 @@ nb::object coalesce(const nb::handle* a) {
       !value_tensor.read(a[1], values) || indices.rank != 2 || values.rank < 1 ||
       indices.dtype != static_cast<int>(DType::int64) || indices.shape[1] != values.shape[0] ||
       indices.shape[0] == 0 || indices.shape[1] < 2 || items_of(values) == 0 ||
-      items_of(indices) > kMostItems || value_tensor.complex || torch().is_neg(a[1]))
+      is_wide_unsigned(value_tensor.type) || items_of(indices) > kMostItems || value_tensor.complex ||
+      torch().is_neg(a[1]))
     return nb::none();
   const std::vector<int64_t> positions = positions_of(indices, nb::borrow<nb::tuple>(a[2]));
   const std::vector<size_t> sorted = sorted_columns(positions);

@@ -72,6 +72,26 @@ def _kernel(
     return kernel
 
 
+def _core_first(
+    name: str, run_in_core: Callable[..., Any], kernel: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a kernel that runs `kernel` if `run_in_core` returns None."""
+
+    def core_first(keyset: Any, *args: Any, **options: Any) -> Any:
+        try:
+            result = run_in_core(*args, **options)
+        except (MemoryError, RuntimeError):
+            result = None
+        if result is None:
+            return kernel(keyset, *args, **options)
+        with _COUNTING:
+            _RAN[name] += 1
+        return result
+
+    private.leave_untraced(core_first)
+    return core_first
+
+
 def _run_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
     """Run an invalid call on torch's kernel without torch's deterministic mode.
 
@@ -221,6 +241,8 @@ def _register(library: torch.library.Library, overload: _Overload, key: str) -> 
         return
     if private.exchange is None or keys is None or key != "CPU":
         kernel = _kernel(name, overload.complete, torch_kernel, "CUDA" in key)
+        if overload.row.run_in_core is not None and "CUDA" not in key:
+            kernel = _core_first(name, overload.row.run_in_core, kernel)
         library.impl(name, kernel, key, with_keyset=True)
         return
     core = _CORE_KERNELS.setdefault(name, native.OverrideKernel())

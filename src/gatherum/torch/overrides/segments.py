@@ -71,24 +71,28 @@ def segment_reduce(
     return run(call).div_(counts.clamp_(min=1))
 
 
+def coalesce_few(data: Tensor) -> Tensor | None:
+    """Replace ``_coalesce`` of few elements on the host. Return None for other tensors."""
+    shape = data.shape
+    parts = native.coalesce(data._indices(), data._values(), shape)
+    return None if parts is None else _coalesced(*parts, shape)
+
+
 def coalesce(data: Tensor) -> Tensor:
     """Replace ``_coalesce`` of sparse COO tensors."""
-    operands = data._indices(), data._values(), data.shape
-    columns, sums = native.coalesce(*operands) or _coalesced(*operands)
-    return torch.sparse_coo_tensor(
-        columns, sums, operands[2], is_coalesced=True, check_invariants=False
-    )
-
-
-def _coalesced(indices: Tensor, values: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor]:
-    """Return the distinct columns of indices in row-major order, and the sums of their values."""
+    indices, values, shape = data._indices(), data._values(), data.shape
     rank, count = indices.shape
     if count < 2 or not values.numel() or not rank:
         raise Declined
     keys = indices[0]
     for dim in range(1, rank):
-        keys = keys * sizes[dim] + indices[dim]
+        keys = keys * shape[dim] + indices[dim]
     keys, positions = torch.unique(keys, return_inverse=True)
     zeros = indices.new_zeros(()).expand(rank, keys.numel())
     columns = run(Scatter("scatter_slices", zeros, positions, indices, axis=1))
-    return columns, run(totals((keys.numel(), *values.shape[1:]), positions, values))
+    sums = run(totals((keys.numel(), *values.shape[1:]), positions, values))
+    return _coalesced(columns, sums, shape)
+
+
+def _coalesced(columns: Tensor, sums: Tensor, shape: tuple[int, ...]) -> Tensor:
+    return torch.sparse_coo_tensor(columns, sums, shape, is_coalesced=True, check_invariants=False)

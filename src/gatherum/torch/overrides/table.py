@@ -15,13 +15,17 @@ DENSE, SPARSE = ("CPU", "CUDA"), ("SparseCPU", "SparseCUDA")
 
 
 class Row(NamedTuple):
-    """A function, and the names of the operators that it replaces."""
+    """A function, and the names of the operators that it replaces.
+
+    `run_in_core` runs frequent calls on the host. It returns None for other calls.
+    """
 
     describe: Callable[..., Any]
     new: str = ""
     in_place: str = ""
     out: str = ""
     keys: tuple[str, str] = DENSE
+    run_in_core: Callable[..., Any] | None = None
 
 
 def _forms(describe: Callable[..., Any], name: str, overload: str = "", out: str = "out") -> Row:
@@ -47,5 +51,5 @@ ROWS = (
     Row(embeddings.embedding_bag, "_embedding_bag"),
     Row(embeddings.embedding_bag, "_embedding_bag_forward_only"),
     Row(embeddings.embedding_bag_dense_backward, "_embedding_bag_dense_backward"),
-    Row(segments.coalesce, "_coalesce", keys=SPARSE),
+    Row(segments.coalesce, "_coalesce", keys=SPARSE, run_in_core=segments.coalesce_few),
 )
