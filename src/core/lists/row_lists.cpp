@@ -169,16 +169,11 @@ bool RowLists::fit(int64_t destinations, const Program& targets, const Program* 
   return targets.checks.line == targets.checks.rank - 1;
 }
 
-Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds& targets,
-                       const EdgeEnds& sources, bool numbered, const Poll& poll, int& invalid) {
-  destinations_ = destinations;
-  bucket_size_ = bucket_size;
-  lists_ = (destinations + bucket_size - 1) / bucket_size;
-  const Program& to = *targets.program;
-  const Nest& nest = to.checks;
-  const Loop& line = nest.line_loop();
-  const int64_t edges = to.tuples,
-                table = sources.program && to.tuples > 0 ? sources.program->checks.component[0].size : 0;
+namespace {
+
+// Checks that the indices of both ends can be resolved. `invalid` is the number of the end that cannot: 0 for
+// targets, 1 for sources.
+Outcome check_ends(const EdgeEnds& targets, const EdgeEnds& sources, int& invalid) {
   const EdgeEnds* const both[] = {&targets, &sources};
   for (invalid = 1; invalid >= 0; --invalid) {
     const EdgeEnds& ends = *both[invalid];
@@ -186,11 +181,26 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
     const Outcome outcome = check_addressable(*ends.program, ends.indices);
     if (outcome.status != Status::done) return outcome;
   }
-  table_ = sources.program ? table : edges;
-  wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
-  const int64_t width = wide_ ? 8 : 4;
-  const int threads = threads_for(times(edges, 4 * kTupleBytes));
+  return {};
+}
 
+// Returns the first invalid index of an end.
+Outcome find_invalid_end(const EdgeEnds& targets, const EdgeEnds& sources, const Poll& poll, int& invalid) {
+  Outcome outcome;
+  if (sources.program) outcome = check_indices(*sources.program, sources.indices, poll);
+  invalid = 1;
+  if (outcome.status != Status::done) return outcome;
+  outcome = check_indices(*targets.program, targets.indices, poll);
+  invalid = 0;
+  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
+}
+
+}  // namespace
+
+// Prepares the sort of the edges by list.
+ListStage RowLists::stage_of(const EdgeEnds& targets, const EdgeEnds& sources, int threads) const {
+  const Nest& nest = targets.program->checks;
+  const Loop& line = nest.line_loop();
   ListStage stage{};
   stage.numbering = &nest;
   stage.sources = sources.program ? &sources.program->checks : nullptr;
@@ -199,17 +209,34 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   stage.destinations = lists_;
   stage.bucket_size = bucket_size_;
   stage.wide = wide_;
-  cut_in_pieces(stage, edges, threads);
+  cut_in_pieces(stage, targets.program->tuples, threads);
+  return stage;
+}
+
+Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds& targets,
+                       const EdgeEnds& sources, bool numbered, const Poll& poll, int& invalid) {
+  destinations_ = destinations;
+  bucket_size_ = bucket_size;
+  lists_ = (destinations + bucket_size - 1) / bucket_size;
+  const int64_t edges = targets.program->tuples;
+  const int64_t table = sources.program && edges > 0 ? sources.program->checks.component[0].size : 0;
+  const Outcome checked = check_ends(targets, sources, invalid);
+  if (checked.status != Status::done) return checked;
+  table_ = sources.program ? table : edges;
+  wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
+  const int64_t width = wide_ ? 8 : 4;
+  const int threads = threads_for(times(edges, 4 * kTupleBytes));
+  ListStage stage = stage_of(targets, sources, threads);
 
   starts_ = OwnedMemory(times(lists_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
   rows_ = OwnedMemory(times(edges, width));
   if (numbered || bucket_size_ > 1) edges_ = OwnedMemory(times(edges, width));
-  const bool comes = stage.sources != nullptr || bucket_size_ > 1;
-  const OwnedMemory edge_destination(times(edges, width)), edge_row(comes ? times(edges, width) : 0);
+  const bool has_edge_rows = stage.sources != nullptr || bucket_size_ > 1;
+  const OwnedMemory edge_destination(times(edges, width)), edge_row(has_edge_rows ? times(edges, width) : 0);
   const OwnedMemory counts(times(times(stage.pieces, lists_), width));
   stage.edge_destination = edge_destination.get();
-  stage.edge_row = comes ? edge_row.get() : nullptr;
+  stage.edge_row = has_edge_rows ? edge_row.get() : nullptr;
   stage.counts = counts.get();
   stage.rows = rows_.get();
   stage.edges = edges_.get();
@@ -217,17 +244,10 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
   if (!ordered.finished) return {Status::interrupted, {}};
   kept_ = ordered.kept;
-  if (ordered.valid || !to.invalid_is_error) {
-    if (bucket_size_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
-    return {};
-  }
-  Outcome outcome;
-  if (sources.program) outcome = check_indices(*sources.program, sources.indices, poll);
-  invalid = 1;
-  if (outcome.status != Status::done) return outcome;
-  outcome = check_indices(to, targets.indices, poll);
-  invalid = 0;
-  return {outcome.status == Status::done ? Status::invalid_index : outcome.status, outcome.invalid};
+  if (!ordered.valid && targets.program->invalid_is_error)
+    return find_invalid_end(targets, sources, poll, invalid);
+  if (bucket_size_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
+  return {};
 }
 
 // Packs the lists of buckets into the smallest integer types, because reading the lists determines the speed

@@ -91,6 +91,7 @@ class RowLists {
   bool is_narrow() const { return bucket_size_ <= kStretch; }
   bool pack(int64_t edges, int threads, const Poll& poll);
   bool fold_rows(ListFold& call, const Poll& poll) const;
+  ListStage stage_of(const EdgeEnds& targets, const EdgeEnds& sources, int threads) const;
   bool fold_buckets(const ListFold& call, const Poll& poll) const;
 
   int64_t destinations_ = 0, bucket_size_ = 1, lists_ = 0, kept_ = 0, table_ = 0;

@@ -133,11 +133,10 @@ int64_t scratch_in_rounds(const Program& p, int threads) {
   return slab_bytes(p, p.destinations) + rounds_of(p, threads).bytes();
 }
 
-// Nothing is written before all indices have been checked.
-Run run_in_rounds(const Program& p, const Execution& call) {
-  const auto& kernels = chosen_kernels();
-  const Nest numbering = number_destinations(p.nest);
-  const Rounds all = rounds_of(p, call.threads);
+namespace {
+
+// Returns the scatter of a call, without memory.
+RoundScatter scatter_of(const Program& p, const Execution& call, const Rounds& all, const Nest& numbering) {
   RoundScatter rounds = all.shape;
   rounds.numbering = &numbering;
   rounds.destinations = p.destinations;
@@ -146,13 +145,28 @@ Run run_in_rounds(const Program& p, const Execution& call) {
   rounds.combine = p.combine;
   rounds.direct = call.fresh;
   rounds.streams = times(p.destinations / all.members, p.step) >= thresholds().streamed_bytes;
-  const int64_t bytes = slab_bytes(p, p.destinations);
-  const WorkerScratch slab(bytes, 1), lists(all.bytes(), 1);
+  return rounds;
+}
+
+// Divides memory of Rounds::bytes() into the lists of a scatter.
+void place_lists(RoundScatter& rounds, const Rounds& all, char* memory) {
+  rounds.ends = reinterpret_cast<RoundScatter::List*>(memory);
+  char* const runs = reinterpret_cast<char*>(rounds.ends + all.areas() * rounds.lists);
+  rounds.runs = runs + (-reinterpret_cast<uintptr_t>(runs) % RoundScatter::kRunBytes);
+}
+
+}  // namespace
+
+// Nothing is written before all indices have been checked.
+Run run_in_rounds(const Program& p, const Execution& call) {
+  const auto& kernels = chosen_kernels();
+  const Nest numbering = number_destinations(p.nest);
+  const Rounds all = rounds_of(p, call.threads);
+  RoundScatter rounds = scatter_of(p, call, all, numbering);
+  const WorkerScratch slab(slab_bytes(p, p.destinations), 1), lists(all.bytes(), 1);
   if (!slab || !lists) return {.memory = false};
   rounds.slab = slab.of(0);
-  rounds.ends = reinterpret_cast<RoundScatter::List*>(lists.of(0));
-  char* runs = reinterpret_cast<char*>(rounds.ends + all.areas() * rounds.lists);
-  rounds.runs = runs + (-reinterpret_cast<uintptr_t>(runs) % RoundScatter::kRunBytes);
+  place_lists(rounds, all, lists.of(0));
 
   // Threads start later than one thread ends to convert fewer bytes.
   const int converters = times(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
