@@ -134,15 +134,12 @@ def test_nothing_is_written_if_an_index_is_invalid(place):
 @pytest.mark.parametrize(
     ("threads", "bins", "count", "name"),
     [
-        (3, 262_144, 1 << 22, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
-        (4, 8_193, 1 << 20, "in_rounds" if BY_EIGHTS else "serial_accumulators"),
-        (4, 8_192, 1 << 20, "serial_accumulators"),
-        (4, 8_193, (1 << 20) - 1, "serial_accumulators"),
-        (4, 1 << 19, 1 << 20, "in_rounds" if BY_EIGHTS else "divided_accumulators"),
-        (4, 1 << 19, (1 << 20) - 1, "divided_accumulators"),
-        (8, 64, 1 << 20, "in_rounds"),
-        (8, 63, 1 << 20, "serial_accumulators"),
-        (8, 64, (1 << 20) - 1, "serial_accumulators"),
+        (7, 262_144, 1 << 24, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
+        (8, 64, 1 << 21, "in_rounds"),
+        (8, 63, 1 << 21, "serial_accumulators"),
+        (8, 64, (1 << 21) - 1, "serial_accumulators"),
+        (16, 128, 1 << 20, "in_rounds"),
+        (16, 128, (1 << 20) - 1, "serial_accumulators"),
     ],
 )
 def test_when_threads_work_in_rounds(threads, bins, count, name):

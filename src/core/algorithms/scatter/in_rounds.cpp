@@ -110,19 +110,15 @@ Share share_of(const RoundScatter& s, int64_t set, int64_t member) {
 }  // namespace
 
 bool applies_in_rounds(const Program& p, int threads, std::string* why) {
-  // Sorting takes about as long as folding, and with indices that are read one by one, twice as long. So
-  // fewer threads gain only if the accumulators of one thread exceed its first cache. From 1M updates on, the
-  // gain exceeds the time until threads start and wait for each other (sums of 1M float32, time of one thread
-  // divided by the time of the slowest thread of each round, in several runs: into 256 on 8 threads 2.6 to
-  // 3.3, on 16 threads 5.0; into 10,000 on 4 threads 1.7 to 2.5, on 8 threads 2.6 to 4.0, on 16 threads 4.1
-  // to 7.0).
-  constexpr int kFew = 4, kMany = 8;
-  constexpr int64_t kFirstCache = int64_t{32} << 10, kUpdates = 4;
+  // Sorting takes about as long as folding, so few threads gain nothing, and a gain must exceed the time in
+  // which threads start and wait for each other: docs/decisions/thresholds.md has the measurements on 16
+  // processors.
+  constexpr int kMany = 8;
+  constexpr int64_t kUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
-  if (threads < kFew || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
-  const bool far = slab_bytes(p, p.destinations) > kFirstCache;
-  if (threads < kMany && (!far || !chosen_kernels().chooses_slots(p.nest, p.destinations))) return false;
-  if (p.tuples < times(kUpdates, thresholds().many_updates) || p.destinations < 8 * threads) return false;
+  if (threads < kMany || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
+  if (times(p.tuples, threads) < times(kUpdates, thresholds().many_updates)) return false;
+  if (p.destinations < 8 * threads) return false;
   keeps_one_slab(p, why);
   append(why, ": in rounds, each of ", int64_t{rounds_of(p, threads).members},
          " threads sorts some of the updates into lists by destination, and folds some of the lists");
