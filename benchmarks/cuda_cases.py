@@ -290,17 +290,19 @@ def sets(scale: float) -> Iterator[Case]:
     updates = torch.randn(n, device=GPU)
     square, places = torch.randn(side, side, device=GPU), torch.randint(side, (side, side))
     places = places.to(GPU)
-    for name, op, table, i, values, goal, peer in (
-        ("no reduction, 2^24 into 1M", "scatter_slices", zeros, index, updates, 0.39,
+    for name, op, axis, table, i, values, goal, peer in (
+        ("no reduction, 2^24 into 1M", "scatter_slices", 0, zeros, index, updates, 0.39,
          lambda: zeros.index_copy(0, index, updates)),
-        ("scatter_elements without a reduction, 8192 x 8192", "scatter_elements", square, places,
-         square, 1.6, lambda: square.scatter(0, places, square)),
+        ("scatter_elements without a reduction, 8192 x 8192", "scatter_elements", 1, square, places,
+         square, 1.6, lambda: square.scatter(1, places, square)),
+        ("scatter_elements without a reduction, 8192 x 8192, axis 0", "scatter_elements", 0, square,
+         places, square, None, lambda: square.scatter(0, places, square)),
     ):  # fmt: skip
 
-        def ours(mode: str, call: Any = (op, table, i, values)) -> Any:
-            return getattr(gatherum, call[0])(*call[1:], mode=mode)
+        def ours(mode: str, call: Any = (op, table, i, values), axis: int = axis) -> Any:
+            return getattr(gatherum, call[0])(*call[1:], axis=axis, mode=mode)
 
-        floor = moved(op, table, i, values)
+        floor = moved(op, table, i, values, axis=axis)
         case = Case(name, ours, {"torch, racy": peer}, floor, None, None, None, goal, exact=False)
         case.close = False
         yield case

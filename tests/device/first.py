@@ -77,6 +77,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
         Step("host times", 60, (*python, "benchmarks/cuda_small.py", *small)),
         Step("device times", 100, (*python, bench, *times("bench.json", 1))),
         Step("surface", 90, (*python, "tests/device/surface.py"), memory),
+        Step("training", 60, (*python, "tests/device/training.py")),
         Step("protocols, CUB, streams, graphs", 90, (*python, *PYTEST, "-k", others)),
         Step("memcheck", 100, (*SANITIZER, "memcheck", *python, CALLS)),
         Step("racecheck", 100, (*SANITIZER, "racecheck", *python, CALLS)),
@@ -93,6 +94,7 @@ def main() -> int:
     parser.add_argument("kit", type=Path, help="the folder that `nox -s device` made")
     parser.add_argument("out", type=Path, help="the folder for the report and the logs")
     parser.add_argument("--minutes", type=float, default=9.0, help="of the whole run")
+    parser.add_argument("--only", nargs="+", metavar="STEP", help="the names of steps to run")
     parser.add_argument("--python", default=sys.executable, help="the command that runs Python")
     parser.add_argument("--scale", type=float, default=0.1, help="of the first benchmark")
     options = parser.parse_args()
@@ -102,11 +104,19 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         variables = installed(options.kit, Path(folder))
         outcomes = []
-        for step in steps(tuple(shlex.split(options.python)), out, options.scale):
+        for step in chosen(steps(tuple(shlex.split(options.python)), out, options.scale), options):
             outcomes.append(run(step, deadline - time.monotonic(), variables, out / "log.txt"))
             print(line(outcomes[-1]), flush=True)
             (out / "report.md").write_text(report(outcomes), encoding="utf-8")
     return int(any(outcome.problem for outcome in outcomes))
+
+
+def chosen(every: list[Step], options: argparse.Namespace) -> list[Step]:
+    """Return the steps that `--only` names, or all of them. The first one always runs."""
+    if unknown := set(options.only or ()) - {step.name for step in every}:
+        sys.exit(f"first: no step is named {', '.join(sorted(unknown))}")
+    first, *others = every
+    return [first, *(step for step in others if not options.only or step.name in options.only)]
 
 
 def installed(kit: Path, folder: Path) -> dict[str, str]:

@@ -35,7 +35,7 @@ def test_every_step_runs_on_doubles(tmp_path):
     log = (out / "log.txt").read_text()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + log
     lines = ran.stdout.splitlines()
-    assert len(lines) == 14
+    assert len(lines) == 15
     assert all(line.endswith("s  ok") for line in lines)
     assert log.count("0 of 5 calls went wrong") == 3
     assert re.search(r"^(\d+) of \1 digests as published \(cuda:0, a double", log, re.M)
@@ -44,5 +44,5 @@ def test_every_step_runs_on_doubles(tmp_path):
         "bench.json", "curve.json", "large.json", "log.txt", "report.md", "small.json",
     ]  # fmt: skip
     report = (out / "report.md").read_text()
-    assert report.count("\n| cuda:0, a double, tensors of torch ") == 14
-    assert report.count(" | ok | ") == 14
+    assert report.count("\n| cuda:0, a double, tensors of torch ") == 15
+    assert report.count(" | ok | ") == 15

@@ -8,15 +8,15 @@ F = torch.nn.functional
 MODES = {"sum": {}, "mean": {}, "max": {}}
 
 
-def calls(n=1000, size=50, width=4, seed=0):
+def calls(n=1000, size=50, width=4, seed=0, device="cpu"):
     """Return functions of a table and updates by name; each index occurs many times."""
     make = torch.Generator().manual_seed(seed)
-    i = torch.randint(0, size, (n,), generator=make)
+    i = torch.randint(0, size, (n,), generator=make).to(device)
     j, wide = i % width, i[:, None].expand(n, width)
-    odd = (i[:, None] * 7 + torch.arange(width)) % size
-    bags = torch.arange(0, n, 10)
-    lengths = torch.tensor([n // 2, 0, n - n // 2])
-    mask = torch.arange(size) % 2 == 0
+    odd = (i[:, None] * 7 + torch.arange(width, device=device)) % size
+    bags = torch.arange(0, n, 10, device=device)
+    lengths = torch.tensor([n // 2, 0, n - n // 2], device=device)
+    mask = torch.arange(size, device=device) % 2 == 0
 
     def bag(x, u, mode, **more):
         return F.embedding_bag(i, x, bags, mode=mode, **more)
@@ -49,7 +49,9 @@ def calls(n=1000, size=50, width=4, seed=0):
         "put last": lambda x, u: torch.put(x, i, u[:, 0].detach()),
         "add at": lambda x, u: x.index_put((i,), u, accumulate=True),
         "add at two": lambda x, u: x.index_put((i, j), u[:, 0], accumulate=True),
-        "add at mask": lambda x, u: x.index_put((mask, j[:1]), x[:25, 0], accumulate=True),
+        "add at mask": lambda x, u: x.index_put(
+            (mask, j[:1]), x[: (size + 1) // 2, 0], accumulate=True
+        ),
         "assign": lambda x, u: x.index_put((i,), u.detach()),
         "x[i]": lambda x, u: x[i] * u,
         "x[i, j]": lambda x, u: x[i, j] * u[:, 0],
@@ -95,7 +97,8 @@ def run(call, table, updates):
     leaves = [each.detach().clone().requires_grad_() for each in (table, updates)]
     result = call(*leaves)
     if result.requires_grad:
-        result.backward(torch.linspace(-1, 1, result.numel()).view(result.shape).to(result.dtype))
+        seed = torch.linspace(-1, 1, result.numel()).view(result.shape)
+        result.backward(seed.to(result.device, result.dtype))
     return [result.detach(), *(leaf.grad for leaf in leaves if leaf.grad is not None)]
 
 
