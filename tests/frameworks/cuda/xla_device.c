@@ -59,11 +59,11 @@ static const Api* real;
 static void* get_stream(Stream* out) { return out->stream = (void*)xla_stream, NULL; }
 
 static void* allocate(Allocation* out) {
-  if (!xla_memory_left) {
+  if (!xla_memory_left || out->alignment > 16) { /* as XLA for GPUs refuses it */
     NewError no_memory = {sizeof no_memory, NULL, "XLA's words", 8};
     return ((void* (*)(NewError*))real->functions[CREATE_ERROR])(&no_memory);
   }
-  out->data = aligned_alloc(out->alignment, (out->bytes + 255) / 256 * 256);
+  out->data = aligned_alloc(256, (out->bytes + 255) / 256 * 256);
   memset(out->data, 0xA9, out->bytes);
   ++xla_blocks, ++xla_allocated;
   return NULL;

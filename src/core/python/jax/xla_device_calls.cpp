@@ -213,7 +213,8 @@ class Run {
   // Scratch memory until the end of the call: work that the call has queued on the stream precedes later
   // uses. Returns null after an error.
   void* allocate(size_t bytes) {
-    static constexpr size_t kAlignment = 256;
+    // XLA refuses more. Kernels load words of up to 16 bytes.
+    static constexpr size_t kAlignment = 16;
     XLA_FFI_DeviceMemory_Allocate_Args args{sizeof args, nullptr, frame_.ctx, bytes, kAlignment, nullptr};
     scratch_.reserve(scratch_.size() + 1);
     if (XLA_FFI_Error* const failed = frame_.api->allocate(&args)) {
@@ -231,8 +232,9 @@ class Run {
       target.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
     const uint64_t keys = reinterpret_cast<uintptr_t>(call.keys.start),
                    payload = reinterpret_cast<uintptr_t>(call.payload.start);
-    if (keys != 0 && call.operands[0].start != nullptr) {
-      target.operands[1] = keys;
+    if (keys != 0) {
+      // An order is a result without data, or replaces the indices.
+      target.operands[call.operands[0].start == nullptr ? 3 : 1] = keys;
       target.operands[device::kOperandSlots] = payload;
     }
     const int64_t bytes = program.program().arena;
