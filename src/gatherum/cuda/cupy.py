@@ -69,11 +69,11 @@ class CuPy(DeviceFramework):
             return _Scratch(self._cupy.cuda.alloc(nbytes))
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort with CUB, or with `cupy.argsort` if CUB is missing or the sort is short.
+        """Sort with CUB, or with `cupy.argsort` if CUB is missing.
 
         `cupy.argsort` is stable and, since CuPy 14, does not wait.
         """
-        if cub.is_preferred(pairs.length):
+        if cub.is_available():
             return cub.radix_sort(self, pairs, device, stream)
         with self._cupy.cuda.Device(device):
             keys, payload = (

@@ -9,10 +9,11 @@ from gatherum._plans.plans import Description, Plan, planned
 
 from .device import Kernel
 from .driver import LEGACY_STREAM, open_driver
-from .folds import THREAD_RUN, WARP, WARP_RUN
+from .folds import WARP
 from .loops import unaddressable, work_of
 from .plan_launches import is_in_place, program_of, scratch
 from .programs import WIDEST, Launch, Placement, Sort
+from .radix_sort import SORT_KERNELS
 
 # Maps the launch that determines the choice to the reason for the plan's launches.
 _REASONS = {
@@ -35,7 +36,7 @@ _PURPOSES = {
     "scatter": "moves the updates",
     "keys": "computes the destination number of each update",
     "sorted_keys": "computes the destination number of each update, and sorts the updates by it",
-    "sort": "sorts the updates by destination: torch.sort, cupy.argsort or CUB",
+    "sort": "sorts the updates by destination: {sorter}",
     "scatter_lines": "moves the last update of each destination, line by line",
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",
@@ -45,17 +46,18 @@ _PURPOSES = {
     "fold_atomic": "folds each update directly into its destination",
     "fold_table": "folds the updates of each block in shared memory, then into the destinations",
 }
-# The limits of runs that a warp and a block fold.
-_LONG: dict[bool, dict[str, object]] = {
-    True: {"above": THREAD_RUN, "group": "warp"},
-    False: {"above": WARP_RUN, "group": "block"},
-}
+# The number of the field `above` in the arguments of runs.cuh.
+_ABOVE = 4
 
 
-def _line(name: str, macros: dict[str, str], copies: bool) -> str:
-    """Return the line that describes a kernel's purpose and variant."""
+def _line(launch: Launch, copies: bool) -> str:
+    """Return the line that describes a launch's purpose and variant."""
+    name, macros = launch.kernel.name, dict(launch.kernel.macros)
     purpose = _PURPOSES["copy" if copies else name]
-    parts = [purpose.format(**_LONG[macros.get("GROUP") == str(WARP)])]
+    if "GROUP" in macros:
+        group = "warp" if macros["GROUP"] == str(WARP) else "block"
+        purpose = purpose.format(above=launch.arguments.number(_ABOVE), group=group)
+    parts = [purpose]
     if (index := macros.get("INDEX")) and not copies:
         order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
         parts.append(f"{index} indices{order}")
@@ -84,19 +86,27 @@ def list_launches(plan: Plan) -> Listing:
     placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, is_in_place(plan))
     for step in program_of(plan, placement, processors=1).steps:
         match step:
+            case Launch(kernel) if kernel.name in SORT_KERNELS:
+                listing.kernels.append(kernel)
+                if listing.steps[-1:] != ["sort"]:
+                    macros = dict(kernel.macros)
+                    widths = int(macros["KEY_WIDTH"]), int(macros["PAYLOAD_WIDTH"])
+                    _list_sort(listing, "launches for each digit of the keys", *widths)
             case Launch(kernel):
                 copies = plan.call.operator.scatters and kernel.name == "gather"
+                listing.lines.append(_line(step, copies))
                 listing.steps.append(kernel.name)
                 listing.kernels.append(kernel)
-                listing.lines.append(_line(kernel.name, dict(kernel.macros), copies))
             case Sort(widths=widths):
-                listing.steps.append("sort")
-                description = (
-                    f"{widths.bits} bits of keys of {widths.key} bytes, payload of "
-                    f"{widths.payload} bytes"
-                )
-                listing.lines.append(f"{'sort':<14} {_PURPOSES['sort']}; {description}")
+                _list_sort(listing, "torch.sort, cupy.argsort or CUB", widths.key, widths.payload)
     return listing
+
+
+def _list_sort(listing: Listing, sorter: str, key: int, payload: int) -> None:
+    """Add a sort of keys and payload of some bytes."""
+    purpose = _PURPOSES["sort"].format(sorter=sorter)
+    listing.steps.append("sort")
+    listing.lines.append(f"{'sort':<14} {purpose}; keys of {key} bytes, payload of {payload} bytes")
 
 
 def _raises(plan: Plan) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gatherum._core import Reduction, is_exact
 from gatherum._model import reductions
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
 from gatherum._plans import sharing
 
-from . import kernel_tables
+from . import kernel_tables, radix_sort
 from .checks import or_null
 from .device import Kernel, Pairs, Widths
 from .execution import EACH, NARROW, Execution, Macros, grid_of
@@ -17,11 +19,13 @@ from .loops import Work
 from .movement import writing_mode
 from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 
-# The measurements below are of an H100 (2026-11-26).
+# The measurements below are of an H100 (2026-11-26) if they name no other device.
 
-# The largest number of entries in a run that one thread folds (for each part of the row); not
-# measured.
+# The largest number of entries in a run that one thread folds, for each part of the row, and for
+# single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and 0.87 with 32;
+# 2^24 float32 into 2^20 took 1.00 ms with 16, 0.93 with 32 and 0.92 with 64.
 THREAD_RUN = 16
+ITEM_RUN = 32
 # The largest number that one warp folds. A block folds longer runs. With 128, rows of 64 float32
 # into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
 WARP_RUN = 512
@@ -38,24 +42,36 @@ ROW_THREADS = 256
 FOLDERS = 32
 # Blocks per multiprocessor over which the candidates of long runs are spread, if there are enough.
 # Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block, and 0.85
-# with 4, which is the number for this value on that device.
+# with 4, which is the number for this value on that device. On an H200, values from 8 to 64 took
+# the same time.
 SPREAD = 16
+# Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH bytes of the rows:
+# such a run takes the latency of the loads of each tile, and tiles of short stretches have more
+# entries. On an H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for
+# runs of more than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89
+# ms. With stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
+HUGE_RUN = 1 << 13
+HUGE_STRETCH = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
 # of bytes of shared memory. Not measured.
 EXACT_FOLDERS = 8
 # Integers are folded in shared memory first if the items of all destinations fit this number of
-# bytes, and if there are this many updates for each item. None of the next four values is measured.
+# bytes, and if there are this many updates for each item. On an H200 (2026-11-27), 2^16 int64 into
+# 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24 into 1000
+# took 0.08 and 0.92.
 TABLE = 8 << 10
-TABLE_RUN = 4096
-# The most blocks of that launch per multiprocessor, and the fewest updates of a block: a number,
-# and a multiple of the items that it adds to the data.
+TABLE_RUN = 256
+# The most blocks of that launch per multiprocessor (2^24 into 256 on that device: 0.08 ms, 0.11
+# with 4, 0.09 with 16), and the fewest updates of a block: a number, and a multiple of the items
+# that it adds to the data (4, 16 and 64 took the same time).
 TABLE_BLOCKS = 8
 TABLE_UPDATES = 4096
 TABLE_SHARE = 16
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
-# The most threads of a block that sorts; not measured.
+# The most threads of a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053 ms, 0.060
+# with 256 threads, and 0.052 with 1024.
 SORTERS = 512
 
 # The loops over one item.
@@ -83,23 +99,41 @@ def widths_of(work: Work, carried: int) -> Widths:
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
-def sort(run: Execution, carried: int) -> Pairs:
+def sort(run: Execution, carried: int, into: radix_sort.Pair | None = None) -> Pairs:
     """Return the tuples sorted by destination, and in row-major order within each.
 
-    The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0.
+    The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0. If
+    the sort consists of launches, `into` may be the memory of the results.
     """
     program, n, widths = run.program, run.work.entries, widths_of(run.work, carried)
-    pairs = program.allocate(n * widths.key), program.allocate(n * widths.payload)
+
+    def buffers() -> radix_sort.Pair:
+        return program.allocate(n * widths.key), program.allocate(n * widths.payload)
+
+    pairs = buffers()
     in_block = sorts_in_block(run.work)
-    write_pairs(run, carried, *pairs, in_block)
-    if not in_block:
-        pairs = program.sort(*pairs, n, widths)
+    if sorts_in_launches(run.work):
+        spare = into or buffers()
+        if into and len(radix_sort.digits_of(widths.bits)) % 2 == 0:
+            pairs, spare = spare, pairs  # so that the last pass writes to `into`
+        write_pairs(run, carried, *pairs, in_block)
+        pairs = radix_sort.sort(program, n, widths, pairs, spare)
+    else:
+        write_pairs(run, carried, *pairs, in_block)
+        if not in_block:
+            pairs = program.sort(*pairs, n, widths)
     return Pairs(*pairs, n, widths)
 
 
 def sorts_in_block(work: Work) -> bool:
     """Return True if the launch that computes the keys of a scatter also sorts them."""
     return work.entries <= sharing.MOST_IN_BLOCK and widths_of(work, 0).key == 4
+
+
+def sorts_in_launches(work: Work) -> bool:
+    """Return True if launches of this package sort, not a library."""
+    is_short = sharing.MOST_IN_BLOCK < work.entries <= radix_sort.MOST_PAIRS
+    return is_short and widths_of(work, 0).key == 4
 
 
 def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool) -> None:
@@ -147,25 +181,49 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
     macros |= {} if exact else {"LANES": lanes, "WEIGHTED": run.weighted}
     parts = count_points(row)
     # Rows with this many parts already fill a warp, which reads contiguous memory.
-    alone = THREAD_RUN if parts < WARP else WARP_RUN
+    alone = (ITEM_RUN if parts == 1 else THREAD_RUN) if parts < WARP else WARP_RUN
     total = [pairs.length * parts, alone, call.include_self]
     _launch(run, name, pairs, row, guard, total, [], macros)
+    macros |= {"FOLDERS": EXACT_FOLDERS if exact else FOLDERS}
+    for tier in _tiers(parts, item * lanes, alone, exact):
+        if pairs.length <= tier.above:
+            continue
+        stretches = -(-parts // tier.stretch)
+        candidates = -(-pairs.length // tier.above) * stretches
+        threads = max(tier.group, LONG_THREADS)
+        each = _spread(candidates, run.processors * (threads // tier.group), tier.group)
+        total = [candidates, tier.above, tier.longest, call.include_self, tier.stretch, each]
+        own = macros | {"THREADS": threads, "GROUP": tier.group}
+        _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
+
+
+class Tier(NamedTuple):
+    """A launch for runs of more than `above` entries and at most `longest` (0: no limit).
+
+    A warp or a block of `group` threads folds a run and `stretch` parts of its rows.
+    """
+
+    above: int
+    longest: int
+    group: int
+    stretch: int
+
+
+def _tiers(parts: int, part_bytes: int, alone: int, exact: bool) -> list[Tier]:
+    """Return the launches for runs of more than `alone` entries, with rows of `parts` parts."""
     folders = EXACT_FOLDERS if exact else FOLDERS
-    stretches = -(-parts // folders)
-    macros |= {"FOLDERS": folders}
-    block = LONG_THREADS if exact or parts * lanes == 1 else ROW_THREADS
-    for group, above, longest in ((WARP, alone, WARP_RUN), (block, WARP_RUN, 0)):
-        if pairs.length > above != longest:
-            candidates = -(-pairs.length // above) * stretches
-            each = WARP if longest else _spread(candidates, run.processors, group)
-            total = [candidates, above, longest, call.include_self, each]
-            own = macros | {"THREADS": max(group, LONG_THREADS), "GROUP": group}
-            _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
+    block = LONG_THREADS if exact or parts == 1 else ROW_THREADS
+    short = max(1, HUGE_STRETCH // part_bytes)
+    tiers = [Tier(alone, WARP_RUN, WARP, folders)] if alone < WARP_RUN else []
+    if exact or parts <= short:
+        return [*tiers, Tier(WARP_RUN, 0, block, folders)]
+    huge = Tier(HUGE_RUN, 0, block, min(short, folders))
+    return [*tiers, Tier(WARP_RUN, HUGE_RUN, block, folders), huge]
 
 
-def _spread(candidates: int, processors: int, most: int) -> int:
-    """Return the number of candidates that a block tests at a time."""
-    return min(most, -(-candidates // (SPREAD * processors)))
+def _spread(candidates: int, groups: int, most: int) -> int:
+    """Return the candidates that each group tests at a time, for a number of groups at a time."""
+    return min(most, -(-candidates // (SPREAD * groups)))
 
 
 def _value(call: Call) -> str:

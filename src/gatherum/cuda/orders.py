@@ -141,7 +141,7 @@ def _computed(
         WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
     )
     program = program_of(plan, placement, device.processors, carried, adjacent)
-    if adjacent:
+    if writes_results(plan, adjacent):
         length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
         record = device.play(program, (0, indices, updates, keys.address, payload.address))
@@ -162,16 +162,25 @@ def program_of(
 ) -> DeviceProgram:
     """Return the program that checks the indices and sorts the pairs.
 
-    If equal destinations are adjacent, it writes the pairs to the last two operands.
+    If it `writes_results`, it writes the pairs to the last two operands.
     """
-    recorder = Recorder(PAYLOAD + 1 if adjacent else OPERANDS)
+    into = (Slot(OUT), Slot(PAYLOAD)) if writes_results(plan, adjacent) else None
+    recorder = Recorder(PAYLOAD + 1 if into else OPERANDS)
     run = plan_launches.execution_of(plan, placement, processors, recorder)
     record = checks.new_record(run)
     if record:
         checks.check_indices(run, record)
-    if adjacent:
-        folds.write_pairs(run, carried, Slot(OUT), Slot(PAYLOAD), in_block=False)
+    if adjacent and into:
+        folds.write_pairs(run, carried, *into, in_block=False)
     else:
-        folds.sort(run, carried)
+        folds.sort(run, carried, into)
     checks.read_record(run, record)
     return recorder.program()
+
+
+def writes_results(plan: Plan, adjacent: bool) -> bool:
+    """Return True if launches write the sorted pairs; otherwise a library's sort does.
+
+    Equal destinations that are adjacent need no sort.
+    """
+    return adjacent or folds.sorts_in_launches(work_of(plan))

@@ -26,7 +26,7 @@ from gatherum._model.call import Call
 from gatherum._plans.plans import Plan
 from gatherum._system import native
 
-from . import checks, folds, movement
+from . import checks, folds, movement, radix_sort
 from .device import Device, Pairs, Widths
 from .execution import Execution
 from .loops import Work, unaddressable, work_of
@@ -254,7 +254,9 @@ def _table_bytes(work: Work) -> int:
 def _sort_bytes(call: Call, work: Work) -> int:
     widths = folds.widths_of(work, folds.carried_bytes(call, work))
     copies = 1 if folds.sorts_in_block(work) else 2
-    return copies * work.entries * (widths.key + widths.payload)
+    in_launches = folds.sorts_in_launches(work)
+    counts = radix_sort.scratch_bytes(work.entries, widths) if in_launches else 0
+    return copies * work.entries * (widths.key + widths.payload) + counts
 
 
 def scratch(plan: Plan) -> int:

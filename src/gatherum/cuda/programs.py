@@ -9,6 +9,7 @@ calls with the same plan and the same `Placement`.
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import gcd
@@ -82,6 +83,10 @@ class Arguments(NamedTuple):
                 patches.append(Patch(8 * i, field.ordinal, field.distance))
             words.append(0 if isinstance(field, Slot) else field & _WORD)
         return cls(struct.pack(f"={len(words)}Q", *words) + tail, tuple(patches))
+
+    def number(self, field: int) -> int:
+        """Return the value of a 64-bit field."""
+        return int.from_bytes(self.content[8 * field : 8 * field + 8], sys.byteorder)
 
     def at(self, addresses: Sequence[int]) -> bytes:
         """Return the struct with the addresses of all slots."""

@@ -97,8 +97,14 @@ def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
     return program.arena if runs_alone else None
 
 
+def check_order(plan: Plan, reduction: str) -> None:
+    """Raise NotImplementedError if this environment cannot sort the updates of a plan."""
+    if not orders.writes_results(plan, adjacent=False):
+        check_sort(plan.call.op, reduction)
+
+
 def check_sort(op: str, reduction: str) -> None:
-    """Raise NotImplementedError if this environment cannot sort."""
+    """Raise NotImplementedError if this environment has no library that sorts."""
     try:
         cub.check_import()
     except ImportError as why:

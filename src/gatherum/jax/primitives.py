@@ -117,7 +117,7 @@ def _lower_in_order(
     XLA merges equal sorts, so a composition sorts once, with its derivatives. The second call does
     not check the indices again.
     """
-    device_programs.check_sort(attributes.op, attributes.reduction)
+    device_programs.check_order(sorting, attributes.reduction)
     data, indices, updates = ctx.avals_in
     length, widths = device_programs.order_of(sorting)
     order = [jax.core.ShapedArray((length,), np.dtype(f"u{width}")) for width in widths[:2]]

@@ -85,9 +85,9 @@ class _Torch(DeviceFramework):
         return torch.device("cuda", device)
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
-        """Sort with CUB, or with torch's stable sort if CUB is missing or the sort is short."""
+        """Sort with CUB, or with torch's stable sort if CUB is missing."""
         count, widths = pairs.length, pairs.widths
-        if count > _MOST_SORTED or cub.is_preferred(count):
+        if count > _MOST_SORTED or cub.is_available():
             return cub.radix_sort(self, pairs, device, stream)
         keys, order = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
         payload = pairs.payload.integers(count, widths.payload).index_select(0, order)

@@ -17,7 +17,7 @@ from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
 from gatherum._plans import sharing
-from gatherum.cuda import driver, orders, plan_launches
+from gatherum.cuda import driver, orders, plan_launches, radix_sort
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -51,9 +51,10 @@ def on_core(machine, monkeypatch):
 
 
 @pytest.fixture
-def without_block_sorts(monkeypatch):
+def library_sorts(monkeypatch):
     """Let the framework sort the updates of small scatters, too."""
     monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
     monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
     monkeypatch.setattr(orders, "program_of", orders.program_of.__wrapped__)
 

@@ -18,7 +18,7 @@ from shim.device import ShimDevice
 import gatherum
 import xla_frames
 from gatherum._system import native
-from gatherum.cuda import cub, nvidia
+from gatherum.cuda import cub, nvidia, radix_sort
 from gatherum.cuda.device import Kernel
 from gatherum.jax import device_programs
 from python_calls import python_calls
@@ -336,10 +336,11 @@ def test_calls_that_xla_may_capture(expected, op, attributes):
     assert target_of(op, *CALLS[op], **attributes) == expected
 
 
-def test_calls_of_integers_and_of_one_update_may_be_captured():
-    assert (
-        target_of("scatter_slices", *MANY_ITEMS, mode="clip", reduction="add") == "other"
-    )  # sorts
+def test_calls_without_a_library_sort_may_be_captured(monkeypatch):
+    many = "scatter_slices", *MANY_ITEMS
+    assert target_of(*many, mode="clip", reduction="add") == "recordable"
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
+    assert target_of(*many, mode="clip", reduction="mul") == "other"
     integers = (DATA.astype(np.int32), ROWS, UPDATES.astype(np.int32))
     assert target_of("scatter_slices", *integers, mode="clip", reduction="add") == "recordable"
     one = (DATA, ROWS[:1], UPDATES[:1])
@@ -406,7 +407,8 @@ def test_errors_of_the_driver_and_of_the_memory():
 def test_errors_of_a_sort(monkeypatch):
     FAKE.run(None)
     arrays = moved(MANY_ITEMS)
-    run = jax.jit(lambda *each: gatherum.scatter_slices(*each, reduction="add", mode="clip"))
+    run = jax.jit(lambda *each: gatherum.scatter_slices(*each, reduction="mul", mode="wrap"))
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
 
     def fails(framework, *_):
         framework.allocate(100, 0, 0)
@@ -433,11 +435,12 @@ def test_a_sort_without_cub_raises_when_lowering(monkeypatch, columns):
         raise ImportError("no module")
 
     monkeypatch.setattr(cub, "check_import", check)
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
     arrays = moved((DATA[:, :columns], MANY[1], MANY[2][:, :columns]))
     with pytest.raises(NotImplementedError) as raised:
-        gatherum.scatter_slices(*arrays, reduction="add")
+        gatherum.scatter_slices(*arrays, reduction="mul")
     assert str(raised.value) == (
-        "scatter_slices: on a CUDA device, this call with reduction 'add' sorts its updates by "
+        "scatter_slices: on a CUDA device, this call with reduction 'mul' sorts its updates by "
         "destination, and cuda.compute cannot be imported (no module); write pip install "
         "'cuda-cccl[minimal-cu13]>=1.1', or jax.device_put(data, jax.devices('cpu')[0])"
     )

@@ -234,7 +234,7 @@ def test_the_kernels_and_the_sort(on_shim, cupy):
     assert same_bits(result.values, expected)
 
 
-def test_a_prepared_call_sorts_once(on_shim, cupy, monkeypatch, without_block_sorts):
+def test_a_prepared_call_sorts_once(on_shim, cupy, monkeypatch, library_sorts):
     kind, sorts = type(adapter._cupy()), []
     sort = kind.sort
     monkeypatch.setattr(kind, "sort", lambda *call: sorts.append(call) or sort(*call))

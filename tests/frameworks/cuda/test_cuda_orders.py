@@ -10,6 +10,7 @@ torch = pytest.importorskip(
 pytestmark = pytest.mark.frameworks
 
 import gatherum  # noqa: E402
+from gatherum.cuda import device_calls, radix_sort  # noqa: E402
 from gatherum.torch import cuda, torch_scatter  # noqa: E402
 from gatherum.torch.autograd import fused_gradients  # noqa: E402
 from gatherum.torch.torch_scatter import extremes  # noqa: E402
@@ -31,7 +32,7 @@ def each_of(*names):
 
 
 @pytest.fixture
-def sorts(monkeypatch, without_block_sorts):
+def sorts(monkeypatch, library_sorts):
     """Count the sorts."""
     sort, counted = cuda.FRAMEWORK.__class__.sort, []
 
@@ -125,6 +126,36 @@ def test_aggregate(sorts_of, reduction, mode):
         return gatherum.aggregate(data, sources, targets, SIZE, reduction, mode=mode)
 
     assert sorts_of(call, data) == 1
+
+
+@pytest.mark.parametrize("bits", [10, 2])  # of the digit of a pass: one pass, and two
+def test_launches_sort_once(on_shim, as_cuda, library_sorts, bits, monkeypatch):
+    data, targets = operands(3, negative=True)
+    sources, options = (7 * torch.arange(N)) % N, {"mode": "raise"}
+
+    def call():
+        total = gatherum.aggregate(data, sources, targets, SIZE, "add", **options)
+        run = gatherum.prepare("scatter_slices", total, targets, reduction="mul")
+        return [total, run(total, data), run(total, data + 1)]
+
+    def on_host():
+        edges = [each.numpy() for each in (data, sources, targets)]
+        total = gatherum.aggregate(*edges, SIZE, "add", **options)
+        more = (edges[0], edges[0] + 1)
+        return [
+            total,
+            *(gatherum.scatter_slices(total, edges[2], u, reduction="mul") for u in more),
+        ]
+
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 1000)
+    monkeypatch.setattr(radix_sort, "MOST_BITS", bits)
+    expected, launches = on_host(), device_calls.open_device.shim.launches
+    before = len(launches)
+    for result, wanted in zip(call(), expected, strict=True):
+        assert same_bits(result.numpy(), wanted)
+    sorts = [kernel.name for kernel in launches[before:] if kernel.name.startswith("sort_")]
+    passes = -(-3 // bits)  # for numbers up to 5
+    assert sorts == ["sort_count", "sort_offsets", "sort_move"] * passes * 2
 
 
 @pytest.mark.parametrize("dtype", each_of("float32", "float16", "complex64", "int32", "bool"))

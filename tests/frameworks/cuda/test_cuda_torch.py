@@ -214,14 +214,13 @@ def test_cub_sorts_more_keys_than_torch_can(monkeypatch):
     assert asked == [(cuda.FRAMEWORK, pairs, 0, 40)]
 
 
-def test_cub_sorts_if_it_is_installed_and_there_are_many_pairs(monkeypatch):
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_cub_sorts_if_it_is_installed(is_installed, monkeypatch):
     monkeypatch.setattr(cuda.cub, "radix_sort", lambda *_: "sorted")
-    monkeypatch.setattr(cuda.cub, "_LEAST", 4)
+    monkeypatch.setattr(cuda.cub, "is_available", lambda: is_installed)
     memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
-    for installed, count in ((True, 4), (True, 3), (False, 4)):
-        monkeypatch.setattr(cuda.cub, "_is_available", lambda installed=installed: installed)
-        result = cuda.FRAMEWORK.sort(Pairs(*memory, count, Widths(4, 4, 3)), 0, 40)
-        assert (result == "sorted") == (installed and count == 4)
+    result = cuda.FRAMEWORK.sort(Pairs(*memory, 4, Widths(4, 4, 3)), 0, 40)
+    assert (result == "sorted") == is_installed
 
 
 def test_without_cub_the_framework_sorts(monkeypatch):
@@ -229,9 +228,9 @@ def test_without_cub_the_framework_sorts(monkeypatch):
         raise ImportError
 
     monkeypatch.setattr(cuda.cub, "_compute", missing)
-    cuda.cub._is_available.cache_clear()
-    assert not cuda.cub.is_preferred(1 << 20)
-    cuda.cub._is_available.cache_clear()
+    cuda.cub.is_available.cache_clear()
+    assert not cuda.cub.is_available()
+    cuda.cub.is_available.cache_clear()
 
 
 def test_the_default_stream_has_a_distinct_number(monkeypatch):

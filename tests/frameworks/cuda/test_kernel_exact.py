@@ -95,7 +95,7 @@ def test_nan_infinities_and_zeros(shim, dtype, reduction):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_carries_move_on_in_time(shim, sign, few, monkeypatch):
     """A limb of float64 holds 1024 of the terms that fill it most."""
-    monkeypatch.setattr(folds, "THREAD_RUN", few)
+    monkeypatch.setattr(folds, "ITEM_RUN", few)
     monkeypatch.setattr(folds, "WARP_RUN", few)
     largest = np.array((33 << 52) - 1, np.uint64).view(np.float64)
     updates = np.full(5001, sign * largest)

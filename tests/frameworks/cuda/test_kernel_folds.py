@@ -10,7 +10,7 @@ import gatherum
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum._plans import sharing
-from gatherum.cuda import execution, folds
+from gatherum.cuda import execution, folds, radix_sort
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -34,9 +34,17 @@ def spread(*shape):
     return (RNG.standard_normal(shape) * 10.0 ** RNG.integers(-8, 8, shape)).astype("f4")
 
 
-@pytest.mark.parametrize(("most", "sort"), [(0, "keys"), (4096, "sorted_keys")])
-def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, sort, monkeypatch):
-    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", most)
+SORTS = {  # by the most updates that are sorted in a block and by launches
+    (0, 0): ["keys"],
+    (0, 1000): ["keys", "sort_count", "sort_offsets", "sort_move"],
+    (4096, 1000): ["sorted_keys"],
+}
+
+
+@pytest.mark.parametrize("most", SORTS)
+def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, monkeypatch):
+    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", most[0])
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", most[1])
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)
     data = np.full(5, 0.1, np.float32)
@@ -47,7 +55,7 @@ def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, sort, monkeypatch):
         data, indices[::-1].copy(), updates[::-1].copy(), reduction="add", mode="drop"
     )
     assert not same_bits(result, backwards)  # so the order matters here
-    assert shim.last.names() == ["gather", sort, "fold", "fold_long", "fold_long"]
+    assert shim.last.names() == ["gather", *SORTS[most], "fold", "fold_long", "fold_long"]
     assert shim.last.reads == 0
 
 
@@ -69,7 +77,7 @@ def folded_without(left_out, indices, row):
 
 
 def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
-    few, many = folds.THREAD_RUN, folds.WARP_RUN
+    few, many = folds.ITEM_RUN, folds.WARP_RUN
     indices = runs(0, 1, few, few + 1, many, many + 1, 2 * many)
     assert folded_without("fold", indices, ()) == [1, 2]
     assert folded_without("32", indices, ()) == [3, 4]
@@ -208,11 +216,22 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
 
 @pytest.mark.parametrize("candidates", [1, 3, 128])
 def test_a_block_tests_any_number_of_candidates(shim, candidates, monkeypatch):
-    monkeypatch.setattr(folds, "_spread", lambda *_: candidates)
+    monkeypatch.setattr(folds, "_spread", lambda _, groups, most: min(candidates, most))
     indices = runs(600, 0, 3000, 520, 1)
     data, updates = np.zeros(5, "f4"), spread(indices.size)
     result = shim.scatter_slices(data, indices, updates, reduction="add")
     assert same_bits(result, gatherum.scatter_slices(data, indices, updates, reduction="add"))
+
+
+@pytest.mark.parametrize("items", [5, 8, 20])
+def test_stretches_of_the_longest_runs_are_short(shim, items, monkeypatch):
+    monkeypatch.setattr(folds, "HUGE_RUN", 1200)
+    indices = runs(1199, 2, 1200, 1201, 3000, 513)
+    data, updates = np.ones((6, items), "f4"), spread(indices.size, items)
+    options = {"reduction": "add", "mode": "drop"}
+    result = shim.scatter_slices(data, indices, updates, **options)
+    assert same_bits(result, gatherum.scatter_slices(data, indices, updates, **options))
+    assert shim.last.names()[-4:] == ["fold", "fold_long", "fold_long", "fold_long"]
 
 
 def test_candidates_are_spread_over_all_processors():

@@ -56,6 +56,8 @@ _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
 _FOLD |= {"LANES": (1,), "CARRIED": (0,), "WEIGHTED": (0, 4, 8)}
 _EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED": (0, 8)}
 _WIDENED: Axes = {**LOOPS, "VALUE": ("value_float16", "value_bfloat16", "value_int8")}
+_RADIX: Axes = {"KEY_WIDTH": (4,), "PAYLOAD_WIDTH": (8, 4)}
+_RADIX |= {"THREADS": (256,), "EACH": (8,), "DIGITS": (1024,)}
 AXES: dict[str, Axes] = {
     "accumulated": {
         **OFFSETS,
@@ -102,6 +104,9 @@ AXES: dict[str, Axes] = {
         "MOST": (4096,),
         "SORTERS": (512,),
     },
+    "sort_count": _RADIX,
+    "sort_offsets": _RADIX,
+    "sort_move": _RADIX,
     "scatter_lines": {**WRITING, "WIDTH": WIDTHS["WIDTH"], "TABLE": (32 << 10,)},
     "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
@@ -157,6 +162,6 @@ def _kernel(name: str, common: dict[str, object], **own: object) -> Kernel:
     index = str(macros.get("INDEX", "int64"))
     if "INDEX_ALIGN" in macros and "INDEX_ALIGN" not in own:
         macros["INDEX_ALIGN"] = int(index.lstrip("uint")) // 8
-    if "THREADS" in macros:
+    if "GROUP" in macros:
         macros["THREADS"] = 256 if macros["GROUP"] == 256 else 128
     return Kernel.of(name, **macros)

@@ -4,7 +4,7 @@
 //
 // Integers may be added in any order. The GROUP threads share the updates in strides: each sums every n-th
 // update of one item of the row. Then all threads add their limbs to shared memory by atomics, and one thread
-// per item rounds. FOLDERS items of a row form a stretch.
+// per item rounds. At most FOLDERS items of a row form a stretch.
 //
 // The plan guarantees: as in fold_long.cu. Cost: as in fold_exact.cu, plus one atomic per thread and limb in
 // use. FOLDERS, `above` and `longest` are not measured for exact sums.

@@ -21,6 +21,7 @@
 //   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
 //   EACH          chunks or updates in flight per thread
 //   MOST, SORTERS the most tuples, and the most threads, of a block that sorts
+//   DIGITS        the most values of a digit of a sort by radix
 //   TABLE         bytes of a table in shared memory
 //   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of these integers: 4 or 8
 //   CODE, BITS, PACKED   the type of a quantized value, its bits, and whether a byte holds several values

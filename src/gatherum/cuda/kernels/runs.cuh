@@ -35,7 +35,8 @@ struct Arguments {
   int64 above;
   int64 longest;
   int64 include_self;
-  int64 each;  // candidates that a group tests at a time, at most GROUP
+  int64 stretch;  // parts of a row that a group folds, at most FOLDERS
+  int64 each;     // candidates that a group tests at a time, at most GROUP
   Sorted sorted;
   Divisor stretches;  // of a row
 #if WEIGHTED != 0
@@ -102,9 +103,10 @@ __device__ __forceinline__ Run run_at(const Arguments& call, Offset number) {
   const Offset begin = begin_of(sorted, j > 0 ? j - above : -1, j);
   if (!sorted.has(begin + above, key)) return {0, 0, 0, 0};
   if (longest > 0 && sorted.has(begin + longest, key)) return {0, 0, 0, 0};
-  const Offset stretch = number - candidate * static_cast<Offset>(call.stretches.extent);
-  const Offset first = stretch * FOLDERS, left = static_cast<Offset>(sorted.each.extent) - first;
-  const int parts = left < FOLDERS ? static_cast<int>(left) : FOLDERS;
+  const Offset most = static_cast<Offset>(call.stretch);
+  const Offset first = (number - candidate * static_cast<Offset>(call.stretches.extent)) * most;
+  const Offset left = static_cast<Offset>(sorted.each.extent) - first;
+  const int parts = static_cast<int>(left < most ? left : most);
   return {begin, end_of(sorted, begin + above), first, parts};
 }
 

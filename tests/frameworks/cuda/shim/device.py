@@ -34,7 +34,10 @@ MARGIN, CANARY, JUNK = 256, 0xC5, 0xA9
 # Run threads concurrently, under ThreadSanitizer, with which Python is then started.
 AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
 # Kernels whose threads wait for each other, in a block or in a warp.
-WAITING = ("fold_long", "fold_exact_long", "fold_table", "scatter_lines", "sorted_keys")
+WAITING = (
+    "fold_long", "fold_exact_long", "fold_table", "scatter_lines", "sort_count", "sort_move",
+    "sort_offsets", "sorted_keys",
+)  # fmt: skip
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 _KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
 _CHECKS = "-fsanitize=alignment,signed-integer-overflow,shift,bounds,integer-divide-by-zero"

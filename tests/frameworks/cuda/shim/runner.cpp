@@ -216,6 +216,18 @@ extern "C" void shim_wait_for_warp() {
     wait_at(block->warps[warp]);
 }
 
+// Returns the lanes of the warp whose value is the same, as bits.
+extern "C" unsigned shim_lanes_with(int value) {
+  static int values[1024];  // of the threads of a block
+  const unsigned first = threadIdx.x / kWarp * kWarp;
+  values[threadIdx.x] = value;
+  shim_wait_for_warp();
+  unsigned lanes = 0;
+  for (unsigned lane = 0; lane < kWarp; ++lane) lanes |= (values[first + lane] == value ? 1u : 0u) << lane;
+  shim_wait_for_warp();
+  return lanes;
+}
+
 extern "C" void shim_launch(Entry entry, const void* arguments, unsigned grid, unsigned block, bool waits,
                             bool at_once, unsigned long long seed) {
   const Launch launch{entry, arguments, grid, block};

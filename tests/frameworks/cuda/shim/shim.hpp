@@ -22,8 +22,12 @@ extern ShimIndex blockDim, gridDim;
 
 extern "C" void shim_wait_for_block();
 extern "C" void shim_wait_for_warp();
+extern "C" unsigned shim_lanes_with(int value);
 inline void __syncthreads() { shim_wait_for_block(); }
 inline void __syncwarp() { shim_wait_for_warp(); }
+// For all lanes of a warp.
+inline unsigned __match_any_sync(unsigned, int value) { return shim_lanes_with(value); }
+inline int __popc(unsigned a) { return __builtin_popcount(a); }
 
 struct alignas(16) uint4 {
   unsigned x, y, z, w;

@@ -1,0 +1,74 @@
+// Moves the pairs of each tile to their places: the third launch of a pass of radix.cuh.
+//
+// A warp ranks 32 * EACH consecutive pairs, 32 at a time: the lanes with the same digit find each other, and
+// the first of them adds their number to the warp's count of the digit. The counts of all warps then become
+// the places of their first pairs.
+//
+// The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost: the pairs
+// read and written once, the counts of the tile and all totals read once.
+#include "radix.cuh"
+
+namespace gatherum {
+
+inline constexpr int kWarps = THREADS / 32;
+using Ranks = uint32[kWarps][DIGITS];
+
+// Adds the place of a tile's first pair of each digit, and the counts of the preceding warps, to the ranks.
+__device__ __forceinline__ void add_places(const Arguments& call, Ranks& ranks, uint32 (&sums)[THREADS]) {
+  const int digits = static_cast<int>(call.digits), each = (digits + THREADS - 1) / THREADS;
+  const int first = static_cast<int>(threadIdx.x) * each;
+  const int end = first + each < digits ? first + each : digits;
+  uint32 sum = 0;
+  for (int d = first; d < end; ++d) sum += call.total[d];
+  uint32 place = sum_before(sum, sums);
+  for (int d = first; d < end; ++d) {
+    uint32 at = place + call.count[d * call.tiles + blockIdx.x];
+    for (int w = 0; w < kWarps; ++w) {
+      const uint32 pairs = ranks[w][d];
+      ranks[w][d] = at;
+      at += pairs;
+    }
+    place += call.total[d];
+  }
+}
+
+}  // namespace gatherum
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    sort_move(const __grid_constant__ gatherum::Arguments call) {
+  using namespace gatherum;
+  __shared__ Ranks ranks;
+  __shared__ uint32 sums[THREADS];
+  const int t = static_cast<int>(threadIdx.x), lane = t % 32, warp = t / 32;
+  const int digits = static_cast<int>(call.digits), length = static_cast<int>(call.length);
+  const int begin = static_cast<int>(blockIdx.x) * kTile + warp * 32 * EACH + lane;
+  for (int i = lane; i < digits; i += 32) ranks[warp][i] = 0;
+  __syncwarp();
+  Key keys[EACH];
+  uint32 rank[EACH];
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) keys[k] = begin + 32 * k < length ? call.keys[begin + 32 * k] : 0;
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) {
+    const bool is_pair = begin + 32 * k < length;
+    const int digit = is_pair ? digit_of(call, keys[k]) : DIGITS;
+    const uint32 same = __match_any_sync(~uint32{0}, digit);
+    const uint32 before = static_cast<uint32>(__popc(same & ((uint32{1} << lane) - 1)));
+    const uint32 count = is_pair ? ranks[warp][digit] : 0;
+    __syncwarp();
+    if (is_pair && before == 0) ranks[warp][digit] = count + static_cast<uint32>(__popc(same));
+    __syncwarp();
+    rank[k] = count + before;
+  }
+  __syncthreads();
+  add_places(call, ranks, sums);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < EACH; ++k) {
+    const int j = begin + 32 * k;
+    if (j >= length) continue;
+    const uint32 place = ranks[warp][digit_of(call, keys[k])] + rank[k];
+    call.sorted_keys[place] = keys[k];
+    call.sorted_payload[place] = call.payload[j];
+  }
+}
