@@ -36,7 +36,7 @@ def digits_of(bits: int) -> list[int]:
 
 
 def scratch_bytes(length: int, widths: Widths) -> int:
-    """Return the bytes of the counts, beside the pairs and a copy of them."""
+    """Return the bytes of the counts, without the pairs and the copy of them."""
     return 4 * (tiles_of(length) + 1) << max(digits_of(widths.bits))
 
 

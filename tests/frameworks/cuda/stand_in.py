@@ -89,7 +89,7 @@ def use() -> Any:
     import torch
 
     from gatherum._model.operators import OPERATORS
-    from gatherum.torch import adapter, cuda, dlpack, namespace, private
+    from gatherum.torch import adapter, cuda, dlpack, private, shared_results
     from gatherum.torch.autograd import gradients
     from gatherum.torch.functions import aggregation, elementary
     from gatherum.torch.library import ops
@@ -118,7 +118,7 @@ def use() -> Any:
                 library.impl(each, kernel, "CPU")
     _kept.append(library)  # kernels last as long as their library
     adapter.TorchAdapter.device = lambda self, value: "cuda"  # type: ignore[method-assign]
-    namespace.on_device = lambda x: True
+    shared_results.on_device = lambda x: True
     framework = type(cuda.FRAMEWORK)
     framework._place = lambda *_: torch.device("cpu")  # type: ignore[method-assign]
     torch.cuda.current_stream = lambda *_: _stream  # type: ignore[assignment]
