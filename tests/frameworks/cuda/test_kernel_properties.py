@@ -16,6 +16,7 @@ from shim.functions import ShimFunctions
 from canaries import byte_rows, strays
 from gatherum import reference
 from gatherum._plans import sharing
+from gatherum.cuda import radix_sort
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = [
@@ -50,7 +51,11 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
         out = data.draw(destinations(expected.shape, expected.dtype))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    with patch.object(sharing, "MOST_IN_BLOCK", data.draw(st.sampled_from((0, 4096)))):
+    in_block, in_launches = data.draw(st.sampled_from(((4096, 0), (0, 4096), (0, 0))))
+    with (
+        patch.object(sharing, "MOST_IN_BLOCK", in_block),
+        patch.object(radix_sort, "MOST_PAIRS", in_launches),
+    ):
         result = outcome(ShimFunctions(), call, out=out)
     assert bytes_of(inputs) == before
     outputs = [] if out is None else [out]

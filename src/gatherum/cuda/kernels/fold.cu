@@ -8,7 +8,7 @@
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
 // VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
-// `longest` is not measured.
+// cuda/folds.py has the measurements of `longest`.
 #include "folding.cuh"
 #include "runs.cuh"
 
