@@ -6,10 +6,11 @@
 //   sort_count    count[d][t] = number of keys of tile t with digit d
 //   sort_offsets  count[d][t] = number of keys of the tiles before t with digit d;  total[d] = of all tiles
 //   sort_move     moves a pair of tile t with digit d to the place
-//                 sum over e < d of total[e]  +  count[d][t]  +  number of earlier pairs of the tile with digit d
+//                 sum over e < d of total[e]  +  count[d][t]  +  number of earlier pairs of the tile with
+//                 digit d
 //
-// The place of a pair is the number of pairs with a smaller digit, or with the same digit before it. So places
-// are distinct, and the sort is stable.
+// The place of a pair is the number of pairs with a smaller digit, or with the same digit before it. So
+// places are distinct, and the sort is stable.
 #pragma once
 
 #include "platform.cuh"
@@ -38,8 +39,8 @@ __device__ __forceinline__ int digit_of(const Arguments& call, Key key) {
   return static_cast<int>(key >> call.shift) & (static_cast<int>(call.digits) - 1);
 }
 
-// Returns the sum of the values of the preceding threads of the block. All threads call this; sums[THREADS - 1]
-// is then the sum of all values.
+// Returns the sum of the values of the preceding threads of the block. All threads call this; sums[THREADS -
+// 1] is then the sum of all values.
 __device__ __forceinline__ uint32 sum_before(uint32 value, uint32 (&sums)[THREADS]) {
   const int t = static_cast<int>(threadIdx.x);
   sums[t] = value;

@@ -4,8 +4,8 @@
 // the first of them adds their number to the warp's count of the digit. The counts of all warps then become
 // the places of their first pairs.
 //
-// The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost: the pairs
-// read and written once, the counts of the tile and all totals read once.
+// The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost: the
+// pairs read and written once, the counts of the tile and all totals read once.
 #include "radix.cuh"
 
 namespace gatherum {
