@@ -268,7 +268,8 @@ def scratch(plan: Plan) -> int:
         movement along lines                  0
         movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
-        other folds                           16 n, 8 n for up to 4096 tuples
+        other folds                           16 n, 8 n for up to 4096 tuples,
+                                              up to 18 n + 8192 for up to 2^20
 
     and 40 bytes for the record of mode "raise". ``4 d`` becomes ``8 d`` if a destination may have
     ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. Keys have 8
