@@ -140,8 +140,8 @@ class Recorder(frameworks.Framework):
     def __init__(self):
         self.taken = []
 
-    def owns(self, kind):
-        return kind.__name__ == "Tensor"
+    def owns(self, array_type):
+        return array_type.__name__ == "Tensor"
 
     def call(self, *call):
         self.taken.append(call)

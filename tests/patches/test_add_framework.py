@@ -30,8 +30,8 @@ class ToyAdapter(frameworks.Framework):
     modules = ("toy",)
     to_numpy = "write {}.array"
 
-    def owns(self, kind):
-        return issubclass(kind, Toy)
+    def owns(self, array_type):
+        return issubclass(array_type, Toy)
 
     def call(self, attributes, data, indices, updates, fill_value, out):
         if out is not None:

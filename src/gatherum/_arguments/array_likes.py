@@ -21,8 +21,10 @@ _ITEMS = frozenset((bool, int, float, complex, str, bytes))
 
 def is_masked(value: object) -> bool:
     """Return True for an ndarray with a mask, from numpy.ma or another subclass."""
-    kind = type(value)
-    return issubclass(kind, np.ndarray) and not callable(getattr(kind, "mask", is_masked))
+    array_type = type(value)
+    return issubclass(array_type, np.ndarray) and not callable(
+        getattr(array_type, "mask", is_masked)
+    )
 
 
 def is_plain(value: object) -> bool:
@@ -44,9 +46,9 @@ def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
         return
     level: list[Any] = [value]
     for _ in range(_DEEPEST):
-        kinds = set(map(type, chain.from_iterable(level)))
-        yield level, kinds
-        lists = {kind for kind in kinds if issubclass(kind, (list, tuple))}
+        types = set(map(type, chain.from_iterable(level)))
+        yield level, types
+        lists = {array_type for array_type in types if issubclass(array_type, (list, tuple))}
         if not lists:
             return
         inner = (item for item in chain.from_iterable(level) if type(item) in lists)
@@ -58,17 +60,17 @@ def arrays_in(value: object) -> Iterator[object]:
 
     Also yield arrays of other frameworks, and objects that can be converted to an array.
     """
-    for level, kinds in levels_of(value):
-        array_types = {kind for kind in kinds - _ITEMS if is_array(kind)}
+    for level, types in levels_of(value):
+        array_types = {array_type for array_type in types - _ITEMS if is_array(array_type)}
         if array_types:
             yield from (item for item in chain.from_iterable(level) if type(item) in array_types)
 
 
-def is_array(kind: type) -> bool:
+def is_array(array_type: type) -> bool:
     """Return True if values of a type are arrays of any framework, or can be converted to one."""
-    if issubclass(kind, np.generic):
+    if issubclass(array_type, np.generic):
         return False
-    return hasattr(kind, "__array__") or registry.foreign(kind) is not None
+    return hasattr(array_type, "__array__") or registry.foreign(array_type) is not None
 
 
 def refuse(

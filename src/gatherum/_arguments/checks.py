@@ -80,21 +80,21 @@ def check_dtypes(call: Call) -> None:
 
 def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
     """Create the error for a fault that the core found in the shapes of a call."""
-    op, (kind, operand, *_, wanted) = call.op, fault
+    op, (problem, operand, *_, wanted) = call.op, fault
     specs = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
     spec = specs.get(operand)
-    if kind == "too_many_dimensions":
+    if problem == "too_many_dimensions":
         what = "the result" if spec is None else f"`{operand}`"
         return errors.too_many_dimensions(op, what, fault[3], fault[4])
     if spec is None:
         return errors.result_too_big(op, wanted, call.data.dtype)
-    if kind == "operand_too_big":
+    if problem == "operand_too_big":
         return errors.operand_too_big(op, operand, spec.shape)
     if operand == "indices":
         return shape_limits.misfit(op, fault, call.data.shape, call.indices.shape)
     if operand == "updates":
         return _other_updates(call, call.resolved_axis, wanted, spec.shape)
-    overlaps = kind == "overlaps_itself"
+    overlaps = problem == "overlaps_itself"
     return (
         errors.out_overlaps_itself(op, wanted, spec.strides)
         if overlaps

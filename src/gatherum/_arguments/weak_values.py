@@ -71,8 +71,8 @@ def convert_weak(
     if rank is None or wanted is None:
         return _convert_same_kind(op, operand, value, array, dtype, named)
     if rank > wanted:
-        kind = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
-        raise errors.loses_kind(op, operand, named, kind, value)
+        numbers = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
+        raise errors.loses_kind(op, operand, named, numbers, value)
     try:
         with np.errstate(all="ignore"), native.FloatMode():
             # Large integers are first converted to float64, which converts to every float type.

@@ -29,10 +29,10 @@ def has_labels(value: object) -> bool:
     xarray = sys.modules.get("xarray")
     if xarray is None or not isinstance(value, xarray.DataArray):
         return False
-    kind = type(inner := held_by_xarray(value))
-    if kind is np.ndarray or isinstance(inner, sys.modules["pandas"].Index):  # of labels
+    array_type = type(inner := held_by_xarray(value))
+    if array_type is np.ndarray or isinstance(inner, sys.modules["pandas"].Index):  # of labels
         return True
-    return (adapter := adapter_of(kind)) is not None and adapter.name == "dask"
+    return (adapter := adapter_of(array_type)) is not None and adapter.name == "dask"
 
 
 def run(

@@ -134,19 +134,19 @@ def _floats(z: NDArray[np.uint64], mantissa: int, exponent: int, wild: bool) -> 
 @lru_cache(maxsize=96)
 def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) -> Array:
     """Return indices into `size`: half of them negative if signed, and an eighth `invalid`."""
-    kind = np.dtype(dtype)
-    limits = np.iinfo(kind)
+    index_dtype = np.dtype(dtype)
+    limits = np.iinfo(index_dtype)
     z = random_bits(seed, prod(shape))
     remainders = (z >> np.uint64(8)) % np.uint64(size)
     signed = remainders.astype("i8")
-    if kind.kind == "i":
+    if index_dtype.kind == "i":
         signed -= np.where(z & np.uint64(1), size, 0)
-    result = signed.astype(kind)
+    result = signed.astype(index_dtype)
     if invalid:
         ends = [size, -size - 1, limits.min, limits.max]
         wrong = [end for end in ends if limits.min <= end <= limits.max and not -size <= end < size]
-        chosen = np.array(wrong, kind)[(z >> np.uint64(48)) % np.uint64(len(wrong))]
-        result = np.where((z >> np.uint64(61)) == 0, chosen, result).astype(kind)
+        chosen = np.array(wrong, index_dtype)[(z >> np.uint64(48)) % np.uint64(len(wrong))]
+        result = np.where((z >> np.uint64(61)) == 0, chosen, result).astype(index_dtype)
     return result.reshape(shape)
 
 

@@ -56,7 +56,7 @@ class AggregateOptions(NamedTuple):
 
 
 def check_edges(
-    kind: Callable[[Array], AnyDType],
+    plan_dtype: Callable[[Array], AnyDType],
     data: Array,
     sources: Array,
     targets: Array,
@@ -66,15 +66,15 @@ def check_edges(
 ) -> int:
     """Return the resolved axis, or raise an error if the operands do not match.
 
-    `kind` returns the dtype of an array.
+    `plan_dtype` returns the dtype of an array.
     """
     for operand, indices in (("gather_indices", sources), ("scatter_indices", targets)):
-        if not is_index(dtype := kind(indices)):
+        if not is_index(dtype := plan_dtype(indices)):
             raise errors.not_an_index_dtype(NAME, dtype, False, operand)
-    if not is_reducible(kind(data), reduction):
-        raise errors.not_reducible(NAME, reduction, kind(data))
-    if weights is not None and kind(weights) != kind(data):
-        raise errors.other_dtype(NAME, "weights", kind(data), kind(weights))
+    if not is_reducible(plan_dtype(data), reduction):
+        raise errors.not_reducible(NAME, reduction, plan_dtype(data))
+    if weights is not None and plan_dtype(weights) != plan_dtype(data):
+        raise errors.other_dtype(NAME, "weights", plan_dtype(data), plan_dtype(weights))
     axis = shape_limits.resolve_axis(NAME, tuple(data.shape), axis)
     edges = tuple(sources.shape)
     ends = tuple(targets.shape)
@@ -134,7 +134,7 @@ def composed(
     if weights is not None:
         factors = _over_rows(xp, weights, sources, () if batched else before, row)
         carried = xp.product(carried, factors)
-        if xp.kind(data).kind in "fcV":
+        if xp.plan_dtype(data).kind in "fcV":
             carried = xp.rounded(carried, data.dtype)
     if fold.skips:
         targets = complete(xp, sources, targets, rows, fold)
@@ -150,7 +150,7 @@ def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = Fa
     """Return the result of a call without edges, which may be a broadcast view."""
     empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
     if fold.fill_value is not None:
-        empty = xp.item(NAME, xp.kind(data), fold.fill_value, data)
+        empty = xp.item(NAME, xp.plan_dtype(data), fold.fill_value, data)
     axis = fold.axis + batched
     return xp.broadcast_to(empty, (*data.shape[:axis], fold.size, *data.shape[axis + 1 :]))
 

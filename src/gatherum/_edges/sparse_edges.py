@@ -140,7 +140,7 @@ def _numbered(
         return segment_numbers(NAME, operand, known, count), len(known) - 1
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
-    count = _count(operand, xp.kind(pointer), tuple(pointer.shape), beside, others, size)
+    count = _count(operand, xp.plan_dtype(pointer), tuple(pointer.shape), beside, others, size)
     if (segments := traced(NAME, operand, pointer, others)) is None:
         if beside == GATHER:
             return _kept(operand, pointer), pointer.shape[0] - 1
@@ -215,8 +215,8 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
 
 def _matrix(value: object) -> Matrix | None:
     """Return the arrays of a sparse matrix, or None for any other value."""
-    kind = type(value)
-    if hasattr(kind, "tocsr") and hasattr(kind, "format"):
+    matrix_class = type(value)
+    if hasattr(matrix_class, "tocsr") and hasattr(matrix_class, "format"):
         return _of_scipy(value)
     layout = str(getattr(value, "layout", ""))
     if layout.startswith("torch.sparse"):

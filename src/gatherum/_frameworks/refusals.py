@@ -29,35 +29,37 @@ _WITHOUT_NULLS = {
 
 def refuse(op: str, operand: str, value: object) -> None:
     """Raise TypeError with advice for foreign arrays and objects that are not in memory."""
-    kind = type(value)
-    if origin := foreign(kind):
-        is_array = origin.source is CUDA or hasattr(kind, "__array__")
-        is_array = is_array or (not origin.source.package and adapter_of(kind) is not None)
+    array_type = type(value)
+    if origin := foreign(array_type):
+        is_array = origin.source is CUDA or hasattr(array_type, "__array__")
+        is_array = is_array or (not origin.source.package and adapter_of(array_type) is not None)
         instead = origin.source.to_numpy.format(operand) if is_array else ""
         raise framework_errors.foreign_array(op, operand, origin.name, instead)
-    if not issubclass(kind, OURS) and (reading := _reading(value)):
-        root = str(kind.__module__).partition(".")[0]
-        name = f"{root}.{kind.__name__}"
+    if not issubclass(array_type, OURS) and (reading := _reading(value)):
+        root = str(array_type.__module__).partition(".")[0]
+        name = f"{root}.{array_type.__name__}"
         raise framework_errors.foreign_array(op, operand, name, reading.format(operand))
 
 
 def refuse_held(op: str, operand: str, value: Iterable[object], item_type: type) -> None:
     """Raise TypeError for an array of another framework in a list or a tuple."""
     if origin := foreign(item_type):
-        kind, flat = type(value), all(foreign(type(item)) for item in value)
+        array_type, flat = type(value), all(foreign(type(item)) for item in value)
         stacked = f"write {origin.source.stack}({{}})" if flat else "make one array of them"
-        instead = (whole_tuple(kind) or stacked).format(operand)
-        raise framework_errors.held_array(op, operand, kind.__name__, origin.name, instead)
+        instead = (whole_tuple(array_type) or stacked).format(operand)
+        raise framework_errors.held_array(op, operand, array_type.__name__, origin.name, instead)
 
 
-def whole_tuple(kind: type) -> str:
+def whole_tuple(array_type: type) -> str:
     """Return the advice for a tuple type that represents one array, or "" for other types."""
-    return _TUPLES.get(f"{kind.__module__}.{kind.__name__}", "")
+    return _TUPLES.get(f"{array_type.__module__}.{array_type.__name__}", "")
 
 
-def is_masked_tensor(kind: type) -> bool:
+def is_masked_tensor(array_type: type) -> bool:
     """Return True for the type of PyTorch's masked tensors."""
-    return kind.__name__ == "MaskedTensor" and kind.__module__.startswith("torch.masked")
+    return array_type.__name__ == "MaskedTensor" and array_type.__module__.startswith(
+        "torch.masked"
+    )
 
 
 def _reading(value: object) -> str | None:
@@ -66,8 +68,8 @@ def _reading(value: object) -> str | None:
     NumPy would read such an object completely into memory, or convert it to an array that its
     framework no longer tracks. Return None for all other objects.
     """
-    kind = type(value)
-    if "xarray" in _roots(kind):
+    array_type = type(value)
+    if "xarray" in _roots(array_type):
         inner = held_by_xarray(value)
         if "xarray" in _roots(type(inner)):
             return "write {}.values to read all of it"
@@ -77,8 +79,8 @@ def _reading(value: object) -> str | None:
     if callable(graph) and graph() is not None:
         return "write {}.compute() to read all of it"
     # Check attributes of the type, because the columns of a table are attributes of the object.
-    chunks = getattr(value, "chunks", None) if hasattr(kind, "chunks") else None
-    stored = isinstance(chunks, tuple) or hasattr(kind, "chunk_layout")
+    chunks = getattr(value, "chunks", None) if hasattr(array_type, "chunks") else None
+    stored = isinstance(chunks, tuple) or hasattr(array_type, "chunk_layout")
     return WHOLE if stored else None
 
 
@@ -90,9 +92,9 @@ def held_by_xarray(value: object) -> object:
     return inner
 
 
-def _roots(kind: type) -> set[str]:
+def _roots(array_type: type) -> set[str]:
     """Return the packages that define a type and its bases."""
-    return {str(base.__module__).partition(".")[0] for base in kind.__mro__}
+    return {str(base.__module__).partition(".")[0] for base in array_type.__mro__}
 
 
 def has_mask(value: object) -> bool:
@@ -118,8 +120,8 @@ def refuse_nulls(
     without, as_nan = _WITHOUT_NULLS["pyarrow table" if table else root]
     instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
     advice = instead.format("item" if in_list else operand)
-    kind = f"{root}.{type(value).__name__}"
-    raise framework_errors.has_nulls(op, operand, kind, advice, in_list=in_list)
+    type_name = f"{root}.{type(value).__name__}"
+    raise framework_errors.has_nulls(op, operand, type_name, advice, in_list=in_list)
 
 
 def _arrow_nulls(value: Any) -> bool:
@@ -130,8 +132,10 @@ def _arrow_nulls(value: Any) -> bool:
 
 def _polars_nulls(value: Any) -> bool:
     """Return True if a polars Series or a DataFrame column has nulls, also inside array values."""
-    kind = type(value).__name__
-    columns = value.get_columns() if kind == "DataFrame" else [value] if kind == "Series" else []
+    type_name = type(value).__name__
+    columns: list[Any] = []
+    if type_name in ("DataFrame", "Series"):
+        columns = value.get_columns() if type_name == "DataFrame" else [value]
     return any(map(_series_nulls, columns))
 
 

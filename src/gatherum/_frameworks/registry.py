@@ -60,7 +60,7 @@ class Framework(Protocol):
     accumulator: Any = None
 
     @abstractmethod
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True if `call` accepts arrays of a type."""
         ...
 
@@ -184,21 +184,21 @@ class Foreign(NamedTuple):
     name: str
 
 
-def foreign(kind: type) -> Foreign | None:
+def foreign(array_type: type) -> Foreign | None:
     """Return the framework and type name of a foreign array type, None for any other type."""
-    if kind in COMMON:
+    if array_type in COMMON:
         return None
-    if (origin := _met.get(kind)) is None and not issubclass(kind, OURS):
-        for base in kind.__mro__:
+    if (origin := _met.get(array_type)) is None and not issubclass(array_type, OURS):
+        for base in array_type.__mro__:
             root = str(base.__module__).partition(".")[0]
             if source := _by_module.get(root) or _find_installed(root):
                 origin = Foreign(source, f"{source.name}.{base.__name__}")
                 break
-        if origin is None and _may_be_on_cuda(kind):
-            root = str(kind.__module__).partition(".")[0]
-            origin = Foreign(CUDA, f"{root}.{kind.__name__}")
+        if origin is None and _may_be_on_cuda(array_type):
+            root = str(array_type.__module__).partition(".")[0]
+            origin = Foreign(CUDA, f"{root}.{array_type.__name__}")
         if origin is not None and len(_met) < _MET_MOST:
-            _met[kind] = origin
+            _met[array_type] = origin
     return origin
 
 
@@ -225,35 +225,35 @@ def _find_installed(root: str) -> FrameworkRow | None:
     return _by_module.get(root)
 
 
-def _may_be_on_cuda(kind: type) -> bool:
+def _may_be_on_cuda(array_type: type) -> bool:
     """Return True if values of a type may be arrays on a CUDA device.
 
     Such types have the CUDA array interface, or support DLPack without NumPy's ``__array__``.
     """
-    if hasattr(kind, "__cuda_array_interface__"):
+    if hasattr(array_type, "__cuda_array_interface__"):
         return True
-    return hasattr(kind, "__dlpack_device__") and not hasattr(kind, "__array__")
+    return hasattr(array_type, "__dlpack_device__") and not hasattr(array_type, "__array__")
 
 
-def adapter_of(kind: type) -> Framework | None:
+def adapter_of(array_type: type) -> Framework | None:
     """Return the adapter for arrays of a type, None if there is none.
 
     If the framework is loaded, its adapter is imported for the first array.
     """
-    if (origin := foreign(kind)) is None:
+    if (origin := foreign(array_type)) is None:
         return None
     name, package = origin.source.name, origin.source.package
     loaded = name in sys.modules or origin.source is CUDA
     if name not in _adapters and package and loaded:
         import_module(f"gatherum.{package}")
     adapter = _adapters.get(name)
-    return adapter if adapter is not None and adapter.owns(kind) else None
+    return adapter if adapter is not None and adapter.owns(array_type) else None
 
 
-def imports_adapter(kind: type) -> bool:
+def imports_adapter(array_type: type) -> bool:
     """Import the adapter of a type; return True if it was not yet imported."""
     before = len(_adapters)
-    adapter_of(kind)
+    adapter_of(array_type)
     return len(_adapters) > before
 
 
@@ -291,10 +291,10 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     first: tuple[str, Foreign] | None = None
     met: type | None = None
     for operand, value in operands.items():
-        kind = type(value)
-        if kind in COMMON or kind is met or (origin := foreign(kind)) is None:
+        array_type = type(value)
+        if array_type in COMMON or array_type is met or (origin := foreign(array_type)) is None:
             continue
-        met = kind
+        met = array_type
         if first is None:
             first = operand, origin
         elif origin.source != first[1].source:

@@ -106,8 +106,8 @@ class Accumulator:
         """Create an accumulator, of the class for arrays on a device if `data` is one."""
         adapter = None if type(data) in registry.COMMON else registry.adapter_of(type(data))
         find = getattr(adapter, "accumulator", None)
-        kind: type[Accumulator] | None = None if find is None else find(data)
-        return object.__new__(kind or cls)
+        subclass: type[Accumulator] | None = None if find is None else find(data)
+        return object.__new__(subclass or cls)
 
     def __init__(
         self,

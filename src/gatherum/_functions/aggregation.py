@@ -238,8 +238,8 @@ def _on_arrays(
     if weights is not None:
         scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
     ends = source_array, source_array if pointed else target_array
-    kind = attrgetter("dtype")
-    axis = check_edges(kind, table, *ends, scale, options.reduction, options.axis)
+    plan_dtype = attrgetter("dtype")
+    axis = check_edges(plan_dtype, table, *ends, scale, options.reduction, options.axis)
     shape = (*table.shape[:axis], size, *table.shape[axis + 1 :])
     shape_limits.check_result(NAME, shape, table.dtype)
     empty = np.full((), ROWS[options.reduction].empty, table.dtype)

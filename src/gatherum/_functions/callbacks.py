@@ -27,9 +27,9 @@ from gatherum._system import native
 
 def convert_and_run(*call: Any) -> Any:
     """Run a call on arguments that the core cannot read."""
-    kind = type(call[1])
-    if kind not in registry.COMMON:
-        if registry.imports_adapter(kind):
+    array_type = type(call[1])
+    if array_type not in registry.COMMON:
+        if registry.imports_adapter(array_type):
             return native.dispatch_call(*call)  # the core now knows the framework's arrays
         if (result := _run_foreign(*call)) is not NotImplemented:
             return result

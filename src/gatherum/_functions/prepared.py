@@ -57,15 +57,17 @@ class Prepared:
         self._sorted = sort_updates(call, indices)
         self._runners: dict[type, Callable[..., Any]] = {}
 
-    def _runner_of(self, kind: type) -> Callable[..., Any] | None:
+    def _runner_of(self, array_type: type) -> Callable[..., Any] | None:
         """Return the function that runs the call on a framework's array type, None for NumPy."""
-        adapter = registry.adapter_of(kind)
+        adapter = registry.adapter_of(array_type)
         prepared = getattr(adapter, "prepared", None)
-        if prepared is not None and kind not in self._runners:
+        if prepared is not None and array_type not in self._runners:
             like = self._call.data
             runner = prepared(self._resolved, like, self.indices, self._on_arrays)
-            self._runners |= dict.fromkeys((kind, *getattr(adapter, "kinds", ())), runner)
-        return self._runners.get(kind)
+            self._runners |= dict.fromkeys(
+                (array_type, *getattr(adapter, "array_types", ())), runner
+            )
+        return self._runners.get(array_type)
 
     @property
     def _resolved(self) -> Attributes:
@@ -111,13 +113,13 @@ class Prepared:
             In the same cases as the operator, and if `data` does not have the shape and dtype of
             the prepared call. Indices are already checked.
         """
-        kind = type(data)
-        run = self._runners.get(kind)
-        if run is None and kind not in registry.COMMON:
+        array_type = type(data)
+        run = self._runners.get(array_type)
+        if run is None and array_type not in registry.COMMON:
             if xarray_labels.has_labels(data):
                 labelled: NDArray[Any] = self._on_labels(data, updates, out, fill_value)
                 return labelled
-            run = self._runner_of(kind)
+            run = self._runner_of(array_type)
         if run is None:
             return self._on_arrays(data, updates, out=out, fill_value=fill_value)
         result: NDArray[Any] = run(data, updates, out, fill_value)

@@ -185,7 +185,7 @@ def _core_operator(
     name: OperatorName, onnx: str | None = None, directml: tuple[str, ...] = ()
 ) -> Operator:
     scatters, _, facts = _FACTS[name]
-    (addressing,) = (kind for kind in (SLICES, ELEMENTS, TUPLES) if kind.facts == facts)
+    (addressing,) = (each for each in (SLICES, ELEMENTS, TUPLES) if each.facts == facts)
     return Operator(name, scatters, addressing, onnx, directml)
 
 

@@ -28,9 +28,9 @@ MAX_BYTES = int(np.iinfo(np.intp).max)
 _DECIDE: dict[type, Callable[[Any], bool]] = {}
 
 
-def register_conditions(kind: type, decide: Callable[[Any], bool]) -> None:
+def register_conditions(condition_type: type, decide: Callable[[Any], bool]) -> None:
     """Register the function that decides conditions on symbolic sizes of a framework."""
-    _DECIDE[kind] = decide
+    _DECIDE[condition_type] = decide
 
 
 def holds(condition: Any) -> bool:
@@ -89,19 +89,19 @@ def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     return batch_dims
 
 
-# A fault that the core found: its kind, the operand, a dimension, the expected and the actual
+# A fault that the core found: its name, the operand, a dimension, the expected and the actual
 # number, and the expected shape.
 Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
 
 
 def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
     """Create the error for data and indices whose sizes do not fit each other."""
-    kind, _, d, expected, actual, _ = fault
-    if kind == "other_rank":
+    problem, _, d, expected, actual, _ = fault
+    if problem == "other_rank":
         return errors.other_rank(op, expected, actual)
-    if kind == "larger_than_data":
+    if problem == "larger_than_data":
         return errors.larger_than_data(op, d, data[d], indices[d])
-    if kind == "other_batch_shape":
+    if problem == "other_batch_shape":
         return errors.other_batch_shape(op, data[:expected], indices[:expected])
     return errors.tuple_too_long(op, expected, actual, len(indices) == 1)
 

@@ -204,9 +204,9 @@ class Plan:
         lines = self.call_lines()
         lines += self.algorithm_lines()
         for i, loop in enumerate(self.nest.loops):
-            kind = ("loop", "line", "row")[(i >= self.nest.line) + (i > self.nest.line)]
+            role = ("loop", "line", "row")[(i >= self.nest.line) + (i > self.nest.line)]
             lines.append(
-                f"  {kind:<9} {loop.extent} x (data {loop.data:+}, index {loop.index:+}, "
+                f"  {role:<9} {loop.extent} x (data {loop.data:+}, index {loop.index:+}, "
                 f"moved {loop.moved:+}) bytes"
             )
         lines.append(f"  block     {self.nest.block} bytes")

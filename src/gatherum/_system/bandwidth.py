@@ -54,7 +54,7 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
 
 def reads(source: NDArray[np.float64], threads: int) -> list[Stream]:
     """Return a `Stream` for each method of reading the array on `threads` threads."""
-    return [Stream(function, (source.view(kind),), threads) for function, kind in READS]
+    return [Stream(function, (source.view(dtype),), threads) for function, dtype in READS]
 
 
 @dataclass(frozen=True, slots=True)

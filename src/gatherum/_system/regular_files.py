@@ -17,7 +17,7 @@ from gatherum._model import errors
 # With these flags, opening neither waits nor acquires a terminal, and reading does not convert
 # bytes.
 _ALWAYS = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
-_KINDS = {
+_FILE_TYPES = {
     stat.S_IFDIR: "a directory",
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -31,9 +31,9 @@ def check_regular(path: str | os.PathLike[str], status: os.stat_result) -> None:
 
     Pass ``os.stat(path)``, which follows links, or ``os.fstat`` of the descriptor.
     """
-    kind = stat.S_IFMT(status.st_mode)
-    if kind != stat.S_IFREG:
-        raise errors.not_a_regular_file(path, _KINDS.get(kind, "a special file"))
+    file_type = stat.S_IFMT(status.st_mode)
+    if file_type != stat.S_IFREG:
+        raise errors.not_a_regular_file(path, _FILE_TYPES.get(file_type, "a special file"))
 
 
 def check_folder(path: str | os.PathLike[str]) -> None:

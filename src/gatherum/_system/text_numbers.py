@@ -32,19 +32,19 @@ def number_of(text: str) -> int | float | complex | None:
 
     The number may be infinite.
     """
-    for kind in (int, float, complex):
-        if (number := _parse(text, kind)) is not None:
+    for number_type in (int, float, complex):
+        if (number := _parse(text, number_type)) is not None:
             return number
     return None
 
 
 def _parse(
-    text: str, kind: type[int] | type[float] | type[complex]
+    text: str, number_type: type[int] | type[float] | type[complex]
 ) -> int | float | complex | None:
     plain = text.strip(_AROUND)
     if "_" in plain or not plain.isascii() or plain != plain.strip():
         return None
     try:
-        return kind(plain)
+        return number_type(plain)
     except ValueError:
         return None

@@ -69,7 +69,7 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
         return None
     axis = call.attributes.get("axis", 0) % data.ndim + rank - data.ndim
     counts = data.ndim, indices.ndim
-    kind, more = {
+    desc_class, more = {
         "gather": (directml.GatherOperatorDesc, (axis, indices.ndim)),
         "gather_elements": (directml.GatherElementsOperatorDesc, (axis,)),
         "gather_nd": (directml.GatherNdOperatorDesc, counts),
@@ -79,8 +79,8 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
     if batch := call.attributes.get("batch_dims", 0):
         if call.operator != "gather_nd":
             return None
-        kind, more = directml.GatherNd1OperatorDesc, (*counts, batch)
-    make: Any = kind
+        desc_class, more = directml.GatherNd1OperatorDesc, (*counts, batch)
+    make: Any = desc_class
     try:
         desc: directml.OperatorDesc = make(*tensors.values(), None, *more).with_inferred_output()
     except ValueError:
@@ -121,5 +121,5 @@ def _model(case: Case) -> dict[str, Any]:
 
 
 def _values(array: Array) -> dict[str, Any]:
-    kind = directml.BufferTensorDesc(array.dtype.name, (1,)).data_type.name
-    return {"initialValuesDataType": kind, "initialValues": array.ravel().tolist()}
+    data_type = directml.BufferTensorDesc(array.dtype.name, (1,)).data_type.name
+    return {"initialValuesDataType": data_type, "initialValues": array.ravel().tolist()}

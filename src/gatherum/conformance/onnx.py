@@ -141,16 +141,16 @@ def _model(case: Case, opset: int) -> Any:
     from onnx import helper
 
     operator = OPERATORS[case.operator]
-    kinds = {
+    element_types = {
         key: helper.np_dtype_to_tensor_dtype(array.dtype) for key, array in case.operands.items()
     }
     inputs = [
-        helper.make_tensor_value_info(key, kind, case.operands[key].shape)
-        for key, kind in kinds.items()
+        helper.make_tensor_value_info(key, element_type, case.operands[key].shape)
+        for key, element_type in element_types.items()
     ]
     call = RuleCall(case.operator, case.attributes, case.operands)
     shape = case.operands["data"].shape if operator.scatters else moved_shape(call)
-    output = helper.make_tensor_value_info("output", kinds["data"], shape)
+    output = helper.make_tensor_value_info("output", element_types["data"], shape)
     attributes = {key: value for key, value in case.attributes.items() if key in _ATTRIBUTES}
     node = helper.make_node(str(operator.onnx), list(case.operands), ["output"], **attributes)
     graph = helper.make_graph([node], case.name, inputs, [output])

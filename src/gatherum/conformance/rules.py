@@ -122,10 +122,10 @@ def _unsigned(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
     yield make_call(op, rows, np.array(pointing(op, 199, 128), np.uint8))
     yield make_call(op, rows, np.array(pointing(op, -1, 127), np.int8))
     yield make_call(op, rows, np.array(pointing(op, 2**64 - 1), np.uint64))
-    for kind in (np.int32, np.uint32, np.int16, np.uint16):
-        yield make_call(op, rows, np.array(pointing(op, 150, 3), kind))
-    for kind in (np.int32, np.int16):
-        yield make_call(op, rows, np.array(pointing(op, -2, 3), kind))
+    for index_dtype in (np.int32, np.uint32, np.int16, np.uint16):
+        yield make_call(op, rows, np.array(pointing(op, 150, 3), index_dtype))
+    for index_dtype in (np.int32, np.int16):
+        yield make_call(op, rows, np.array(pointing(op, -2, 3), index_dtype))
 
 
 def _outside(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -232,10 +232,10 @@ def _extremes(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Ite
 
 def _wraps(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
     if op.scatters:
-        for kind in (np.int8, np.uint8, np.int64):
-            most = np.iinfo(kind).max
-            for reduction in _reductions(np.dtype(kind)):
-                yield _folded(op, 1, np.array([most, most, 2], kind), FoldRule(reduction))
+        for item_dtype in (np.int8, np.uint8, np.int64):
+            most = np.iinfo(item_dtype).max
+            for reduction in _reductions(np.dtype(item_dtype)):
+                yield _folded(op, 1, np.array([most, most, 2], item_dtype), FoldRule(reduction))
 
 
 def _truths(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:

@@ -111,9 +111,9 @@ def vectors(
         rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
     rows = list(OPERATORS.values()) if op is None else [find_operator(op, NAME)]
     wanted = np.float32 if dtype is None else dtype
-    kind = load_dtype(wanted if isinstance(wanted, str) else np.dtype(wanted))
-    if isinstance(kind, Extension):
-        raise errors.needs_ml_dtypes(NAME, kind)
+    item_dtype = load_dtype(wanted if isinstance(wanted, str) else np.dtype(wanted))
+    if isinstance(item_dtype, Extension):
+        raise errors.needs_ml_dtypes(NAME, item_dtype)
     for name, value, option_format in (
         ("opset", opset, "onnx"),
         ("feature_level", feature_level, "dxdispatch"),
@@ -132,8 +132,8 @@ def vectors(
                 f"{NAME}: `rule` {rule!r} is for format 'npz', whose index describes tables that "
                 f"are not stored, got {format!r}"
             )
-        return chain.from_iterable(virtual.cases(row, kind) for row in rows)
-    return _cases(target, list(rules), rows, kind, seed_value, options)
+        return chain.from_iterable(virtual.cases(row, item_dtype) for row in rows)
+    return _cases(target, list(rules), rows, item_dtype, seed_value, options)
 
 
 def _check_level(level: str) -> None:

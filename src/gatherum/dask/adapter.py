@@ -63,9 +63,9 @@ class DaskAdapter(Framework):
         fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights)
 
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True for array types. Dask's other collections are not supported."""
-        return issubclass(kind, da.Array)
+        return issubclass(array_type, da.Array)
 
     def call(
         self,

@@ -31,7 +31,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
     elif weights is not None:
         weights = da.from_array(conversion.as_updates(NAME, weights, data.dtype, "weights"))
     axis = edge_reductions.check_edges(
-        namespace.kind, data, sources, targets, weights, fold.reduction, fold.axis
+        namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
     )
     fold = fold._replace(axis=axis)
     return edge_reductions.composed(namespace, data, sources, targets, weights, fold)

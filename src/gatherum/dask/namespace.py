@@ -45,8 +45,8 @@ def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
 
 def _each(function: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Array:
     """Run an elementwise function on the chunks of arrays."""
-    kind = arrays[0].dtype if dtype is None else dtype
-    return da.core.elemwise(partial(_quiet, function), *arrays, dtype=kind)
+    result_dtype = arrays[0].dtype if dtype is None else dtype
+    return da.core.elemwise(partial(_quiet, function), *arrays, dtype=result_dtype)
 
 
 isnan = partial(_each, np.isnan, dtype=np.bool_)
@@ -104,7 +104,7 @@ def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
     return da.from_array(array, chunks=_chunks_like(array, values))
 
 
-def kind(x: Array) -> AnyDType:
+def plan_dtype(x: Array) -> AnyDType:
     result: AnyDType = x.dtype
     return result
 

@@ -23,17 +23,17 @@ _NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFD
 
 def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
     """Return a buffer as flat bytes. Messages of errors start with ``where``."""
-    kind = type(buffer).__name__
+    type_name = type(buffer).__name__
     try:
         view = memoryview(buffer)  # type: ignore[arg-type]  # the point of trying
         flat = view.cast("B")
     except (TypeError, ValueError, BufferError) as error:
-        raise TypeError(f"{where} must be a contiguous buffer, got {kind} ({error})") from None
+        raise TypeError(f"{where} must be a contiguous buffer, got {type_name} ({error})") from None
     if not _is_of_numbers(view.format):
         shown = view.format if len(view.format) <= 40 else view.format[:37] + "..."
         raise TypeError(
             f"{where} must be a buffer of numbers or bytes, without objects or pointers, "
-            f"got {kind} of format {shown!r}"
+            f"got {type_name} of format {shown!r}"
         )
     needed = tensor.required_bytes
     if flat.nbytes < needed:

@@ -222,9 +222,9 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
 
 def _read_tensor(source: object, where: str) -> BufferTensorDesc:
     tensor = as_object(source, f"`{where}`")
-    kind = tensor.get("Type", _BUFFER)
-    if kind not in (_BUFFER, "BUFFER"):
-        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shortened(kind)}")
+    tensor_type = tensor.get("Type", _BUFFER)
+    if tensor_type not in (_BUFFER, "BUFFER"):
+        raise ValueError(f"`{where}.Type` must be {_BUFFER}, got {shortened(tensor_type)}")
     if "Desc" not in tensor:
         return _read_buffer_tensor(tensor, (*_TENSOR_MEMBERS, "Type"), where)
     reject_unknown(tensor, ("Type", "Desc"), f"`{where}`")

@@ -105,13 +105,13 @@ class _Model:
             "writefile": (("resource", "targetPath", "dimensions"), self._write),
             "compare": (("resource", "expected"), self._compare),
         }
-        kind = text_of(command, "type", where)
-        if kind.lower() not in known:
+        command_name = text_of(command, "type", where)
+        if command_name.lower() not in known:
             raise ValueError(
                 f"`{where}.type` must be one of dispatch, print, writeFile, compare, "
-                f"got {shortened(kind)}"
+                f"got {shortened(command_name)}"
             )
-        members, make = known[kind.lower()]
+        members, make = known[command_name.lower()]
         reject_unknown(command, ("type", *members), f"`{where}`")
         execute: Callable[[], None] = make(command, where)
         return execute

@@ -50,9 +50,9 @@ def read_resource(source: object, where: str, folder: str) -> Resource:
     """Return a resource of a model in JSON. Look for a file of values in ``folder`` first."""
     members = as_object(source, f"`{where}`")
     reject_unknown(members, _MEMBERS, f"`{where}`")
-    kind = members.get("type", "buffer")
-    if kind != "buffer":
-        raise ValueError(f"`{where}.type` must be 'buffer', got {shortened(kind)}")
+    resource_type = members.get("type", "buffer")
+    if resource_type != "buffer":
+        raise ValueError(f"`{where}.type` must be 'buffer', got {shortened(resource_type)}")
     if "initialValues" not in members:
         raise ValueError(f"`{where}.initialValues` is missing: every buffer needs it")
     data_type, member = TensorDataType.UNKNOWN, f"{where}.initialValuesDataType"
@@ -132,8 +132,10 @@ def _generated(source: object, data_type: TensorDataType, member: str) -> Array:
 def _of_several_types(source: object, member: str) -> Array:
     """Return the bytes of values that each have a type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
-        kind = f"{member.rpartition('.')[0]}.initialValuesDataType"
-        raise ValueError(f"`{kind}` must be a type: `{member}` is not a list of typed values")
+        type_member = f"{member.rpartition('.')[0]}.initialValuesDataType"
+        raise ValueError(
+            f"`{type_member}` must be a type: `{member}` is not a list of typed values"
+        )
     pieces = []
     for i, item in enumerate(source):
         item_member = f"{member}[{i}]"

@@ -75,9 +75,9 @@ def calc_buffer_tensor_size(
     >>> calc_buffer_tensor_size(TensorDataType.FLOAT32, (3, 1), (2**31, 1))
     17179869188
     """
-    kind = TensorDataType.of(data_type)
-    _require_measurable(kind, sizes, strides)
-    return _round_up_to_4(spanned_bytes(kind, sizes, strides))
+    whole_type = TensorDataType.of(data_type)
+    _require_measurable(whole_type, sizes, strides)
+    return _round_up_to_4(spanned_bytes(whole_type, sizes, strides))
 
 
 def helper_buffer_tensor_size(
@@ -100,14 +100,14 @@ def helper_buffer_tensor_size(
     >>> helper_buffer_tensor_size(TensorDataType.FLOAT32, (3, 1), (2**31, 1))
     4
     """
-    kind = TensorDataType.of(data_type)
-    _require_measurable(kind, sizes, strides)
+    whole_type = TensorDataType.of(data_type)
+    _require_measurable(whole_type, sizes, strides)
     if strides is None:
         elements = math.prod(sizes)
     else:
         last = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
         elements = (last & UINT32_MAX) + 1
-    return _round_up_to_4(-(-elements * kind.bits // 8) & UINT64_MAX) & UINT64_MAX
+    return _round_up_to_4(-(-elements * whole_type.bits // 8) & UINT64_MAX) & UINT64_MAX
 
 
 def _round_up_to_4(nbytes: int) -> int:

@@ -65,7 +65,7 @@ def description(where: Path | Location, folder: str) -> str:
 def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
     """Raise ValueError if elements of one dtype cannot be converted to another."""
     source, target = (
-        np.dtype(np.float64) if name_of(kind) in FORMATS else kind for kind in (stored, dtype)
+        np.dtype(np.float64) if name_of(each) in FORMATS else each for each in (stored, dtype)
     )
     numeric = source.kind in "biufc" and target.kind in "biufc"
     if not numeric or not np.can_cast(source, target, "same_kind"):

@@ -84,5 +84,5 @@ def several_folders(found: object) -> TypeError:
     return TypeError(f"`spill_dir` must be one path, got {type(found).__name__}")
 
 
-def not_options(kind: str) -> TypeError:
-    return TypeError(f"`storage_options` must be a dict whose keys are of type str, got {kind}")
+def not_options(found: str) -> TypeError:
+    return TypeError(f"`storage_options` must be a dict whose keys are of type str, got {found}")

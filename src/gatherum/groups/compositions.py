@@ -21,7 +21,9 @@ from .grouping import Grouping
 
 def working(values: Array, grouping: Grouping) -> Array:
     """Convert values to their working dtype."""
-    return grouping.xp.astype(values, grouping.xp.dtype(working_dtype(grouping.xp.kind(values))))
+    return grouping.xp.astype(
+        values, grouping.xp.dtype(working_dtype(grouping.xp.plan_dtype(values)))
+    )
 
 
 def fold(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
@@ -31,7 +33,7 @@ def fold(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: 
 
 def fold_extreme(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the largest or smallest value of each group. Dates are compared as integers."""
-    if not is_date(dtype := grouping.xp.kind(values)):
+    if not is_date(dtype := grouping.xp.plan_dtype(values)):
         return grouping.scatter(values, extreme, start)
     integers, empty = (as_integers(dates, extreme) for dates in (values, start))
     return as_dates(grouping.scatter(integers, extreme, empty), extreme, grouping.xp.dtype(dtype))
@@ -59,14 +61,14 @@ def count(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
 
 def position(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the position of the first largest or smallest value of each group."""
-    values = as_integers(values, extreme) if is_date(grouping.xp.kind(values)) else values
+    values = as_integers(values, extreme) if is_date(grouping.xp.plan_dtype(values)) else values
     if isinstance(values, np.ndarray):
         return grouping.position(extreme, values, start)
     xp, values = grouping.xp, grouping.xp.stop_gradient(values)
     with grouping.sharing():
         best = grouping.scatter(values, extreme, grouping.zero(values))
         attains = xp.equal(values, grouping.gather(best))
-        if has_nan(xp.kind(values)) and xp.holds_any(xp.isnan(best)):
+        if has_nan(xp.plan_dtype(values)) and xp.holds_any(xp.isnan(best)):
             attains = attains | xp.isnan(values)  # a NaN extreme equals no value
         return grouping.first_position(attains, start)
 

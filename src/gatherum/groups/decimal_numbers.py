@@ -60,7 +60,7 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
 
 def _array_of(values: Any) -> NDArray[Any] | None:
     """Return a list with an instance of `Decimal` as an array. Return None for another list."""
-    if not any(Decimal in kinds for _, kinds in array_likes.levels_of(values)):
+    if not any(Decimal in types for _, types in array_likes.levels_of(values)):
         return None
     try:
         return np.asarray(values)

@@ -31,9 +31,9 @@ def same(dtype: AnyDType) -> AnyDType:
     return dtype
 
 
-def always(kind: type) -> Callable[[AnyDType], AnyDType]:
+def always(item_type: type) -> Callable[[AnyDType], AnyDType]:
     """Return a function that maps every dtype to one dtype."""
-    return lambda dtype: np.dtype(kind)
+    return lambda dtype: np.dtype(item_type)
 
 
 def working_dtype(dtype: AnyDType) -> AnyDType:

@@ -21,8 +21,8 @@ DECIMALS = "write decimals as integers, such as cents"
 def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
     """Create the error for groups that are not integers. The command gets advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
-    kind = getattr(dtype, "kind", "")
-    text = DECIMALS if kind == "f" else KEYS if kind in ("S", "U", "T", "M", "m", "V") else ""
+    letter = getattr(dtype, "kind", "")
+    text = DECIMALS if letter == "f" else KEYS if letter in ("S", "U", "T", "M", "m", "V") else ""
     return TypeError(f"{error}{command_hint(text)}") if text else error
 
 

@@ -34,9 +34,9 @@ def reduced(
     """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
     xp, skips = grouping.xp, name not in FUNCTIONS
     row = row or FUNCTIONS[plain(name)]
-    kind = xp.kind(values)
-    check_defined(grouping.op, row, name, kind)
-    dtype = row.result(kind)
+    values_dtype = xp.plan_dtype(values)
+    check_defined(grouping.op, row, name, values_dtype)
+    dtype = row.result(values_dtype)
     _check_result(grouping, dtype)
     start = start_of(row, dtype, grouping, values, fill_value)
     if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
@@ -47,7 +47,7 @@ def reduced(
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
-        if skips and has_nan(kind):
+        if skips and has_nan(values_dtype):
             unweighted = row is FUNCTIONS[row.name]
             if unweighted and (result := skipping(row, values, grouping, start, ddof)) is not None:
                 return result
@@ -126,9 +126,9 @@ def transformed(
 ) -> Array:
     """Run `transform` on an array and its grouping, by the function's row or one with arguments."""
     row, xp = row or TRANSFORMS[name], grouping.xp
-    kind = xp.kind(values)
-    check_defined(grouping.op, row, name, kind)
-    dtype = row.result(kind)
+    values_dtype = xp.plan_dtype(values)
+    check_defined(grouping.op, row, name, values_dtype)
+    dtype = row.result(values_dtype)
     _check_result(grouping, dtype)
     if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
         return in_blocks(name, partial(transformed, name, row=row), values, grouping, dtype, True)

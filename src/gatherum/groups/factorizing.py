@@ -208,7 +208,7 @@ def _as_numpy(column: Any) -> Labels:
     array: Labels = column.to_numpy(zero_copy_only=False)
     if array.dtype.kind != "O":
         return array
-    for kind in (str, bytes):
-        if array.size and all(isinstance(item, kind) for item in array):
-            return array.astype(kind)
+    for text_type in (str, bytes):
+        if array.size and all(isinstance(item, text_type) for item in array):
+            return array.astype(text_type)
     return array

@@ -121,8 +121,8 @@ class Grouping:
         and the sum is in float64. The framework computes both in one call. Return None if the
         framework does not support this.
         """
-        kind, run = self.xp.kind(values), getattr(self.xp, "squares", None)
-        if run is None or kind.kind == "c" or not is_reducible(kind, "fmean"):
+        dtype, run = self.xp.plan_dtype(values), getattr(self.xp, "squares", None)
+        if run is None or dtype.kind == "c" or not is_reducible(dtype, "fmean"):
             return None
         try:
             both: tuple[Array, Array] | None = run(values, self.destinations, skips_nan)
@@ -134,8 +134,8 @@ class Grouping:
         """Reduce the values of each group that are not NaN, in one call of the framework. A group
         without such values becomes `start`. Return None if the framework does not support this.
         """
-        kind, run = self.xp.kind(values), getattr(self.xp, "without_nan", None)
-        if run is None or kind.kind == "c" or not is_reducible(kind, reduction):
+        dtype, run = self.xp.plan_dtype(values), getattr(self.xp, "without_nan", None)
+        if run is None or dtype.kind == "c" or not is_reducible(dtype, reduction):
             return None
         try:
             result: Array | None = run(values, reduction, self.destinations, start)

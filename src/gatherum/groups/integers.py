@@ -25,7 +25,7 @@ def integers_of(
     lowest, beyond = float(limits.min), 2.0**limits.bits
     beyond = beyond if limits.min == 0 else beyond / 2
     # lowest - 1 rounds to lowest if the dtype of the values is narrow.
-    numbers = values.real if xp.kind(values).kind == "c" else values
+    numbers = values.real if xp.plan_dtype(values).kind == "c" else values
     above = (numbers > lowest - 1) | ((numbers == lowest) & (numbers > -np.inf))
     converts = (numbers < beyond) & above
     known = xp.to_numpy(converts)

@@ -69,7 +69,7 @@ def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
         raise errors.not_a_dtype(op, operand, value) from None
 
 
-def kind(x: Array) -> DType:
+def plan_dtype(x: Array) -> DType:
     return x.dtype
 
 

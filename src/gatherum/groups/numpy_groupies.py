@@ -285,9 +285,9 @@ def _reduced(
     """Convert the values, reduce and round them, and fill empty groups."""
     name = plain_name(func)
     skips = name != func
-    kind = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[grouping.axis])
-    kind, fill = filled(AGGREGATE, name, kind, fill_value)
-    work_dtype = working_dtype(name, values.dtype, kind).newbyteorder("=")
+    target = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[grouping.axis])
+    target, fill = filled(AGGREGATE, name, target, fill_value)
+    work_dtype = working_dtype(name, values.dtype, target).newbyteorder("=")
     with np.errstate(all="ignore"):
         asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
         nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
@@ -299,9 +299,9 @@ def _reduced(
             work = values.astype(work_dtype, copy=False)
         if name == "sumofsquares":
             work = work * work
-        direct = holds_fill(name, work.dtype, kind)
+        direct = holds_fill(name, work.dtype, target)
         wide = reduced(_OURS.get(name, name), work, grouping, ddof, fill if direct else 0)
-        result: NDArray[Any] = wide.astype(kind, copy=False)
+        result: NDArray[Any] = wide.astype(target, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
             np.copyto(result, fill, where=grouping.count() <= least)

@@ -51,8 +51,8 @@ def grouped(
     group_count = None if size is None else xp.as_size(op, "size", size)
     array = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, array)
-    if not is_index(xp.kind(entries)):
-        raise errors.not_groups(op, xp.kind(entries))
+    if not is_index(xp.plan_dtype(entries)):
+        raise errors.not_groups(op, xp.plan_dtype(entries))
     whole = tuple(array.shape)
     try:
         along = shape_limits.resolve_axis(op, whole, along)
@@ -79,26 +79,26 @@ def converted(
 ) -> tuple[Array, Array | None]:
     """Convert values and weights to `dtype`, or else to their common dtype."""
     xp, scale = grouping.xp, None
-    kind = xp.kind(array) if dtype is None else xp.as_dtype(grouping.op, "dtype", dtype)
+    target = xp.plan_dtype(array) if dtype is None else xp.as_dtype(grouping.op, "dtype", dtype)
     if weights is not None:
         if has_labels(values):
             check_groups(grouping.op, "weights", values, grouping.axis, weights)
         plain = plain_array(weights)
-        scale = _as_weights(grouping.op, xp, plain, array, grouping.axis, kind)
-        kind = kind if dtype is not None else _common_dtype(kind, xp.kind(scale))
-    if kind == xp.kind(array) and scale is None:
+        scale = _as_weights(grouping.op, xp, plain, array, grouping.axis, target)
+        target = target if dtype is not None else _common_dtype(target, xp.plan_dtype(scale))
+    if target == xp.plan_dtype(array) and scale is None:
         return array, None
     for name in names:
-        check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, kind)
+        check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, target)
     with np.errstate(all="ignore"), grouping.float_mode():
-        array = _as_dtype(grouping, "values", array, kind)
-        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        array = _as_dtype(grouping, "values", array, target)
+        real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target
         return array, None if scale is None else _as_dtype(grouping, "weights", scale, real)
 
 
 def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) -> Array:
     """Convert values as `astype` does, but check that numbers are in the range of integers."""
-    xp, source = grouping.xp, grouping.xp.kind(array)
+    xp, source = grouping.xp, grouping.xp.plan_dtype(array)
     if target.kind not in "iu" or source.kind in "iub":
         return xp.astype(array, xp.dtype(target))
     convert = getattr(xp, "integers_of", partial(integers_of, xp))
@@ -106,14 +106,14 @@ def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) 
 
 
 def _as_weights(
-    op: str, xp: Arrays, value: object, values: Array, along: int, kind: AnyDType
+    op: str, xp: Arrays, value: object, values: Array, along: int, dtype: AnyDType
 ) -> Array:
     """Return weights as an array of a rank that broadcasts to the values.
 
-    Lists adopt the dtype of floating values, given by `kind`.
+    Lists adopt the dtype of floating values, given by `dtype`.
     """
-    if weak_values.is_weak(value) and has_nan(kind):
-        real = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+    if weak_values.is_weak(value) and has_nan(dtype):
+        real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
         known = isinstance(real, np.dtype) and real.kind == "f"
         value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")
     weights = xp.as_operand(op, "weights", value, values)
@@ -121,8 +121,8 @@ def _as_weights(
     shape = tuple(weights.shape)
     if shape not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, shape, "weights")
-    if xp.kind(weights).kind == "c":
-        raise errors.not_real(op, "weights", xp.kind(weights))
+    if xp.plan_dtype(weights).kind == "c":
+        raise errors.not_real(op, "weights", xp.plan_dtype(weights))
     trailing = (1,) * (len(whole) - along - 1)
     return xp.reshape(weights, (*shape, *trailing)) if len(shape) < len(whole) else weights
 
@@ -136,7 +136,7 @@ def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
         return values
     half = np.dtype(np.float16)
     values_dtype, weights_dtype = (
-        half if kind.name == "bfloat16" else kind for kind in (values, weights)
+        half if dtype.name == "bfloat16" else dtype for dtype in (values, weights)
     )
     if not (isinstance(values_dtype, np.dtype) and isinstance(weights_dtype, np.dtype)):
         return values  # not defined for these dtypes
@@ -146,7 +146,7 @@ def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
         return values
     if result != half:
         return result
-    narrow = [kind for kind in (values, weights) if kind.name == "bfloat16"]
+    narrow = [dtype for dtype in (values, weights) if dtype.name == "bfloat16"]
     if narrow and half in (values, weights):
         return np.dtype(np.float32)
     return narrow[0] if narrow else result

@@ -54,11 +54,11 @@ def _quantile(
     if method not in INTERPOLATES:
         result = ordered.values_at(values, ordered.starts + lower)
     else:
-        kind = xp.kind(values)
+        dtype = xp.plan_dtype(values)
         low = ordered.values_at(values, ordered.starts + lower)
         high = ordered.values_at(values, ordered.starts + upper)
-        result = _interpolated(grouping, low, high, shares, kind, start.dtype)
-    if has_nan(xp.kind(values)):
+        result = _interpolated(grouping, low, high, shares, dtype, start.dtype)
+    if has_nan(xp.plan_dtype(values)):
         last = ordered.values_at(values, ordered.starts + counts - 1)
         result = xp.rounded(xp.replaced(result, xp.isnan(last), np.nan), start.dtype)
     return xp.reshape(xp.replaced(result, counts == 0, start), grouping.shape)
@@ -99,11 +99,11 @@ def _positions(grouping: Grouping, counts: Array, q: float, method: str, target:
 
 
 def _interpolated(
-    grouping: Grouping, low: Array, high: Array, shares: Any, kind: AnyDType, target: Any
+    grouping: Grouping, low: Array, high: Array, shares: Any, dtype: AnyDType, target: Any
 ) -> Array:
     """Return ``low + (high - low) * share``, or the same from the upper neighbour."""
     xp, (fraction, other, second) = grouping.xp, shares
-    if kind.kind in "iu":
+    if dtype.kind in "iu":
         whole, bits = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.uint64))
         difference = xp.astype(xp.astype(high, whole) - xp.astype(low, whole), bits)
         away, low, high = (

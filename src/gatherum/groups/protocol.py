@@ -49,7 +49,7 @@ class Arrays(ArrayOps, Protocol):
     def as_dtype(self, op: str, operand: str, value: object) -> AnyDType:
         """Convert a dtype or its name to the form that plans use, or raise TypeError."""
 
-    def kind(self, x: Array) -> AnyDType:
+    def plan_dtype(self, x: Array) -> AnyDType:
         """Return the dtype of an array in the form that plans use."""
 
     def dtype(self, plan_dtype: AnyDType) -> Any:

@@ -63,7 +63,7 @@ class SortedGroups:
         keys = _comparable(xp, values)
         value, earlier = self.values_at(keys, self.positions()), self.values_at(keys, before)
         same = xp.equal(value, earlier)
-        if has_nan(xp.kind(value)):
+        if has_nan(xp.plan_dtype(value)):
             same = same | (xp.isnan(value) & xp.isnan(earlier))
         return (self.positions_in_cell() == 0) | (of_before != self.cells) | ~same
 
@@ -92,7 +92,7 @@ def flat(xp: Arrays, x: Array) -> Array:
 def _comparable(xp: Arrays, values: Array) -> Array:
     """Return values to compare, without a derivative. Bools become 0 or 1 from any byte."""
     values = xp.stop_gradient(values)
-    return xp.nonzero(values) if xp.kind(values).kind == "b" else values
+    return xp.nonzero(values) if xp.plan_dtype(values).kind == "b" else values
 
 
 def take(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:

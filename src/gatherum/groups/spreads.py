@@ -150,11 +150,11 @@ def distances(
     `fill_value`, a real number. Gradients of functions that leave such values out need a finite
     one, because 0 * NaN is NaN.
     """
-    xp, kind = grouping.xp, grouping.xp.kind(values)
-    if kind.kind in "iu":
-        return _whole_distances(values, grouping, counts, kind)
-    wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if kind.kind == "c" else np.float64)))
-    fill: Any = complex(fill_value, fill_value) if kind.kind == "c" else fill_value
+    xp, dtype = grouping.xp, grouping.xp.plan_dtype(values)
+    if dtype.kind in "iu":
+        return _whole_distances(values, grouping, counts, dtype)
+    wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if dtype.kind == "c" else np.float64)))
+    fill: Any = complex(fill_value, fill_value) if dtype.kind == "c" else fill_value
     means = grouping.gather(grouping.scatter(wide, "fmean", grouping.zero(wide)), fill)
     return xp.subtract(wide, means, means)
 
@@ -172,17 +172,17 @@ def added(values: Array, grouping: Grouping) -> Array:
     return grouping.scatter(values, "add", grouping.zero(values))
 
 
-def _whole_distances(values: Array, grouping: Grouping, counts: Array, kind: AnyDType) -> Array:
+def _whole_distances(values: Array, grouping: Grouping, counts: Array, dtype: AnyDType) -> Array:
     """Return x - q for integers. Sums have 64 bits, so the upper and the lower 32 bits of 64-bit
     integers are added separately.
     """
     xp = grouping.xp
     whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
     whole_values, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, grouping), whole)
-    if kind.itemsize < 8:
+    if dtype.itemsize < 8:
         return xp.astype(whole_values - grouping.gather(added(whole_values, grouping) // n), double)
     low, high = whole_values & _LOW, whole_values >> 32
-    if kind.kind == "u":
+    if dtype.kind == "u":
         high = high & _LOW
     of_low, of_high = added(low, grouping), added(high, grouping)
     # Long division with 16-bit digits.
@@ -199,18 +199,18 @@ def _narrow_distances(values: Array, grouping: Grouping, fill_value: float) -> A
 
 def _working(values: Array, grouping: Grouping) -> Array:
     """Convert floats to the dtype of derivatives in frameworks without float64."""
-    kind: Any = grouping.xp.kind(values)
-    return grouping.xp.astype(values, grouping.xp.dtype(accumulator_dtype(kind, "mean")))
+    dtype: Any = grouping.xp.plan_dtype(values)
+    return grouping.xp.astype(values, grouping.xp.dtype(accumulator_dtype(dtype, "mean")))
 
 
 def _is_whole(values: Array, grouping: Grouping) -> bool:
-    return grouping.xp.kind(values).kind in "iu"
+    return grouping.xp.plan_dtype(values).kind in "iu"
 
 
 def _squares(away: Array, grouping: Grouping) -> Array:
     """Return the squared distances, in place; ``abs(d)**2`` for complex numbers."""
     xp = grouping.xp
-    if xp.kind(away).kind != "c":
+    if xp.plan_dtype(away).kind != "c":
         return xp.multiply(away, away, away)
     real, imaginary = away.real, away.imag
     return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))

@@ -37,19 +37,20 @@ def row_with(row: FunctionRow, weights: Array) -> FunctionRow:
 def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the weighted sum of each group."""
     xp = grouping.xp
-    kind: Any = xp.kind(values)
-    unsigned = kind.kind == "u" and kind.itemsize > 1  # torch multiplies only signed ones
-    target = np.dtype(np.int64) if unsigned else accumulator_dtype(kind, "add")
+    dtype: Any = xp.plan_dtype(values)
+    unsigned = dtype.kind == "u" and dtype.itemsize > 1  # torch multiplies only signed ones
+    target = np.dtype(np.int64) if unsigned else accumulator_dtype(dtype, "add")
     scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
     with grouping.sharing():
         total, counts = _total(scale, wide, grouping), grouping.count()
-    result = xp.astype(total, start.dtype) if kind.kind in "biu" else xp.rounded(total, start.dtype)
+    convert = xp.astype if dtype.kind in "biu" else xp.rounded
+    result = convert(total, start.dtype)
     return xp.replaced(result, counts == 0, start)
 
 
 def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     """Return the weighted mean of each group."""
-    xp, target = grouping.xp, working_dtype(grouping.xp.kind(values))
+    xp, target = grouping.xp, working_dtype(grouping.xp.plan_dtype(values))
     scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
     weight = _whole(scale, values, grouping)
     with grouping.sharing():
@@ -67,13 +68,13 @@ def _variance(
 
     def variance(pair: Any, grouping: Grouping, wide: bool) -> Array:
         values, weights = pair
-        kind: Any = xp.kind(values)
-        double = np.complex128 if kind.kind == "c" else np.float64
-        dtype = np.dtype(double) if wide else accumulator_dtype(kind, "mean")
+        values_dtype: Any = xp.plan_dtype(values)
+        double = np.complex128 if values_dtype.kind == "c" else np.float64
+        dtype = np.dtype(double) if wide else accumulator_dtype(values_dtype, "mean")
         scale, converted = _real(weights, grouping, dtype), _converted(values, grouping, dtype)
         weight = _whole(scale, values, grouping)
         divisor, squares = added(weight, grouping), None
-        for part in (converted.real, converted.imag) if kind.kind == "c" else (converted,):
+        for part in (converted.real, converted.imag) if values_dtype.kind == "c" else (converted,):
             mean = xp.divide(added(xp.multiply(part, scale, None), grouping), divisor, None)
             away = xp.subtract(part, grouping.gather(mean), None)
             square = xp.multiply(away, away, None)
@@ -103,7 +104,7 @@ def _total(weights: Array, values: Array, grouping: Grouping) -> Array:
 
 def _by_parts(grouping: Grouping, function: Callable[[Array], Array], x: Array) -> Array:
     """Apply a function of real numbers to both parts of complex numbers."""
-    if grouping.xp.kind(x).kind != "c":
+    if grouping.xp.plan_dtype(x).kind != "c":
         return function(x)
     return grouping.xp.complex_of(function(x.real), function(x.imag))
 
@@ -113,10 +114,10 @@ def _whole(weights: Array, values: Array, grouping: Grouping) -> Array:
 
 
 def _converted(x: Array, grouping: Grouping, target: Any) -> Array:
-    kind = grouping.xp.kind(x)
+    dtype = grouping.xp.plan_dtype(x)
     return (
         grouping.xp.astype(x, grouping.xp.dtype(target))
-        if kind.kind != "c" or target.kind == "c"
+        if dtype.kind != "c" or target.kind == "c"
         else x
     )
 

@@ -39,11 +39,11 @@ def _run_unknown(
     op: OperatorName, data: Any, indices: Any, updates: Any, *positional: Any
 ) -> Array:  # fmt: skip
     operands = (data, indices) if op in GATHERS else (data, indices, updates)
-    kinds = {type(operand) for operand in operands}
-    if len(kinds) == 1 and _are_plain(positional):
-        kind = kinds.pop()
-        if (known := _known.get((op, kind, *positional))) is not None:
-            native.remember_call(op, kind, *known, op not in GATHERS, positional)
+    array_types = {type(operand) for operand in operands}
+    if len(array_types) == 1 and _are_plain(positional):
+        array_type = array_types.pop()
+        if (known := _known.get((op, array_type, *positional))) is not None:
+            native.remember_call(op, array_type, *known, op not in GATHERS, positional)
             return known[1](*operands)
     return _run_any(op, data, indices, updates, positional)
 
@@ -67,9 +67,9 @@ def _run_any(
     plain = plain_values.as_attributes(op, *positional[:-1])
     attributes, arrays = normalize(plain, data, indices, updates, fill_value)
     if _are_plain(positional) and not attributes.fill and len(_known) < _KNOWN_MOST:
-        for kind in {type(array) for array in arrays if isinstance(array, jax.Array)}:
-            if not issubclass(kind, Tracer):
-                _known[(op, kind, *positional)] = direct(attributes), eager(attributes)
+        for array_type in {type(array) for array in arrays if isinstance(array, jax.Array)}:
+            if not issubclass(array_type, Tracer):
+                _known[(op, array_type, *positional)] = direct(attributes), eager(attributes)
     result: Array = bind(attributes, *arrays)
     if not (attributes.fills and is_jax(fill_value)):
         return result
@@ -110,9 +110,9 @@ class JaxAdapter(Framework):
         fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights)
 
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True for the types of arrays and tracers, and for `jax.ShapeDtypeStruct`."""
-        return issubclass(kind, (Array, Tracer, jax.ShapeDtypeStruct))
+        return issubclass(array_type, (Array, Tracer, jax.ShapeDtypeStruct))
 
     def call(
         self,

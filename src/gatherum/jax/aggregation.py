@@ -43,7 +43,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(segments)
         axis = edge_reductions.check_edges(
-            namespace.kind, data, sources, targets, weights, fold.reduction, fold.axis
+            namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
         )
         fold = fold._replace(axis=axis)
         return edge_reductions.composed(namespace, data, sources, targets, weights, fold)

@@ -131,7 +131,7 @@ def as_dtype(op: str, operand: str, value: object) -> AnyDType:
     return target
 
 
-def kind(x: Array) -> AnyDType:
+def plan_dtype(x: Array) -> AnyDType:
     result: AnyDType = np.dtype(x.dtype)
     return result
 

@@ -252,8 +252,10 @@ def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
 def _varying(operand: Array) -> frozenset[Any]:
     """Return the axes of a ``shard_map`` along which an array may vary; older JAX has none."""
     aval = getattr(operand, "aval", None)
-    kind = getattr(aval, "mat", None)
-    axes: frozenset[Any] = getattr(aval, "vma", frozenset()) if kind is None else kind.varying
+    manual_axes = getattr(aval, "mat", None)
+    axes: frozenset[Any] = (
+        getattr(aval, "vma", frozenset()) if manual_axes is None else manual_axes.varying
+    )
     return axes
 
 

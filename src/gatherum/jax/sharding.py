@@ -147,7 +147,7 @@ def _of_devices(ctx: Any, platform: str) -> Any:
     mesh, devices = next(meshes, None), private.devices_of(platform)[:n]
     if mesh is None or mesh.size != len(devices):
         return None
-    chosen = any(kind is not private.AxisType.Auto for kind in mesh.axis_types)
+    chosen = any(axis_type is not private.AxisType.Auto for axis_type in mesh.axis_types)
     return (
         None if chosen or private.is_for_export(ctx) else private.with_devices(ctx, mesh, platform)
     )

@@ -140,8 +140,8 @@ def _objections_of_all_levels(occurrence: Occurrence) -> list[str]:
         reasons.append(f"DirectML's scatter operators have no reduction, the node's is {name!r}")
     for operand in occurrence.operands:
         if operand.element_type is not None and _data_type(operand.element_type) is None:
-            kind = _type_name(operand.element_type)
-            reasons.append(f"{operand} is {kind}, a type that DirectML does not have")
+            type_name = _type_name(operand.element_type)
+            reasons.append(f"{operand} is {type_name}, a type that DirectML does not have")
     return reasons
 
 
@@ -192,9 +192,9 @@ def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
         data_type = None if operand.element_type is None else _data_type(operand.element_type)
         if data_type is not None:
             types[operand.name] = data_type
-    kinds = {operand.name: operand.element_type for operand in operands}
+    element_types = {operand.name: operand.element_type for operand in operands}
     for name, other in (("data", "updates"), ("updates", "data")):
-        if kinds.get(name) is None or _data_type(kinds[name] or 0) is None:
+        if element_types.get(name) is None or _data_type(element_types[name] or 0) is None:
             types[name] = types[other]
     return types
 

@@ -269,9 +269,9 @@ def _inner_values(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.ValueInfoPro
                 yield from _values(body)
 
 
-def _is_long(kind: onnx.TypeProto) -> bool:
+def _is_long(value_type: onnx.TypeProto) -> bool:
     """Whether a value is a vector so long that inference of its entries would exhaust memory."""
-    sizes = kind.tensor_type.shape.dim
+    sizes = value_type.tensor_type.shape.dim
     return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
 
 
@@ -337,10 +337,10 @@ def _operands(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto]) -> tupl
     )
 
 
-def _operand(name: str, value: str, kind: onnx.TypeProto | None) -> Operand:
-    if kind is None or not kind.HasField("tensor_type"):
+def _operand(name: str, value: str, value_type: onnx.TypeProto | None) -> Operand:
+    if value_type is None or not value_type.HasField("tensor_type"):
         return Operand(name, value, None, None)
-    tensor = kind.tensor_type
+    tensor = value_type.tensor_type
     shape = tuple(map(_dimension, tensor.shape.dim)) if tensor.HasField("shape") else None
     return Operand(name, value, tensor.elem_type or None, shape)
 

@@ -57,14 +57,16 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
 def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
     """Return the faults of a node's attributes for a version of its operator."""
     known, faults = schema.attributes, []
-    kind = onnx.AttributeProto.AttributeType.Name
+    type_name = onnx.AttributeProto.AttributeType.Name
     for attribute in node.attribute:
         name = attribute.name
         if name not in known:
             names = ", ".join(sorted(known)) or "none"
             faults.append(f"has no attribute `{name}` in version {schema.since_version} ({names})")
         elif attribute.type != (expected := int(known[name].type.value)):  # type: ignore[attr-defined]
-            faults.append(f"`{name}` must be {kind(expected)}, got {kind(attribute.type)}")
+            faults.append(
+                f"`{name}` must be {type_name(expected)}, got {type_name(attribute.type)}"
+            )
     return faults
 
 

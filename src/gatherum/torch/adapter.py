@@ -29,7 +29,7 @@ class TorchAdapter(Framework):
     groups = namespace
     prepared = prepared.PreparedOnTensors
     quantized = staticmethod(quantized.run)
-    kinds = Tensor, torch.nn.Parameter
+    array_types = Tensor, torch.nn.Parameter
 
     def aggregate(
         self, data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Any
@@ -47,10 +47,12 @@ class TorchAdapter(Framework):
 
         return cuda.TensorAccumulator
 
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True for a tensor type or a graph proxy of one."""
         fx = sys.modules.get("torch.fx")
-        return issubclass(kind, Tensor) or (fx is not None and issubclass(kind, fx.Proxy))
+        return issubclass(array_type, Tensor) or (
+            fx is not None and issubclass(array_type, fx.Proxy)
+        )
 
     def call(
         self,

@@ -52,11 +52,11 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     check_container(op, operand, value)
     array_likes.check_items(op, operand, value)
     foreign = registry.foreign(type(value))
-    kind = foreign.name if foreign else type(value).__name__
+    type_name = foreign.name if foreign else type(value).__name__
     array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, array_types) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
-    raise torch_errors.no_tensor(op, operand, kind, instead)
+    raise torch_errors.no_tensor(op, operand, type_name, instead)
 
 
 def check_container(op: str, operand: str, value: object) -> None:
@@ -114,9 +114,9 @@ def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], erro
             raise torch_errors.no_tensor(op, name, type(value).__name__, instead) from error
 
 
-def _dispatches(kind: type) -> bool:
+def _dispatches(tensor_type: type) -> bool:
     """Return True if a Tensor subclass overrides ``__torch_dispatch__``."""
-    return kind.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
+    return tensor_type.__torch_dispatch__ is not Tensor.__torch_dispatch__  # type: ignore[attr-defined]
 
 
 def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:

@@ -23,8 +23,12 @@ _CODES = {
     for name, text in spellings("torch", {}, ABSENT).items()
     if hasattr(torch, text)  # older versions lack some
 }
-_SUMMED = {kind for kind, code in _CODES.items() if is_reducible(dtypes.dtype_of(code), "add")}
-_BY_NAME = {code.name: kind for kind, code in _CODES.items()}
+_SUMMED = {
+    torch_dtype
+    for torch_dtype, code in _CODES.items()
+    if is_reducible(dtypes.dtype_of(code), "add")
+}
+_BY_NAME = {code.name: torch_dtype for torch_dtype, code in _CODES.items()}
 
 
 def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:

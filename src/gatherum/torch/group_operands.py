@@ -60,7 +60,7 @@ def as_dtype(op: str, operand: str, value: Any) -> AnyDType:
     return dtypes.plan_dtype(op, operand, value)
 
 
-def kind(x: Tensor) -> AnyDType:
+def plan_dtype(x: Tensor) -> AnyDType:
     """Return the dtype of a tensor, as plans use it."""
     return dtypes.plan_dtype("", "", x.dtype)
 

@@ -147,7 +147,7 @@ as_values = group_operands.as_values
 as_groups = group_operands.as_groups
 as_operand = group_operands.as_operand
 as_dtype = group_operands.as_dtype
-kind = group_operands.kind
+plan_dtype = group_operands.plan_dtype
 dtype = group_operands.dtype
 item = group_operands.item
 to_numpy = group_operands.to_numpy
@@ -261,7 +261,7 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
-    values = astype(values, dtype(working_dtype(kind(values))))
+    values = astype(values, dtype(working_dtype(plan_dtype(values))))
     attributes = destinations.attributes
     options = attributes.op, attributes.axis, attributes.mode, attributes.negative
     size = destinations.shape[attributes.axis]

@@ -51,17 +51,17 @@ def as_updates(op: str, value: object, data: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         return value
     check_container(op, "updates", value)
-    kind = dtypes.plan_dtype(op, "data", data.dtype)
+    plan_dtype = dtypes.plan_dtype(op, "data", data.dtype)
     if is_symbol(value):
         return torch.ops.gatherum.number(op, value, dtype=data.dtype, device=data.device)
     if weak_values.is_weak(value) and not dtypes.is_of_numpy(data.dtype):
-        rounded = weak_values.as_narrow(op, "updates", value, kind)
+        rounded = weak_values.as_narrow(op, "updates", value, plan_dtype)
         if torch.jit.is_tracing():  # it cannot view another dtype
             tensor = torch.from_numpy(np.asarray(rounded.values)).to(data.dtype)
         else:
             tensor = torch.from_numpy(rounded.codes).view(data.dtype)
         return _moved(op, "updates", tensor, data)
-    return as_tensor(op, "updates", conversion.as_updates(op, value, kind), data)
+    return as_tensor(op, "updates", conversion.as_updates(op, value, plan_dtype), data)
 
 
 def is_symbol(value: object) -> bool:
@@ -111,10 +111,10 @@ def _scalar_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
 
 def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
     """Return a Python number as one that the dtype represents exactly."""
-    kind = dtypes.plan_dtype(op, "data", dtype)
+    plan_dtype = dtypes.plan_dtype(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
-        return conversion.as_updates(op, value, kind, operand).item()
-    return weak_values.as_narrow(op, operand, value, kind).values.item()
+        return conversion.as_updates(op, value, plan_dtype, operand).item()
+    return weak_values.as_narrow(op, operand, value, plan_dtype).values.item()
 
 
 def fill_item(op: str, value: object, dtype: torch.dtype) -> bytes:
@@ -130,10 +130,12 @@ def _fill(op: str, value: object, dtype: torch.dtype) -> NDArray[Any]:
 
 def _narrow_fill(op: str, value: object, dtype: torch.dtype) -> Rounded:
     """Return `fill_value` in a dtype that NumPy lacks. Typed values must convert exactly."""
-    kind = dtypes.plan_dtype(op, "data", dtype)
-    fill = weak_values.as_narrow(op, "fill_value", scalar := _python_scalar(value), kind)
+    plan_dtype = dtypes.plan_dtype(op, "data", dtype)
+    fill = weak_values.as_narrow(op, "fill_value", scalar := _python_scalar(value), plan_dtype)
     if scalar is not value and not np.array_equal(fill.values, np.asarray(scalar), equal_nan=True):
-        raise errors.does_not_fit(op, "fill_value", kind, value, isinstance(value, np.inexact))
+        raise errors.does_not_fit(
+            op, "fill_value", plan_dtype, value, isinstance(value, np.inexact)
+        )
     return fill
 
 

@@ -69,8 +69,12 @@ def as_operand(
     try:
         locate(indices)
     except UnknownKind as error:
-        kinds = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
-        more = f"numbers in a {kinds}, or after --values" if role == "INDICES" else f"a {kinds}"
+        text_files = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
+        more = (
+            f"numbers in a {text_files}, or after --values"
+            if role == "INDICES"
+            else f"a {text_files}"
+        )
         raise UnknownKind(f"{error}. {role} may also be {more}") from None
     return indices
 

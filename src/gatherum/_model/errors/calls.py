@@ -180,9 +180,9 @@ def needs_ml_dtypes(op: str, dtype_name: object) -> ImportError:
     return ImportError(f"{op}: {dtype_name} needs ml_dtypes: pip install ml_dtypes")
 
 
-def loses_kind(op: str, operand: str, expected: object, kind: str, value: object) -> ValueError:
+def loses_kind(op: str, operand: str, expected: object, numbers: str, value: object) -> ValueError:
     return ValueError(
-        f"{op}: `{operand}` must be {kind} where `data` is {expected}, got {short(value)}"
+        f"{op}: `{operand}` must be {numbers} where `data` is {expected}, got {short(value)}"
     )
 
 

@@ -28,8 +28,8 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
 
 
 def has_nulls(op: str, operand: str, found: str, instead: str, *, in_list: bool) -> TypeError:
-    kind = f"a list of {found} objects with nulls" if in_list else f"a {found} with nulls"
-    return TypeError(f"{op}: `{operand}` must be without nulls, got {kind}; {instead}")
+    items = f"a list of {found} objects with nulls" if in_list else f"a {found} with nulls"
+    return TypeError(f"{op}: `{operand}` must be without nulls, got {items}; {instead}")
 
 
 def no_out_with_labels(op: str) -> TypeError:

@@ -49,8 +49,8 @@ def torn_accumulator() -> RuntimeError:
     )
 
 
-def not_a_regular_file(path: str | PathLike[str], kind: str) -> OSError:
-    return OSError(f"{fspath(path)}: is {kind}, not a regular file")
+def not_a_regular_file(path: str | PathLike[str], file_type: str) -> OSError:
+    return OSError(f"{fspath(path)}: is {file_type}, not a regular file")
 
 
 def file_too_big(path: str | PathLike[str], limit: int) -> OSError:

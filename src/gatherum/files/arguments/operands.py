@@ -90,9 +90,9 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
 def _has_paths(operand: object) -> bool:
     """Return True if a list or tuple contains text or a path, at any depth that an array has."""
     return any(
-        issubclass(kind, (str, bytes, os.PathLike))
-        for _, kinds in levels_of(operand)
-        for kind in kinds
+        issubclass(item_type, (str, bytes, os.PathLike))
+        for _, types in levels_of(operand)
+        for item_type in types
     )
 
 
@@ -107,10 +107,10 @@ class Weak:
 def _is_stored(operand: object) -> bool:
     """Return True for an array object of Zarr or h5py, without importing either package."""
     return any(
-        isinstance(operand, kind)
+        isinstance(operand, item_type)
         for package, name in STORED.items()
         if (module := sys.modules.get(package))
-        if isinstance(kind := getattr(module, name, None), type)
+        if isinstance(item_type := getattr(module, name, None), type)
     )
 
 

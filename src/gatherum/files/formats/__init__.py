@@ -20,21 +20,23 @@ def checked(formats: list[Format]) -> list[Format]:
     """Return the formats. Raise TypeError for one that lacks a part or repeats a name."""
     names: set[str] = set()
     for file_format in formats:
-        kind = type(file_format)
+        format_class = type(file_format)
         missing = [part for part in ("name", "example") if not hasattr(file_format, part)]
-        if not file_format.read_only and kind.header is Format.header:
+        if not file_format.read_only and format_class.header is Format.header:
             missing.append("header` or `read_only")
         if (
             not file_format.suffixes
             and not file_format.directories
-            and kind.begins is Format.begins
+            and format_class.begins is Format.begins
         ):
             missing.append("suffixes` or `begins")
         if missing:
-            raise TypeError(f"the format {kind.__name__} has no `{'`, no `'.join(missing)}`")
+            raise TypeError(
+                f"the format {format_class.__name__} has no `{'`, no `'.join(missing)}`"
+            )
         own = {file_format.name, *file_format.suffixes}
         if repeated := sorted(names & own):
-            raise TypeError(f"the format {kind.__name__} repeats {', '.join(repeated)}")
+            raise TypeError(f"the format {format_class.__name__} repeats {', '.join(repeated)}")
         names |= own
     return formats
 
@@ -101,8 +103,8 @@ def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str]
         return locate(path)
     except UnknownKind:
         arrays = [file_format.example for file_format in FORMATS if not file_format.read_only]
-        kinds = _listed([*arrays, *(f"'x.{suffix}'" for suffix in tables)])
-        text = f"{os.fspath(path)!r} names no kind of output: expected {kinds}"
+        examples = _listed([*arrays, *(f"'x.{suffix}'" for suffix in tables)])
+        text = f"{os.fspath(path)!r} names no kind of output: expected {examples}"
         raise UnknownKind(text) from None
 
 

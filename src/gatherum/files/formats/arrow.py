@@ -86,20 +86,22 @@ class Arrow(Format):
         return arrow_keys.open_keys(location, resources)
 
 
-def _advice(kind: Any) -> str:
+def _advice(arrow_type: Any) -> str:
     """Return advice to store a column of this type as integers."""
     from pyarrow import types
 
     from gatherum.groups.errors import DECIMALS, KEYS
 
-    if types.is_decimal(kind):
+    if types.is_decimal(arrow_type):
         return f"; {DECIMALS}"
-    if types.is_dictionary(kind) or types.is_string(kind) or types.is_large_string(kind):
+    if any(
+        test(arrow_type) for test in (types.is_dictionary, types.is_string, types.is_large_string)
+    ):
         return f"; {KEYS}"
     return ""
 
 
-def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int | None]]:
+def _described(location: Location, arrow_type: Any) -> tuple[np.dtype[Any], list[int | None]]:
     """Return the dtype of a column's items, and the length of the lists at each level.
 
     A length is None if the type does not define it.
@@ -107,10 +109,10 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
     import pyarrow
 
     widths: list[int | None] = []
-    plain, types = kind, pyarrow.types
-    if isinstance(kind, pyarrow.FixedShapeTensorType):
-        _check_order(location, kind.permutation)
-        widths, plain = list(kind.shape), kind.value_type
+    plain, types = arrow_type, pyarrow.types
+    if isinstance(arrow_type, pyarrow.FixedShapeTensorType):
+        _check_order(location, arrow_type.permutation)
+        widths, plain = list(arrow_type.shape), arrow_type.value_type
     while types.is_fixed_size_list(plain) or _has_lists(plain):
         widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
         plain = plain.value_type
@@ -118,8 +120,8 @@ def _described(location: Location, kind: Any) -> tuple[np.dtype[Any], list[int |
     zoneless = types.is_timestamp(plain) and plain.tz is None
     if not zoneless and not any(getattr(types, f"is_{name}")(plain) for name in names):
         raise ValueError(
-            f"{location}: a column of {kind}, expected numbers, bools, times without a zone, or "
-            f"lists of these{_advice(plain)}"
+            f"{location}: a column of {arrow_type}, expected numbers, bools, times without a zone, "
+            f"or lists of these{_advice(plain)}"
         )
     # `to_pandas_dtype` may need pandas.
     return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
@@ -138,12 +140,12 @@ def _check_order(location: Location, permutation: list[int] | None) -> None:
         )
 
 
-def _has_lists(kind: Any) -> bool:
+def _has_lists(arrow_type: Any) -> bool:
     """Return True for a list type whose lists may differ in length."""
     import pyarrow
 
     names = ("is_list", "is_large_list", "is_list_view", "is_large_list_view")
-    return any(getattr(pyarrow.types, name)(kind) for name in names)
+    return any(getattr(pyarrow.types, name)(arrow_type) for name in names)
 
 
 def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:

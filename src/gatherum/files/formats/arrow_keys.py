@@ -15,12 +15,12 @@ __all__ = ["named_columns", "open_keys"]
 
 @dataclass(frozen=True)
 class ArrowKeys:
-    """One column of keys. `kind` is its type in Arrow."""
+    """One column of keys. `arrow_type` is its type in Arrow."""
 
     location: Location
     name: str
     groups: Groups
-    kind: Any
+    arrow_type: Any
 
     @property
     def length(self) -> int:
@@ -32,11 +32,11 @@ class ArrowKeys:
         """Whether the column has a type that is numbered: strings, bytes, dates or bools."""
         from pyarrow import types
 
-        kinds = (
+        type_names = (
             "string", "large_string", "string_view", "binary", "large_binary",
             "fixed_size_binary", "dictionary", "temporal", "boolean",
         )  # fmt: skip
-        return any(getattr(types, f"is_{kind}")(self.kind) for kind in kinds)
+        return any(getattr(types, f"is_{name}")(self.arrow_type) for name in type_names)
 
     def batches(self) -> Iterator[Any]:
         """Yield the keys of each row group as an array of Arrow."""

@@ -121,13 +121,13 @@ class Hdf5(Format):
         # a temporary file with a hole instead of the elements
         with tempfile.TemporaryFile() as raw:
             with _new_file(raw, nbytes) as file:
-                kind = _stored_type(dtype)
+                stored_type = _stored_type(dtype)
                 space = h5py.h5s.create_simple(shape) if shape else h5py.h5s.create(h5py.h5s.SCALAR)
                 *folders, name = _plain_name(out, "create").encode().split(b"/")
                 group = file.id
                 for folder in folders:
                     group = h5py.h5g.create(group, folder, gcpl=_timeless(h5py.h5p.GROUP_CREATE))
-                dataset = h5py.h5d.create(group, name, kind, space, settings)
+                dataset = h5py.h5d.create(group, name, stored_type, space, settings)
                 offset = dataset.get_offset() if nbytes else None
             size = raw.seek(0, 2)
             raw.seek(0)
@@ -153,11 +153,11 @@ def _new_file(raw: Any, nbytes: int) -> Any:
     return h5py.File(h5py.h5f.create(b"in memory", h5py.h5f.ACC_TRUNC, creation, access))
 
 
-def _timeless(kind: Any) -> Any:
-    """Return the creation properties for objects of a kind, without time stamps."""
+def _timeless(property_class: Any) -> Any:
+    """Return the creation properties of a class of HDF5, without time stamps."""
     import h5py
 
-    properties = h5py.h5p.create(kind)
+    properties = h5py.h5p.create(property_class)
     properties.set_obj_track_times(False)
     return properties
 
@@ -168,13 +168,13 @@ def _stored_type(dtype: np.dtype[Any]) -> Any:
 
     try:
         plain = as_bytes(dtype)
-        kind = h5py.h5t.py_create(plain, logical=True)
-        kept = kind.dtype == plain and kind.get_size() == plain.itemsize
+        stored_type = h5py.h5t.py_create(plain, logical=True)
+        kept = stored_type.dtype == plain and stored_type.get_size() == plain.itemsize
     except (TypeError, ValueError, RuntimeError):
         kept = False
     if not kept:
         raise cannot_hold("HDF5", dtype)
-    return kind
+    return stored_type
 
 
 def _plain_name(out: Location, op: str) -> str:

@@ -151,8 +151,8 @@ def _decoded_dtype(dtype: np.dtype[Any], scale: Any, offset: Any) -> np.dtype[An
     """Return the dtype of numbers after the scale and the offset are applied."""
     if offset is None:
         return np.dtype(type(scale))
-    kind = None if scale is None else np.dtype(type(scale))
+    scale_dtype = None if scale is None else np.dtype(type(scale))
     exact = dtype.itemsize != 4 or dtype.kind == "f"  # integers of 32 bits need float64
-    if kind in (np.float32, np.float64) and kind == np.dtype(type(offset)) and exact:
-        return kind
+    if scale_dtype in (np.float32, np.float64) and scale_dtype == np.dtype(type(offset)) and exact:
+        return scale_dtype
     return np.dtype(np.float64)

@@ -63,11 +63,11 @@ class QuantizedState(State):
             in_byte = codes_of(codes[1], attributes.bits).in_byte
             block = _block_size(codes[0], scales[0], attributes.quantize_axis, in_byte)
             attributes = attributes._replace(block_size=block)
-        kind = load_dtype(attributes.result)
-        if not isinstance(kind, np.dtype):
-            raise errors.needs_ml_dtypes(OPEN, kind)
+        result_dtype = load_dtype(attributes.result)
+        if not isinstance(result_dtype, np.dtype):
+            raise errors.needs_ml_dtypes(OPEN, result_dtype)
         self.spec = spec_of(attributes, codes, scales, zeros[0] if zeros else None)
-        self.attributes, self.shape, self.dtype = attributes, self.spec.values, kind
+        self.attributes, self.shape, self.dtype = attributes, self.spec.values, result_dtype
         self.nbytes = self.table.nbytes
 
     def parts(self, row_numbers: Ints) -> list[tuple[State, Ints]]:

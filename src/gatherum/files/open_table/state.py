@@ -55,9 +55,9 @@ def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
 
 def _row_numbers_of(indices: NDArray[Any]) -> Ints | None:
     """Return indices as a flat, contiguous array of int64, or None if the dtype does not fit."""
-    kind = indices.dtype
-    if kind is not INT64:
-        if kind.kind not in "iu" or (kind.kind == "u" and kind.itemsize == INT64.itemsize):
+    dtype = indices.dtype
+    if dtype is not INT64:
+        if dtype.kind not in "iu" or (dtype.kind == "u" and dtype.itemsize == INT64.itemsize):
             return None
         indices = indices.astype(INT64)
     if indices.ndim != 1:

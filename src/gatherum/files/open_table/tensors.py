@@ -38,14 +38,14 @@ class TensorTarget(NamedTuple):
             raise ValueError(
                 f"{op}: `device` must be a device of PyTorch, such as 'cuda', got {device!r}"
             ) from None
-        kind = getattr(torch, name_of(dtype), None)
-        if not isinstance(kind, torch.dtype) or not dtype.isnative:
+        torch_dtype = getattr(torch, name_of(dtype), None)
+        if not isinstance(torch_dtype, torch.dtype) or not dtype.isnative:
             raise TypeError(f"{op}: `device` needs a dtype that PyTorch has, got {dtype}")
         if torch_device.type == "cuda" and not torch.cuda.is_available():
             raise RuntimeError(
                 f"{op}: `device` is {str(torch_device)!r}, but PyTorch finds no CUDA device"
             )
-        return cls(torch_device, kind)
+        return cls(torch_device, torch_dtype)
 
     @property
     def is_cuda(self) -> bool:

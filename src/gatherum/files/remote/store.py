@@ -155,12 +155,12 @@ class Pipeline:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
+        self, error_type: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         """Finish all coroutines, or cancel them after an error."""
         try:
-            while kind is None and self._waiting:
+            while error_type is None and self._waiting:
                 self._finish()
         finally:
             for future, _ in self._waiting:

@@ -93,10 +93,12 @@ def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transpor
     Raise ValueError if the filesystem does not accept them. Raise OSError if the filesystem
     connects to its server immediately, as for FTP, and cannot reach it.
     """
-    kind = address.require()
+    filesystem_class = address.require()
     try:
         # some filesystems have options for the user and the host in the URL
-        filesystem = kind(**{**private.options_in(kind, address.reveal()), **options})
+        filesystem = filesystem_class(
+            **{**private.options_in(filesystem_class, address.reveal()), **options}
+        )
         transport = (
             Http(filesystem) if address.protocol in ("http", "https") else Filesystem(filesystem)
         )
@@ -257,15 +259,15 @@ def _understood(error: Exception) -> Exception:
         (aiohttp.ClientConnectorCertificateError, "the server's certificate is not trusted"),
         (aiohttp.ClientSSLError, "there is no secure connection"),
     ]
-    for kind, words in permanent:
-        if isinstance(error, kind):
+    for error_type, words in permanent:
+        if isinstance(error, error_type):
             return Refused(words)
     passing: list[tuple[type[Exception], str]] = [
         (aiohttp.ClientConnectorError, UNREACHED),
         (aiohttp.ClientPayloadError, "the answer was cut off"),
         (aiohttp.ClientResponseError, "the answer is not HTTP"),
     ]
-    messages = (words for kind, words in passing if isinstance(error, kind))
+    messages = (words for error_type, words in passing if isinstance(error, error_type))
     return Failed(next(messages, "the connection was lost"))
 
 

@@ -172,10 +172,10 @@ def checked_options(options: object) -> dict[str, Any]:
     """
     if options is None:
         return {}
-    kind = type(options).__name__
+    found = type(options).__name__
     if isinstance(options, Mapping):
         others = [type(key).__name__ for key in options if not isinstance(key, str)]
         if not others:
             return dict(options)
-        kind = f"a key of type {others[0]}"
-    raise errors.not_options(kind)
+        found = f"a key of type {others[0]}"
+    raise errors.not_options(found)

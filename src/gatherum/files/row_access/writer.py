@@ -57,12 +57,12 @@ class Writer:
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
         try:
-            if kind is None:
+            if error_type is None:
                 self.drain()
         finally:
             self._thread.shutdown(cancel_futures=True)

@@ -59,7 +59,7 @@ def run(
     with errors.for_tensors():
         ends = sources, sources if fold.pointer else targets
         axis = edge_reductions.check_edges(
-            namespace.kind, data, *ends, weights, fold.reduction, fold.axis
+            namespace.plan_dtype, data, *ends, weights, fold.reduction, fold.axis
         )
         fill = None if fold.fill_value is None else operands.as_fill(NAME, fold.fill_value, data)
     fold = fold._replace(axis=axis, fill_value=fill)
@@ -73,29 +73,29 @@ def _as_weights(value: Any, data: Tensor) -> Tensor:
         checks.check_container(NAME, "weights", value)
         if not dtypes.is_of_numpy(data.dtype):
             return torch.as_tensor(value, dtype=data.dtype, device=data.device)
-        kind = dtypes.plan_dtype(NAME, "data", data.dtype)
+        plan_dtype = dtypes.plan_dtype(NAME, "data", data.dtype)
         with errors.for_tensors():
-            array = conversion.as_updates(NAME, value, kind, "weights")
+            array = conversion.as_updates(NAME, value, plan_dtype, "weights")
         value = operands.as_tensor(NAME, "weights", array, data)
     return namespace.as_values(NAME, "weights", value)
 
 
-def _array(tensor: Tensor, kind: Any) -> np.ndarray[Any, Any]:
+def _array(tensor: Tensor, plan_dtype: Any) -> np.ndarray[Any, Any]:
     """View a CPU tensor as a NumPy array."""
     array = dtypes.as_array(tensor.resolve_conj().resolve_neg())
-    return array if dtypes.is_of_numpy(tensor.dtype) else array.view(kind)
+    return array if dtypes.is_of_numpy(tensor.dtype) else array.view(plan_dtype)
 
 
 def _on_cpu(*call: Any) -> Tensor:
     data, sources, targets, size, reduction, weights, *options = _full(call)
     bounds, negative, pointer, fill, axis = options
-    kind: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
-    if not isinstance(kind, np.dtype):  # NumPy lacks the dtype
+    plan_dtype: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
+    if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype
         return _composed(*call)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
-    table, source_array, target_array, *scales = (_array(tensor, kind) for tensor in tensors)
+    table, source_array, target_array, *scales = (_array(tensor, plan_dtype) for tensor in tensors)
     scale = scales[0] if scales else None
     ends = Pointer(pointer, target_array) if pointer else target_array
     with errors.for_tensors():
@@ -152,10 +152,10 @@ def _folded(
     rows = data.shape[0]
     if fold.skips:
         targets = edge_reductions.complete(namespace, sources, targets, rows, fold)
-    kind = dtypes.of_name(edges.source_dtype(rows).name)
+    index_dtype = dtypes.of_name(edges.source_dtype(rows).name)
 
     def numbers() -> Tensor:
-        positions = torch.arange(rows, dtype=kind, device=data.device)
+        positions = torch.arange(rows, dtype=index_dtype, device=data.device)
         return namespace.gather(fold.gather, positions, sources).contiguous()
 
     table = edge_reductions.empty_table(namespace, data, fold)

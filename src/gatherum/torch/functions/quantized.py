@@ -69,9 +69,9 @@ def _spec(
     if scales.requires_grad and scales.dtype.itemsize == 1:
         raise torch_errors.no_gradient_of(NAME, "scales")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == torch.bool:
-        kind = dtypes.plan_dtype(NAME, "indices", indices.dtype)
+        dtype = dtypes.plan_dtype(NAME, "indices", indices.dtype)
         with errors.for_tensors():
-            raise errors.not_an_index_dtype(NAME, kind, False)
+            raise errors.not_an_index_dtype(NAME, dtype, False)
     described = [None if t is None else (tuple(t.shape), _name(t)) for t in (data, scales, zeros)]
     with errors.for_tensors():
         return spec_of(attributes, *described)  # type: ignore[arg-type]  # two of them are there

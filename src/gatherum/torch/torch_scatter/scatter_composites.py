@@ -152,14 +152,14 @@ def _std(
 ) -> Tensor:
     src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
-    evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
+    evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
         counts = grouping.count()
         fold = partial(_added, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
         total = spreads.sum_of_squares(away, src, grouping, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
-        target = namespace.dtype(row.result(namespace.kind(src)))
+        target = namespace.dtype(row.result(namespace.plan_dtype(src)))
         root: Tensor = rounding.rounded_root(namespace, total / freedom.to(total.dtype), target)
         return root
 
@@ -175,7 +175,7 @@ def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Te
 def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -> Tensor:
     src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
-    evaluation.check_defined(grouping.op, row, row.name, namespace.kind(src))
+    evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
         if out is None:
             whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)

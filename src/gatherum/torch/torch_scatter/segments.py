@@ -144,7 +144,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
     if known and size >= 0:
-        shape_limits.check_result(op, moved, namespace.kind(src))
+        shape_limits.check_result(op, moved, namespace.plan_dtype(src))
     index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
     caller = Caller(op, "indptr", "src")
     destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "fill")
@@ -338,8 +338,8 @@ def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
 def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
     src = dense(op, "src", src, src)
     indptr = as_index(op, "indptr", indptr, src)
-    if not is_index(kind := namespace.kind(indptr)):
-        raise torch_errors.not_a_pointer(op, kind)
+    if not is_index(dtype := namespace.plan_dtype(indptr)):
+        raise torch_errors.not_a_pointer(op, dtype)
     _check_rank(op, "indptr", indptr, src)
     dim = indptr.dim() - 1
     if not shape_limits.broadcasts(indptr.shape[:-1], src.shape[:dim], symbolic_sizes.may_hold):

@@ -37,10 +37,10 @@ def as_indices(op: str, indices: Any, data: Tensor) -> Tensor:
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def _of_tensors(op: str, kind: str) -> str:
+def _of_tensors(op: str, sequence: str) -> str:
     """Return the message for a list that contains tensors. Dynamo cannot trace `for_tensors`."""
     with errors.for_tensors():
-        return str(errors.holds_arrays(op, () if kind == "tuple" else []))
+        return str(errors.holds_arrays(op, () if sequence == "tuple" else []))
 
 
 def _holds_tensors(value: Any) -> bool:

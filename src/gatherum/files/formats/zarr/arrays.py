@@ -298,7 +298,7 @@ def _chunk_shapes(metadata: dict[str, Any]) -> Iterator[list[Any]]:
 def _announced_item(dtype: str) -> int:
     """Add up the lengths of strings and raw bytes in a dtype's JSON. Other items are small."""
     lengths = re.findall(r'([SVUr]|length_bytes": )(\d+)', dtype)
-    return sum(int(length) * (4 if kind == "U" else 1) for kind, length in lengths)
+    return sum(int(length) * (4 if letter == "U" else 1) for letter, length in lengths)
 
 
 def tree_state(path: str, root: str) -> str:

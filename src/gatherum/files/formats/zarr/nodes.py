@@ -72,10 +72,10 @@ def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None
         if len(names) >= MOST_LISTED:
             return
         path = os.path.join(folder, name)
-        kind = _node(path)
-        if kind == "array":
+        node_type = _node(path)
+        if node_type == "array":
             names.append(prefix + name)
-        elif kind == "group" and depth < DEEPEST:
+        elif node_type == "group" and depth < DEEPEST:
             _list_arrays(path, f"{prefix}{name}/", names, depth + 1)
 
 
