@@ -142,7 +142,7 @@ def measure(rounds):
         seconds["task"] = (worker - cost.pieces * seconds["piece"]) / cost.tasks
         worker, _, cost = shuffled(client, rounds, *BYTES)
         known = cost.tasks * seconds["task"] + cost.pieces * seconds["piece"]
-        seconds["byte"] = (worker - known - BYTES[4] * seconds["entry"]) / cost.moved
+        seconds["byte"] = (worker - known - BYTES[4] * seconds["entry"]) / cost.sent_bytes
     return {
         "date": date.today().isoformat(),
         "machine": machine(),
@@ -239,7 +239,7 @@ def predicted(figures, cost, entries, workers):
     """Return the cost of a call by shuffles, by the formulas of the page."""
     seconds = figures["seconds"]
     each = {
-        "byte": cost.moved * seconds["byte"],
+        "byte": cost.sent_bytes * seconds["byte"],
         "piece": cost.pieces * seconds["piece"],
         "entry": entries * seconds["entry"],
         "task": cost.tasks * seconds["task"],
@@ -247,10 +247,10 @@ def predicted(figures, cost, entries, workers):
     return {
         "scheduler": cost.tasks * figures["scheduler_seconds_a_task"],
         "cpu": {name: one / workers for name, one in each.items()},
-        "network": cost.moved / workers / NETWORK,
-        "disk": 2 * cost.moved / workers / DISK,
+        "network": cost.sent_bytes / workers / NETWORK,
+        "disk": 2 * cost.sent_bytes / workers / DISK,
         "memory": figures["worker_bytes"] + cost.task + cost.routes / workers + buffers(),
-        "stored": cost.moved / workers,
+        "stored": cost.sent_bytes / workers,
     }
 
 
@@ -295,7 +295,7 @@ def plan(options):
         needs = predicted(figures, cost, entries, options.workers)
         cells = (
             f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
-            f"{cost.moved / options.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
+            f"{cost.sent_bytes / options.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
             f"{sum(needs['cpu'].values()):,.0f} s", f"{needs['cpu']['piece']:,.0f} s",
             f"{needs['network']:,.0f} s", f"{needs['disk']:,.0f} s",
             f"{needs['memory'] / 1e9:.1f} GB",

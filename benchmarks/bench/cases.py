@@ -58,7 +58,7 @@ class Case:
         """The shape of the result."""
         if self.updates is not None:
             return self.data.shape
-        return OPERATORS[self.op].moved(self.data.shape, self.indices.shape, self.axis)
+        return OPERATORS[self.op].moved_shape(self.data.shape, self.indices.shape, self.axis)
 
     @property
     def may_round(self) -> bool:

@@ -28,7 +28,7 @@ def operands(operator):
     indices = np.array(entries)[..., None] if operator.takes_tuples else np.array(entries)
     if not operator.scatters:
         return TABLE, indices
-    return TABLE, indices, np.ones(operator.moved(TABLE.shape, indices.shape, 0), np.float32)
+    return TABLE, indices, np.ones(operator.moved_shape(TABLE.shape, indices.shape, 0), np.float32)
 
 
 def test_every_row_is_a_function_of_the_package():
@@ -59,8 +59,8 @@ def test_a_row_says_how_large_things_are(operator):
     plan = gatherum.plan(operator.name, *args)
     assert plan.call.operator is operator
     assert getattr(gatherum, operator.name)(*args).shape == plan.shape
-    moved = operator.moved(TABLE.shape, args[1].shape, 0)
-    assert plan.shape == (TABLE.shape if operator.scatters else moved)
+    moved_shape = operator.moved_shape(TABLE.shape, args[1].shape, 0)
+    assert plan.shape == (TABLE.shape if operator.scatters else moved_shape)
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
@@ -74,15 +74,15 @@ def test_a_row_defines_the_roles_of_dimensions(operator, axis):
     indices = np.random.default_rng(axis).integers(0, data.shape[axis], entries)
     shape = (*entries, 1) if operator.takes_tuples else entries
     roles = operator.dimensions(3, shape, axis)
-    moved = operator.moved(data.shape, shape, axis)
-    assert roles.choose(data.shape, shape) == moved
-    assert [moved[d] for d in roles.moved_entries] == [shape[d] for d in roles.entries]
+    moved_shape = operator.moved_shape(data.shape, shape, axis)
+    assert roles.choose(data.shape, shape) == moved_shape
+    assert [moved_shape[d] for d in roles.moved_entries] == [shape[d] for d in roles.entries]
     assert {*roles.shared, *roles.free, *roles.indexed} == {0, 1, 2}
     assert sorted((*roles.shared, *roles.indexed)) == list(roles.addressed)
-    expected = np.empty(moved, data.dtype)
-    for place in np.ndindex(moved):
-        at = dict(zip((d for d, _ in roles.moved), place, strict=True))
-        of = dict(zip((e for _, e in roles.moved), place, strict=True))
+    expected = np.empty(moved_shape, data.dtype)
+    for place in np.ndindex(moved_shape):
+        at = dict(zip((d for d, _ in roles.moved_dimensions), place, strict=True))
+        of = dict(zip((e for _, e in roles.moved_dimensions), place, strict=True))
         at[axis] = indices[tuple(of[e] for e in range(len(entries)))]
         expected[place] = data[at[0], at[1], at[2]]
     gather = operators.inverse(operator).name if operator.scatters else operator.name

@@ -161,7 +161,7 @@ def test_any_call_is_the_same(core, op, data, indices, updates, axis, fits, out)
     if row.scatters:
         if fits:
             try:
-                moved = row.moved(
+                moved = row.moved_shape(
                     data.shape, indices.shape, row.resolve(data.shape, indices.shape, axis)
                 )
                 updates = np.zeros(moved, "f4")

@@ -84,7 +84,9 @@ def random_calls(draw):
     other = draw(st.sampled_from([dtype] * 6 + DATA_DTYPES))
     moved = None
     with contextlib.suppress(ValueError):
-        moved = row.moved(data.shape, indices.shape, row.resolve(data.shape, indices.shape, axis))
+        moved = row.moved_shape(
+            data.shape, indices.shape, row.resolve(data.shape, indices.shape, axis)
+        )
     fitting = moved is not None and draw(st.integers(0, 3)) > 0
     updates = draw(arrays(other, moved if fitting else None)) if row.scatters else None
     result = data.shape if row.scatters else moved

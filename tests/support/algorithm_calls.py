@@ -28,7 +28,7 @@ class Work(NamedTuple):
         shapes = [self.data]
         if self.op.startswith("scatter"):
             axis = self.attributes.get("axis", 0)
-            shapes.append(OPERATORS[self.op].moved(self.data, self.indices, axis))
+            shapes.append(OPERATORS[self.op].moved_shape(self.data, self.indices, axis))
         values = [RNG.integers(1, 100, shape).astype(self.dtype) for shape in shapes]
         return [guarded_copy(array) for array in (values[0], indices, *values[1:])]
 

@@ -51,10 +51,10 @@ def check_symbolic(call: Call) -> tuple[int, Shape]:
     check_attributes(call)
     check_dtypes(call)
     axis = call.resolved_axis
-    moved = call.operator.moved(call.data.shape, call.indices.shape, axis)
-    if call.updates is not None and not shape_limits.broadcasts(call.updates.shape, moved):
-        raise _other_updates(call, axis, moved, call.updates.shape)
-    return axis, moved
+    moved_shape = call.operator.moved_shape(call.data.shape, call.indices.shape, axis)
+    if call.updates is not None and not shape_limits.broadcasts(call.updates.shape, moved_shape):
+        raise _other_updates(call, axis, moved_shape, call.updates.shape)
+    return axis, moved_shape
 
 
 def check_attributes(call: Call) -> None:
@@ -102,7 +102,7 @@ def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
     )
 
 
-def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> ValueError:
+def _other_updates(call: Call, axis: int, moved_shape: Shape, updates: Shape) -> ValueError:
     """Create the error for updates of a wrong shape, with a hint if they fit other indices."""
     operator, data, indices = call.operator, call.data.shape, call.indices.shape
     if (
@@ -110,7 +110,7 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
         and len(indices) == 1
         and shape_limits.broadcasts(updates, indices + data[1:])
     ):
-        return errors.other_shape_of_one_tuple(call.op, moved, updates)
+        return errors.other_shape_of_one_tuple(call.op, moved_shape, updates)
     if (
         operator.addressing.shares_back
         and len(updates) == len(data)
@@ -119,8 +119,8 @@ def _other_updates(call: Call, axis: int, moved: Shape, updates: Shape) -> Value
         beside = [d for d in range(len(data)) if d != axis]
         if all(updates[d] <= data[d] for d in beside):
             slices = all(indices[d] == 1 and updates[d] == data[d] for d in beside)
-            return errors.other_shape_than_indices(call.op, moved, updates, slices)
-    return errors.other_shape(call.op, "updates", moved, updates)
+            return errors.other_shape_than_indices(call.op, moved_shape, updates, slices)
+    return errors.other_shape(call.op, "updates", moved_shape, updates)
 
 
 def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:

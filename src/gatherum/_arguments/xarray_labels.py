@@ -155,7 +155,7 @@ def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Nam
     known = indices.dims if has_labels(indices) else None
     alone = len(dimensions.entries) == len(dimensions.indexed) == 1
     names: list[Any] = []
-    for d, e in dimensions.moved:
+    for d, e in dimensions.moved_dimensions:
         own = None if known is None or e is None else known[e]
         if d is None:
             names.append(own if known or not alone else data.dims[dimensions.indexed.start])
@@ -185,7 +185,7 @@ def _with_coordinates(
 ) -> Labelled:
     """Return a gather's result with the known coordinates of its dimensions."""
     entries, kept = set(), set()
-    for moved_dimension, (d, _) in enumerate(dimensions.moved):
+    for moved_dimension, (d, _) in enumerate(dimensions.moved_dimensions):
         if d is None:
             entries.add(labelled.dims[moved_dimension])
         elif data.shape[d] == labelled.shape[moved_dimension]:

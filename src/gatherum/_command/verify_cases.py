@@ -162,7 +162,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
         operands: tuple[Array, ...] = (data, index_array)
         operator = OPERATORS[op]
         if operator.scatters:
-            shape = operator.moved(data.shape, index_array.shape, named[operator.attribute])
+            shape = operator.moved_shape(data.shape, index_array.shape, named[operator.attribute])
             operands = (data, index_array, values(dtype, next(seeds), shape, wild=True))
             named |= FoldRule(reduction, turn % 4 < 2)._asdict()
         yield VerifyCase(op, operands, attributes | named)
@@ -221,7 +221,7 @@ def _scatter(
     operator = OPERATORS[op]
     axis = named.get(operator.attribute, 0)
     index_array = indices("<i4", 100 + seed, tuples, shape[axis], invalid=False)
-    updates = operator.moved(shape, tuples, axis)
+    updates = operator.moved_shape(shape, tuples, axis)
     data = values(dtype, 200 + seed, shape, wild=False)
     return VerifyCase(
         op, (data, index_array, values(dtype, 300 + seed, updates, wild=False)), named

@@ -159,7 +159,7 @@ class Destinations(NamedTuple):
         """Return a copy of an array of the data's shape with zeros at all destinations."""
         return self.put(table, self.xp.full((), 0, table.dtype, table))
 
-    def moved(self) -> Shape:
+    def moved_shape(self) -> Shape:
         """Return the shape of a gather's result and of a scatter's updates."""
         return self.dimensions.choose(self.shape, tuple(self.indices.shape))
 
@@ -193,7 +193,7 @@ class Destinations(NamedTuple):
 
     def over_updates(self, table: Array) -> Array:
         """Reshape an array with one number per entry to the rank of the moved shape."""
-        return self._with_rank(table, len(self.moved()))
+        return self._with_rank(table, len(self.moved_shape()))
 
     def reversed(self, updates: Array) -> tuple[Destinations, Array]:
         """Return the destinations and the updates in reverse order of entries."""
@@ -222,7 +222,7 @@ class Destinations(NamedTuple):
         Entries are numbered from 1 and the numbers are scattered, so that the last one remains.
         """
         addressed = self.addressed()
-        entries = addressed.moved()
+        entries = addressed.moved_shape()
         entry_numbers = self.xp.arange(1, 1 + prod(entries), self.indices)
         entry_numbers = self.xp.reshape(entry_numbers, entries)
         last = addressed.put(addressed.full(0, entry_numbers.dtype), entry_numbers)

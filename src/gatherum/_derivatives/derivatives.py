@@ -90,7 +90,8 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
     wide, factors = xp.wide(dtype), reduction_rule.factors(destinations, values)
     old, new = destinations.full(0, wide), xp.full((), 0, wide, destinations.indices)
     if of_updates is not None:
-        new = factors.updates(xp.broadcast_to(xp.astype(of_updates, wide), destinations.moved()))
+        wide_updates = xp.astype(of_updates, wide)
+        new = factors.updates(xp.broadcast_to(wide_updates, destinations.moved_shape()))
     if of_data is not None:
         old = xp.astype(of_data, wide)
         old = factors.data(old) if fold.include_self else old
@@ -171,7 +172,7 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
     def equal(first: Array, second: Array) -> Array:
         return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
-    mine = equal(xp.broadcast_to(updates, destinations.moved()), destinations.take(result))
+    mine = equal(xp.broadcast_to(updates, destinations.moved_shape()), destinations.take(result))
     olds = equal(data, result)
     dtype = xp.counting(prod(destinations.indices.shape))
     among = (
@@ -188,11 +189,11 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
 def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
     xp, wide = destinations.xp, destinations.xp.wide(values.data.dtype)
     data, updates = (xp.astype(value, wide) for value in values[:2])
-    updates = xp.broadcast_to(updates, destinations.moved())
+    updates = xp.broadcast_to(updates, destinations.moved_shape())
 
     def of_data(value: Array) -> Array:
-        back, moved = destinations.reversed(updates)
-        return value * back.put(destinations.full(1, wide), moved, FoldRule("mul"))
+        back, reversed_updates = destinations.reversed(updates)
+        return value * back.put(destinations.full(1, wide), reversed_updates, FoldRule("mul"))
 
     def of_updates(value: Array) -> Array:
         return value * xp.product_of_others(destinations, data, updates)
@@ -235,8 +236,10 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     xp, addressed = destinations.xp, destinations.addressed()
     if destinations.skips:  # skipped updates are not factors
         updates = xp.where(destinations.arriving(), updates, 1)
-    moved, entries, first = destinations.moved(), addressed.moved(), destinations.entries_begin()
-    n, before, after = prod(entries), prod(moved[:first]), prod(moved[first + len(entries) :])
+    moved_shape, entries = destinations.moved_shape(), addressed.moved_shape()
+    first = destinations.entries_begin()
+    end = first + len(entries)
+    n, before, after = prod(entries), prod(moved_shape[:first]), prod(moved_shape[end:])
     length = 1  # a power of 2, so that every pairing is complete
     while length < n:
         length *= 2
@@ -265,7 +268,7 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     both = xp.stack((sorted_positions, length + n - 1 - sorted_positions), 0)
     products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)
     earlier, later = xp.unstack(products, 1)
-    return xp.reshape(earlier, moved), xp.reshape(later, moved)
+    return xp.reshape(earlier, moved_shape), xp.reshape(later, moved_shape)
 
 
 def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array) -> Array:

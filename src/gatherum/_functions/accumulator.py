@@ -139,14 +139,14 @@ class Accumulator:
         self._dtype, self._shape, self._attributes = dtype, shape, attributes
         # Updates are counted by the address of their item. Items of 0 bytes all have the same
         # address, so a byte replaces each item.
-        moved = dtype if dtype.itemsize else np.dtype(np.uint8)
+        item_dtype = dtype if dtype.itemsize else np.dtype(np.uint8)
         self._operand = ArraySpec.contiguous(shape, dtype)
-        self._sum_dtype = accumulator_dtype(moved, attributes.reduction)
+        self._sum_dtype = accumulator_dtype(item_dtype, attributes.reduction)
         self._fold = core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
         # Batches are checked against this array, of the data's shape and dtype and with strides 0.
         self._like: Array = np.ndarray(
-            shape, dtype, np.zeros(moved.itemsize, np.uint8), strides=(0,) * len(shape)
+            shape, dtype, np.zeros(item_dtype.itemsize, np.uint8), strides=(0,) * len(shape)
         )
         self._lock, self._torn = _new_lock(), False
         _LIVING.add(self)

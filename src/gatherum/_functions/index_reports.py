@@ -163,8 +163,9 @@ def _numbered_space(
     op = operator.name
     shape_limits.check_rank(op, "`data`", len(data))
     shape_limits.check_rank(op, "`indices`", indices.ndim)
-    moved = operator.moved(data, indices.shape, axis)
-    shape_limits.check_rank(op, "`updates`" if operator.scatters else "the result", len(moved))
+    moved_shape = operator.moved_shape(data, indices.shape, axis)
+    operand = "`updates`" if operator.scatters else "the result"
+    shape_limits.check_rank(op, operand, len(moved_shape))
     space, axis = operator.space(data, indices.shape, axis)
     shape_limits.check_size(op, "data", space, 1)
     return space, axis

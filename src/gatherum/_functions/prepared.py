@@ -52,8 +52,8 @@ class Prepared:
         self._named = named  # a DataArray of the indices, for the names of a result
         self.op, self.dtype = call.op, call.data.dtype
         self.indices = indices
-        moved = call.operator.moved(call.data.shape, indices.shape, call.resolved_axis)
-        self.shape = call.data.shape if call.operator.scatters else moved
+        moved_shape = call.operator.moved_shape(call.data.shape, indices.shape, call.resolved_axis)
+        self.shape = call.data.shape if call.operator.scatters else moved_shape
         self._sorted = sort_updates(call, indices)
         self._runners: dict[type, Callable[..., Any]] = {}
 

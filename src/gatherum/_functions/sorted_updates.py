@@ -39,7 +39,7 @@ class SortedUpdates(NamedTuple):
     block: int
     keyed: int  # the number of leading dimensions of the data that indices address
     entries: int  # the number of leading dimensions of the updates that have an index
-    moved: Shape  # the moved shape of the call
+    moved_shape: Shape
 
     def is_faster(self) -> bool:
         """Return True if `fold` is faster than the operator.
@@ -53,7 +53,7 @@ class SortedUpdates(NamedTuple):
         """Fold updates. Return None if the updates or the result cannot be viewed as rows."""
         call = self.call
         values = conversion.as_updates(call.op, updates, data.dtype)
-        if values.shape != self.moved or values.dtype != data.dtype:
+        if values.shape != self.moved_shape or values.dtype != data.dtype:
             return None  # the operator broadcasts the updates, or raises
         plain_out = None
         if out is not None:
@@ -110,8 +110,8 @@ def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
     end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))
     lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
-    moved = call.operator.moved(call.data.shape, indices.shape, axis)
-    return SortedUpdates(call, lists, edges, block, keyed, len(entries), moved)
+    moved_shape = call.operator.moved_shape(call.data.shape, indices.shape, axis)
+    return SortedUpdates(call, lists, edges, block, keyed, len(entries), moved_shape)
 
 
 def _block(call: Call, destinations: int, updates: int) -> int:

@@ -16,7 +16,7 @@ class Dimensions(NamedTuple):
 
     Attributes
     ----------
-    moved : tuple of pairs
+    moved_dimensions : tuple of pairs
         For each dimension of the moved shape, in order: its number in the data and its number in
         the indices. The number is None if the array does not have the dimension.
     entries : range
@@ -28,7 +28,7 @@ class Dimensions(NamedTuple):
         destination of an entry: the shared ones by its position, the indexed ones by its value.
     """
 
-    moved: tuple[tuple[int | None, int | None], ...]
+    moved_dimensions: tuple[tuple[int | None, int | None], ...]
     entries: range
     indexed: range
     addressed: range
@@ -41,7 +41,7 @@ class Dimensions(NamedTuple):
     @property
     def free(self) -> tuple[int, ...]:
         """The free dimensions, numbered as in the data."""
-        return tuple(d for d, e in self.moved if d is not None and e is None)
+        return tuple(d for d, e in self.moved_dimensions if d is not None and e is None)
 
     @property
     def moved_entries(self) -> range:
@@ -53,4 +53,4 @@ class Dimensions(NamedTuple):
 
         The item is from `data` for a free dimension, else from `indices`.
         """
-        return tuple(data[d] if e is None else indices[e] for d, e in self.moved)
+        return tuple(data[d] if e is None else indices[e] for d, e in self.moved_dimensions)

@@ -3,7 +3,7 @@
     addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
     gather: *U(p . sU) = *addr        scatter: *addr op= *U(p . sU)
 
-D is the data (a scatter's output), X the indices, U the moved operand. A nest does not depend on
+D is the data (a scatter's output), X the indices, U the moved array. A nest does not depend on
 the operator: leading dimensions, batch dimensions, strided and broadcast operands all become
 ordinary loops. All strides and offsets are in bytes.
 """

@@ -34,8 +34,8 @@ def find_roles(
     facts: tuple[bool, bool, bool], rank: int, indices_rank: int, components: int, axis: int
 ) -> Dimensions:
     """Return the roles of dimensions from the core. In traced graphs, the roles are constants."""
-    moved, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
-    return Dimensions(moved, *(range(*bounds) for bounds in ranges))
+    moved_dimensions, *ranges = _core.find_roles(facts, rank, indices_rank, components, axis)
+    return Dimensions(moved_dimensions, *(range(*bounds) for bounds in ranges))
 
 
 class Addressing(NamedTuple):
@@ -75,7 +75,7 @@ class Addressing(NamedTuple):
         components = int(indices[-1]) if self.takes_tuples else 1
         return find_roles(self.facts, rank, len(indices), components, axis)
 
-    def moved(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
+    def moved_shape(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape of a gather's result and of a scatter's updates.
 
         `axis` must be nonnegative; sizes may be symbols. Raise ValueError if the shapes do not fit.
@@ -143,9 +143,9 @@ class Operator(NamedTuple):
             return shape_limits.check_batch_dims(self.name, indices, value)
         return shape_limits.resolve_axis(self.name, data, value)
 
-    def moved(self, data: Shape, indices: Shape, axis: int) -> Shape:
+    def moved_shape(self, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape of a gather's result or of a scatter's updates, or raise ValueError."""
-        return self.addressing.moved(self.name, data, indices, axis)
+        return self.addressing.moved_shape(self.name, data, indices, axis)
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of dimensions for data of a rank and indices of a shape."""

@@ -41,10 +41,10 @@ def compile_call(call: Call) -> Compiled:
     )
     if not isinstance(lowered[0], native.Program):
         raise shape_error(call, lowered)
-    program, moved = lowered
+    program, moved_shape = lowered
     if call.out is not None and not same:
         check_out_dtype(call.op, call.data.dtype, call.out.dtype)
-    nest, moved_bytes = Nest.of(program.nest), _bytes_moved(call, moved)
+    nest, moved_bytes = Nest.of(program.nest), _bytes_moved(call, moved_shape)
     return Compiled(program.shape, _core.kernel_name(program), nest, moved_bytes, program)
 
 
@@ -58,8 +58,9 @@ def _fields(call: Call) -> dict[str, Any]:
     }
 
 
-def _bytes_moved(call: Call, moved: Shape) -> int:
+def _bytes_moved(call: Call, moved_shape: Shape) -> int:
     item = call.data.dtype.itemsize
-    bytes_moved = 2 * prod(moved) * item + prod(call.indices.shape) * call.indices.dtype.itemsize
+    index_bytes = prod(call.indices.shape) * call.indices.dtype.itemsize
+    bytes_moved = 2 * prod(moved_shape) * item + index_bytes
     functional = call.updates is not None and call.out is None
     return bytes_moved + (2 * prod(call.data.shape) * item if functional else 0)

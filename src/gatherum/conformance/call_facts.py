@@ -28,7 +28,7 @@ def moved_shape(call: RuleCall) -> tuple[int, ...]:
     operator = OPERATORS[call.operator]
     data, indices = call.operands["data"].shape, call.operands["indices"].shape
     axis = call.attributes.get(operator.attribute, 0)
-    return operator.moved(data, indices, operator.resolve(data, indices, axis))
+    return operator.moved_shape(data, indices, operator.resolve(data, indices, axis))
 
 
 def reduction(call: RuleCall) -> str:

@@ -62,7 +62,7 @@ def make_call(
     if op.scatters:
         if updates is None:
             axis = attributes.get(op.attribute, 0) % max(data.ndim, 1)
-            updates = items(op.moved(data.shape, indices.shape, axis), data.dtype, first)
+            updates = items(op.moved_shape(data.shape, indices.shape, axis), data.dtype, first)
         operands["updates"] = updates
     return RuleCall(op.name, attributes, operands)
 
@@ -173,7 +173,7 @@ def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall
     """Fold values into one row, or one element, of a table filled with `start`."""
     full = np.full((_SOME, 2), start, values.dtype)
     indices = np.array(pointing(op, *[1] * len(values)), np.int64)
-    shape = op.moved(full.shape, indices.shape, 0)
+    shape = op.moved_shape(full.shape, indices.shape, 0)
     wide = values.reshape(-1, *(1,) * (len(shape) - 1))
     updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
     return make_call(op, full, indices, updates=updates, **fold._asdict())
@@ -191,8 +191,8 @@ def _bits(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterato
     words = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0xFF800000, 0x7FA00000]
     terms = np.array(words, np.uint32).view(np.float32).reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    moved = np.resize(terms, op.moved(terms.shape, indices.shape, 0))
-    yield make_call(op, terms, indices, updates=moved)
+    updates = np.resize(terms, op.moved_shape(terms.shape, indices.shape, 0))
+    yield make_call(op, terms, indices, updates=updates)
 
 
 def _types(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:
@@ -217,7 +217,7 @@ def _moved(op: Operator, values: Array) -> RuleCall:
     """Gather six values from a table, or scatter them to other rows of it."""
     data = values.reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)
-    shape = op.moved(data.shape, indices.shape, 0)
+    shape = op.moved_shape(data.shape, indices.shape, 0)
     return make_call(op, data, indices, updates=np.resize(values, shape))
 
 

@@ -97,9 +97,10 @@ def _far(
     indices = operands["indices"]
     row_numbers = np.array([*rows_of_table, size, *(row - size for row in rows_of_table)])
     # Negative values count from the end of `row_numbers`, as they do in the table.
-    moved, rows = indices.copy(), slice(1 if operator.takes_tuples else None)
-    moved[..., rows] = row_numbers[indices[..., rows]]
-    return operands | {"data": _spread(operands["data"], size, rows_of_table), "indices": moved}
+    renumbered, rows = indices.copy(), slice(1 if operator.takes_tuples else None)
+    renumbered[..., rows] = row_numbers[indices[..., rows]]
+    table = _spread(operands["data"], size, rows_of_table)
+    return operands | {"data": table, "indices": renumbered}
 
 
 def _spread(rows: Array, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:

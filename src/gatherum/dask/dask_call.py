@@ -96,11 +96,14 @@ class DaskCall:
         array_call = self.array_call
         if array_call.updates is None:
             return False
-        moved = self.operator.moved(array_call.data.shape, array_call.indices.shape, self.axis)
-        padded = (1,) * (len(moved) - len(array_call.updates.shape)) + array_call.updates.shape
+        moved_shape = self.operator.moved_shape(
+            array_call.data.shape, array_call.indices.shape, self.axis
+        )
+        missing = len(moved_shape) - len(array_call.updates.shape)
+        padded = (1,) * missing + array_call.updates.shape
         return all(padded[d] == 1 for d in range(*self.moved_rows))
 
-    def moved(self, shape: Shape) -> Shape:
+    def moved_in_three(self, shape: Shape) -> Shape:
         """Return the shape of a block of moved elements as (before, entries, after)."""
         return _three(shape, *self.moved_rows)
 

@@ -172,7 +172,7 @@ def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]
     scatters = len(operands) > 2
     chunks: list[Sizes] = []
     for d, moved_dimension in zip(roles.entries, roles.moved_entries, strict=True):
-        from_end = moved_dimension - len(roles.moved)
+        from_end = moved_dimension - len(roles.moved_dimensions)
         if scatters and any(sum(sizes) != 1 for sizes in chunks):
             chunks.append((shape[d],))
         elif (

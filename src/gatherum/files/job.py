@@ -188,9 +188,9 @@ class Job:
         storage = self.table.storage
         if not isinstance(storage, FlatStorage) or storage.fortran:
             return False
-        moved = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
+        nbytes = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
         empty = not all(source.nbytes for source in self.sources.values())
-        return not empty and moved + self._plan.scratch <= self.budget.whole
+        return not empty and nbytes + self._plan.scratch <= self.budget.whole
 
     @property
     def pays_whole(self) -> bool:

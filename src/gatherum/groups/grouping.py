@@ -168,8 +168,8 @@ class Grouping:
     def first(self, values: Array, start: Array) -> Array:
         """Return the first value of each group, or `start` for an empty group."""
         destinations = self._checked() if self._traces() else self.destinations
-        backward, moved = destinations.reversed(values)
-        return self._put(backward, moved, "none", start)
+        backward, reversed_values = destinations.reversed(values)
+        return self._put(backward, reversed_values, "none", start)
 
     def group_numbers(self) -> Array:
         """Return the group of each entry, -1 for a dropped one, with the rank of the values."""

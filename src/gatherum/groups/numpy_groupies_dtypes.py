@@ -81,9 +81,9 @@ def result_dtype(op: str, name: str, values: DType, requested: Any, count: int) 
 def _requested(op: str, name: str, values: DType, requested: Any) -> DType:
     """Return the requested dtype, or raise TypeError if the result cannot have it."""
     # Dates, text and records keep their kind.
-    moved = name in (*_MOVES, *_EXTREMES) and kind_rank(values) is None
+    moves = name in (*_MOVES, *_EXTREMES) and kind_rank(values) is None
     expected = "an integer dtype" if name == "len" else "a dtype of numbers"
-    if moved:
+    if moves:
         expected = f"of the kind of `a`, {values},"
     try:
         dtype: DType = np.dtype(requested)
@@ -93,7 +93,7 @@ def _requested(op: str, name: str, values: DType, requested: Any) -> DType:
         return np.dtype(bool)
     if name == "len":
         fits = dtype.kind in "iu"
-    elif moved:
+    elif moves:
         fits = dtype.kind == values.kind and not dtype.hasobject
     else:
         fits = kind_rank(dtype) is not None and dtype.kind != "b"

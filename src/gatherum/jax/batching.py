@@ -79,13 +79,13 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     n, attributes = batch_size(operands, dims), _resolved(attributes, operands, dims)
     (data, indices, updates), (of_data, of_indices, of_updates) = operands, dims
     axis, rank = attributes.axis, data.ndim - (of_data is not None)
-    moved = attributes.operator.moved(
+    moved_shape = attributes.operator.moved_shape(
         _shape_of_one(data, of_data), _shape_of_one(indices, of_indices), axis
     )
     table = front(data, of_data, n)
     # The scatter itself broadcasts updates that are not batched.
     lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
-    lead = lead.reshape(lead.shape[0], *(1,) * (len(moved) - lead.ndim + 1), *lead.shape[1:])
+    lead = lead.reshape(lead.shape[0], *(1,) * (len(moved_shape) - lead.ndim + 1), *lead.shape[1:])
     if attributes.operator.addressing.shares_front:
         tuples = front(indices, of_indices, n)
         return bind(attributes._replace(axis=axis + 1), table, tuples, lead), 0

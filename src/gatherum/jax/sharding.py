@@ -48,13 +48,13 @@ class Numbered:
                 own[d] = data_dimensions[d]
             else:  # index i addresses element i, and their shards would differ
                 whole |= {data_dimensions[d], own[d]}
-        moved = dimensions.choose(data_dimensions, own)
-        result = data_dimensions if updates else moved
+        moved_dimensions = dimensions.choose(data_dimensions, own)
+        result = data_dimensions if updates else moved_dimensions
         operands = [data_dimensions, own]
         for shape in updates:
-            sizes = operator.moved(data, indices, axis)
+            sizes = operator.moved_shape(data, indices, axis)
             missing = len(sizes) - len(shape)
-            both = zip(moved[missing:], sizes[missing:], shape, strict=True)
+            both = zip(moved_dimensions[missing:], sizes[missing:], shape, strict=True)
             # Broadcast dimensions get new numbers.
             operands.append(
                 [dimension if n == size else next(fresh) for dimension, size, n in both]

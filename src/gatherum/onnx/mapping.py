@@ -37,7 +37,7 @@ class NodeCall:
         """Return a gather's result shape or a scatter's updates shape, or raise ValueError."""
         data, indices = self.shapes["data"], self.shapes["indices"]
         operator = OPERATORS[self.op]
-        return operator.moved(data, indices, operator.resolve(data, indices, self.axis))
+        return operator.moved_shape(data, indices, operator.resolve(data, indices, self.axis))
 
     @property
     def desc_type(self) -> type[OperatorDesc]:
@@ -121,7 +121,7 @@ def _equal_sizes(
         return
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
-    for n, (d, e) in enumerate(dimensions.moved):
+    for n, (d, e) in enumerate(dimensions.moved_dimensions):
         dimension_of = [("indices", e), ("updates", n), ("data", d)]
         yield [
             (name, dimension)

@@ -75,7 +75,7 @@ class ScatterND(_TupleOp, opsets=(11, 13, 16, 18)):
     def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
         super()._require_shapes(operands, attributes)
         data, indices = operands["data"].shape, operands["indices"].shape
-        shape = OPERATORS["scatter_nd"].addressing.moved(self.op, data, indices, 0)
+        shape = OPERATORS["scatter_nd"].addressing.moved_shape(self.op, data, indices, 0)
         self._require_updates(operands, shape)
 
 

@@ -111,7 +111,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     home = np.array([spec.pick_worker((n,), range(WORKERS)) for n in range(blocks)])
     np.add.at(between, home, asked(huge, shares, rng))
     width = np.min_scalar_type(max(layout.keyed[0]) - 1).itemsize
-    assert between.sum() * (4 * WIDTH + width) == cost.moved
+    assert between.sum() * (4 * WIDTH + width) == cost.sent_bytes
     away = (between.sum() - np.trace(between)) / between.sum()
     assert away == pytest.approx(1 - 1 / WORKERS, rel=1e-2)
     for received in (between.sum(0), between.sum(1)):

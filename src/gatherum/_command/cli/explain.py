@@ -252,7 +252,7 @@ def _operands(operator: Operator, options: dict[str, Any]) -> tuple[Any, Any, An
             for operand in (data, indices)
         )
         axis = operator.resolve(first, second, options[operator.attribute] or 0)
-        updates = operator.moved(first, second, axis)
+        updates = operator.moved_shape(first, second, axis)
     return data, indices, _spec(updates, dtype)
 
 

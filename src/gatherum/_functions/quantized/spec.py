@@ -72,7 +72,7 @@ class Spec(NamedTuple):
 
     def result_shape(self, indices: Shape) -> Shape:
         """Return the shape of the result for a shape of indices."""
-        return OPERATORS["gather"].addressing.moved(NAME, self.values, indices, self.axis)
+        return OPERATORS["gather"].addressing.moved_shape(NAME, self.values, indices, self.axis)
 
     @property
     def divides_bytes(self) -> bool:

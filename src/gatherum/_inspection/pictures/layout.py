@@ -145,7 +145,7 @@ class Layout:
         if not self.moved.empty:
             around = self.moved.around(link.moved)
             if self.form.congruent:
-                around = around.moved(*self._shift)
+                around = around.shifted(*self._shift)
                 x = around.left
             y = around.middle[1] - breadth / 2
         return Box(x, y, x + length * components, y + breadth)
@@ -159,7 +159,7 @@ class Layout:
         """Return the arrow between an index and the data."""
         link, edges = label.link, label.box
         if self.form.congruent:
-            edges = self.moved.edges(link.moved).moved(*self._shift)
+            edges = self.moved.edges(link.moved).shifted(*self._shift)
         data = ArrowEnd(self.data.around(link.data), self.data.edges(link.data), label.lanes[0])
         index = ArrowEnd(label.box, edges, label.lanes[1])
         return route(*((data, index) if self.gathers else (index, data)), self.form.across)

@@ -73,7 +73,7 @@ class Box(NamedTuple):
         """The centre."""
         return (self.left + self.right) / 2, (self.top + self.bottom) / 2
 
-    def moved(self, x: float, y: float) -> Box:
+    def shifted(self, x: float, y: float) -> Box:
         """Return the box, shifted."""
         return Box(self.left + x, self.top + y, self.right + x, self.bottom + y)
 

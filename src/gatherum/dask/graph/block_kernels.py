@@ -95,8 +95,8 @@ def merge(
     `replies` contains the rows sent by each group of consecutive owners, in the order of the route.
     It is iterated once.
     """
-    three = [call.moved(shape) for shape in shapes]
-    results = [_filled(call, moved, route.order.size < route.size) for moved in three]
+    three = [call.moved_in_three(shape) for shape in shapes]
+    results = [_filled(call, sizes, route.order.size < route.size) for sizes in three]
     for run, rows in zip(owners, replies, strict=True):
         positions = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in results:

@@ -41,7 +41,7 @@ def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
     """Return the bytes of each block of entries: the rows that move with it, and its route."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
-    return [moved * item + count * ROUTING for moved, count in pairs]
+    return [elements * item + count * ROUTING for elements, count in pairs]
 
 
 def index_bytes(call: DaskCall) -> int:
@@ -77,10 +77,10 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Choice:
         return Choice(Strategy.BLOCKWISE, Strategy.BLOCKWISE.when, chunk)
     small = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
-        moved = item * prod(sum(sizes) for sizes in layout.moved)
-        entries = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
-        if is_small(moved + entries):
-            why = f"{moved + entries:,} bytes of indices and updates; {small}"
+        of_updates = item * prod(sum(sizes) for sizes in layout.moved)
+        of_indices = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
+        if is_small(of_updates + of_indices):
+            why = f"{of_updates + of_indices:,} bytes of indices and updates; {small}"
             return Choice(Strategy.BROADCAST, why, chunk)
     elif is_small(column):
         why = f"{column:,} bytes of data a column of chunks; {small}"

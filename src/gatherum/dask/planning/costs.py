@@ -41,12 +41,12 @@ class Cost:
     # tasks.
     pieces: int = 0
     # The bytes of rows sent between tasks, and of the row numbers that request these rows.
-    moved: int = 0
+    sent_bytes: int = 0
     routes: int = 0  # bytes of routes, which are kept until the rows have moved
 
     def __str__(self) -> str:
         return (
-            f"{self.tasks:,} tasks; {self.moved:,} bytes move; a task holds up to "
+            f"{self.tasks:,} tasks; {self.sent_bytes:,} bytes move; a task holds up to "
             f"{self.task:,} bytes"
         )
 
@@ -208,7 +208,7 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     return Cost(
         tasks=tasks,
         pieces=sizes.piece_count(),
-        moved=sizes.moved_bytes + (0 if small else sizes.row_number_bytes * free),
+        sent_bytes=sizes.moved_bytes + (0 if small else sizes.row_number_bytes * free),
         routes=sizes.route_bytes,
         task=max(sizes.routing_bytes, taken, 2 * replied),
     )
@@ -246,7 +246,8 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
     return Cost(
         tasks=tasks,
         pieces=sizes.piece_count(),
-        moved=(0 if sizes.call.one_update else sizes.moved_bytes) + sizes.row_number_bytes * free,
+        sent_bytes=(0 if sizes.call.one_update else sizes.moved_bytes)
+        + sizes.row_number_bytes * free,
         routes=sizes.route_bytes,
         task=max(sizes.routing_bytes, peak),
     )
@@ -314,7 +315,7 @@ def _partial_scatter(sizes: _Sizes) -> Cost:
     return Cost(
         tasks=1 + checks + pieces + sizes.block_count + (2 * columns if several else 0),
         pieces=pieces,
-        moved=pieces * table,
+        sent_bytes=pieces * table,
         task=max(
             (MERGED + 1) * table,
             table + sizes.largest_group * (sizes.row_bytes + sizes.entry_index_bytes),

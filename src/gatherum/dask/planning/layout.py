@@ -90,14 +90,14 @@ class ChunkLayout:
         of_indices = dict(zip((*r.shared, *r.entries), (*shared, *entry), strict=True))
         return r.choose(of_data, of_indices)
 
-    def updates_at(self, moved: Coordinates) -> Coordinates:
+    def updates_at(self, coordinates: Coordinates) -> Coordinates:
         """Return the coordinates of the block of updates for a block of moved elements."""
         assert self.updates is not None
-        missing = len(moved) - len(self.updates)
+        missing = len(coordinates) - len(self.updates)
         whole = self.moved[missing:]
         return tuple(
             n if len(sizes) == len(full) else 0
-            for n, sizes, full in zip(moved[missing:], self.updates, whole, strict=True)
+            for n, sizes, full in zip(coordinates[missing:], self.updates, whole, strict=True)
         )
 
     def column_shape(self, shared: Coordinates) -> Shape:

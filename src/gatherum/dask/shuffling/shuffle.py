@@ -226,18 +226,18 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
                 requests.send(n, send_parts, route, owners, most)
             requested = requests.barrier()
         for free in tasks.layout.free_coordinates():
-            moved = Shuffle(tasks, "send", (*shared, *free), len(entries))
+            shuffle = Shuffle(tasks, "send", (*shared, *free), len(entries))
             for n, run in enumerate(runs):
                 arguments = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
                 if requests is None:
-                    moved.send(n, send_taken, *arguments, run.start, requested, most)
+                    shuffle.send(n, send_taken, *arguments, run.start, requested, most)
                 else:
-                    moved.send(n, send_asked, *arguments, requests.id, requested, most)
-            sent = moved.barrier() if runs else 0
+                    shuffle.send(n, send_asked, *arguments, requests.id, requested, most)
+            sent = shuffle.barrier() if runs else 0
             for n, group in enumerate(entries):
                 blocks_at = tasks.entered(shared, free, group)
                 route, shapes = column_routes[n], tasks.shapes(shared, free, group)
-                received = moved.id, n, sent, tasks.call, checked, route, shapes, owners
+                received = shuffle.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(blocks_at) == 1:
                     tasks.result(blocks_at[0], receive_block, *received)
                     continue
@@ -254,7 +254,7 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
     for shared in tasks.layout.shared_coordinates():
         members = [n for run in tasks.owner_groups(shared) for n in run]
         for free in tasks.layout.free_coordinates() if members else ():
-            moved = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
+            shuffle = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):
                 column_part = shared, free, run
                 arguments = (
@@ -263,14 +263,14 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                     tasks.shapes(*column_part),
                     tasks.updates(*column_part),
                 )
-                moved.send(n, send_cut, tasks.call, *arguments, tasks.choice.chunk)
-            sent = moved.barrier()
+                shuffle.send(n, send_cut, tasks.call, *arguments, tasks.choice.chunk)
+            sent = shuffle.barrier()
             for n in members:
                 coordinates = tasks.layout.data_at(shared, free, tasks.owners[n])
                 tasks.result(
                     coordinates,
                     receive_fold,
-                    moved.id,
+                    shuffle.id,
                     n,
                     sent,
                     tasks.call,

@@ -19,7 +19,7 @@ PAUSE = 1.0  # seconds between two lines
 
 @contextmanager
 def progress_shown(shown: bool, label: str) -> Iterator[ProgressDisplay | None]:
-    """Yield a function that shows a bar, given the bytes moved and expected; or None.
+    """Yield a function that shows a bar, given the bytes done and expected; or None.
 
     `label` names the call. Without `rich`, or in a notebook without ipywidgets, which `rich` needs
     for a bar, the function prints a line each second.
@@ -58,11 +58,11 @@ class Bar(ProgressDisplay):
     def __init__(self, progress: Any, task: Any, label: str) -> None:
         self._progress, self._task, self._label = progress, task, label
 
-    def __call__(self, moved: int, expected: int) -> None:
-        self._progress.update(self._task, completed=moved, total=expected)
+    def __call__(self, done: int, expected: int) -> None:
+        self._progress.update(self._task, completed=done, total=expected)
         speed = self._progress.tasks[0].speed
         rate = f", {size_text(int(speed))}/s" if speed else ""
-        self._progress.update(self._task, amounts=amounts_text(moved, expected) + rate)
+        self._progress.update(self._task, amounts=amounts_text(done, expected) + rate)
 
     def phase(self, name: str) -> None:
         """Show the name of the phase."""
@@ -79,12 +79,12 @@ class Lines(ProgressDisplay):
         self._label, self._phase, self._end = label, "moving", end
         self._last, self._written = time.monotonic(), 0
 
-    def __call__(self, moved: int, expected: int) -> None:
+    def __call__(self, done: int, expected: int) -> None:
         now = time.monotonic()
-        if now - self._last < PAUSE and moved < expected:
+        if now - self._last < PAUSE and done < expected:
             return
         self._last = now
-        line = f"{self._label}: {self._phase}, {amounts_text(moved, expected)}"
+        line = f"{self._label}: {self._phase}, {amounts_text(done, expected)}"
         print(line.ljust(self._written), end=self._end, file=sys.stderr, flush=True)
         self._written = len(line) if self._end == "\r" else 0
 

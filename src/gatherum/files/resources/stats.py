@@ -13,9 +13,9 @@ Progress = Callable[[int, int], object]
 
 
 class ProgressDisplay:
-    """A function of the bytes moved and expected that also shows the phase of a run."""
+    """A function of the bytes done and expected that also shows the phase of a run."""
 
-    def __call__(self, moved: int, expected: int) -> None:
+    def __call__(self, done: int, expected: int) -> None:
         """Show the progress."""
         raise NotImplementedError
 
@@ -147,10 +147,10 @@ def size_text(nbytes: int) -> str:
     return f"{_amount(nbytes, unit)} {UNITS[unit]}"
 
 
-def amounts_text(moved: int, expected: int) -> str:
+def amounts_text(done: int, expected: int) -> str:
     """Format a part of a number of bytes, in the unit of the whole."""
     unit = _unit_of(expected)
-    return f"{_amount(moved, unit)} of {_amount(expected, unit)} {UNITS[unit]}"
+    return f"{_amount(done, unit)} of {_amount(expected, unit)} {UNITS[unit]}"
 
 
 def _unit_of(nbytes: int) -> int:

@@ -61,7 +61,7 @@ class Requests:
         self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
         # The table's dimension for each dimension of the requests; None for dimensions of the
         # indices.
-        self._dimensions = [d for d, _ in dimensions.moved[: len(self.shape)]]
+        self._dimensions = [d for d, _ in dimensions.moved_dimensions[: len(self.shape)]]
         self._kept: NDArray[Any] | None = None
         if self.repeats > 1 and indices.nbytes <= resident:
             self._kept = indices.read(0, indices.size)

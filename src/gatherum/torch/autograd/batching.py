@@ -61,9 +61,9 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
              updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
     n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], arguments[1:]
     single_shapes = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, moved = moved_shape(scatter_attributes(operator.name, *arguments), *single_shapes)
+    axis, shape = moved_shape(scatter_attributes(operator.name, *arguments), *single_shapes)
     data = front(data, of_data, n)
-    updates = stretched(front(updates, of_updates, n), moved)
+    updates = stretched(front(updates, of_updates, n), shape)
     if operator.addressing.shares_front:
         indices = front(indices, of_indices, n)
         return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
@@ -77,11 +77,11 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     return done.movedim(1, axis + 1), 0
 
 
-def stretched(updates: Tensor, moved: tuple[int, ...]) -> Tensor:
+def stretched(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Broadcast the updates of a batch, behind the batch dimension, to the moved shape."""
-    missing = len(moved) - (updates.dim() - 1)
+    missing = len(shape) - (updates.dim() - 1)
     n, own = updates.shape[0], updates.shape[1:]
-    return updates.reshape(n, *(1,) * missing, *own).expand(n, *moved)
+    return updates.reshape(n, *(1,) * missing, *own).expand(n, *shape)
 
 
 def _register(operator: Operator) -> None:

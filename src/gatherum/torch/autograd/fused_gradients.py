@@ -46,8 +46,8 @@ def applies(destinations: Destinations, wanted: tuple[bool, bool]) -> bool:
     """
     reduction, takes_part = destinations.attributes.fold
     of_data, of_updates = wanted
-    pays = reduction in _PRODUCTS or len(destinations.moved()) > len(
-        destinations.addressed().moved()
+    pays = reduction in _PRODUCTS or len(destinations.moved_shape()) > len(
+        destinations.addressed().moved_shape()
     )
     wanted_here = of_updates or (of_data and takes_part)
     return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
@@ -83,7 +83,7 @@ def destinations_of(
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
     destinations, wanted = destinations_of(scatter, data, indices, *arguments)
-    (reduction, takes_part), moved = destinations.attributes.fold, destinations.moved()
+    (reduction, takes_part), moved_shape = destinations.attributes.fold, destinations.moved_shape()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
     wide = dtypes.wide(dtype) if product else dtype  # keep factors in the accumulation dtype
@@ -93,7 +93,7 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
 
     gradients = native.differentiate(
         scatter, whole(gradient), whole(data) if takes_part else None, indices,
-        whole(updates.expand(moved)), None if product else whole(result),
+        whole(updates.expand(moved_shape)), None if product else whole(result),
         *destinations.attributes.positional, *wanted,
     )  # fmt: skip
     return tuple(gradient.new_empty(0) if part is None else part.to(dtype) for part in gradients)
@@ -102,10 +102,10 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
 def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
     destinations, (of_data, of_updates) = destinations_of(scatter, data, indices, *arguments)
-    moved = destinations.moved()
+    moved_shape = destinations.moved_shape()
     return (
         gradient.new_empty(data.shape if of_data else (0,)),
-        gradient.new_empty(moved if of_updates else (0,)),
+        gradient.new_empty(moved_shape if of_updates else (0,)),
     )
 
 

@@ -156,5 +156,5 @@ def _several(
         raise Declined
     order = [*range(front, front + rank), *range(front), *range(front + rank, len(whole))]
     updates = _placed(values, data).expand(whole).permute(order)
-    moved = data.permute(*dims, *others)
-    return Scatter("scatter_nd", moved, tuple(components), updates, 0, reduction, negative=True)
+    permuted = data.permute(*dims, *others)
+    return Scatter("scatter_nd", permuted, tuple(components), updates, 0, reduction, negative=True)

@@ -163,7 +163,7 @@ def dimension(op: str, dim: Any, rank: int) -> int:
 
 
 def cheapest_destinations(
-    caller: Caller, index: Tensor, moved: Any, dim: int, size: int, mode: str
+    caller: Caller, index: Tensor, moved_shape: Any, dim: int, size: int, mode: str
 ) -> Destinations:
     """Choose the cheapest operator for this index and return its destinations.
 
@@ -171,28 +171,30 @@ def cheapest_destinations(
     has size 1 in front of `dim`, it moves the same slices everywhere.
     """
     sizes = tuple(index.shape)
-    shape = (*moved[:dim], size, *moved[dim + 1 :])
-    if symbolic_sizes.same(sizes, (moved[dim],)):
+    shape = (*moved_shape[:dim], size, *moved_shape[dim + 1 :])
+    if symbolic_sizes.same(sizes, (moved_shape[dim],)):
         attributes = Attributes(
             "scatter_slices", dim, mode=mode, negative=False, caller=caller.text
         )
         return Destinations(namespace, attributes, index, shape)
     whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
-    whole += (1,) * (len(moved) - len(whole))
-    if not broadcasts(whole, moved, symbolic_sizes.may_hold):
+    whole += (1,) * (len(moved_shape) - len(whole))
+    if not broadcasts(whole, moved_shape, symbolic_sizes.may_hold):
         has_dim = not caller.op.startswith("segment")
-        fits = (n for n in range(len(moved)) if has_dim and symbolic_sizes.same(sizes, (moved[n],)))
+        dims = range(len(moved_shape)) if has_dim else ()
+        fits = (n for n in dims if symbolic_sizes.same(sizes, (moved_shape[n],)))
         raise torch_errors.no_broadcast(
-            caller.op, "index", sizes, "src", tuple(moved), next(fits, None)
+            caller.op, "index", sizes, "src", tuple(moved_shape), next(fits, None)
         )
     index = index.reshape(whole)
     if not _all_one(whole[dim + 1 :]):
-        name, axis, index = "scatter_elements", dim, index.expand(moved)
+        name, axis, index = "scatter_elements", dim, index.expand(moved_shape)
     elif not _all_one(whole[:dim]):
-        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved[: dim + 1]))
+        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved_shape[: dim + 1]))
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
-        name, axis, index = "scatter_slices", dim, index.reshape(whole[dim]).expand(moved[dim])
+        name, axis = "scatter_slices", dim
+        index = index.reshape(whole[dim]).expand(moved_shape[dim])
     caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
     return Destinations(
         namespace,

@@ -141,13 +141,13 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     checks.check_values(op, "indptr", indptr, segment_numbers.BATCH)
     ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
     size = 0 if empty else symbolic_sizes.of(ends[-1])
-    moved = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-    known = not torch.compiler.is_compiling() and all(type(n) is int for n in moved)  # no symbols
-    if known and size >= 0:
-        shape_limits.check_result(op, moved, namespace.plan_dtype(src))
+    moved_shape = (*src.shape[:dim], size, *src.shape[dim + 1 :])
+    symbolic = torch.compiler.is_compiling() or any(type(n) is not int for n in moved_shape)
+    if not symbolic and size >= 0:
+        shape_limits.check_result(op, moved_shape, namespace.plan_dtype(src))
     index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
     caller = Caller(op, "indptr", "src")
-    destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "fill")
+    destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "fill")
     with called(destinations), _adjacent(destinations):
         result = destinations.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
@@ -261,9 +261,9 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     if out is None and (known := known_take(op, src, index)) is not None:
         return known
     index, dim = _along(op, src, index)
-    moved = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
+    moved_shape = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     caller = Caller(op, "index", "src")
-    destinations = cheapest_destinations(caller, index, moved, dim, src.shape[dim], "raise")
+    destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "raise")
     with called(destinations):
         result = destinations.take(src)
     return result if out is None else checked_out(op, out, result).copy_(result)

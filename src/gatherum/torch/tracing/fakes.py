@@ -57,8 +57,8 @@ def _run(
 ) -> Tensor:
     """Check a call. Return `out`, or a result of the right shape."""
     with index_errors.naming(attributes.caller):
-        _, moved = moved_shape(attributes, data, indices, updates)
-        shape = moved if updates is None else tuple(data.shape)
+        _, result_shape = moved_shape(attributes, data, indices, updates)
+        shape = result_shape if updates is None else tuple(data.shape)
         if out is None:
             return data.new_empty(shape)
         _check_fake_out(attributes.op, shape, data, indices, updates, out)

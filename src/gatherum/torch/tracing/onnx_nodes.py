@@ -67,8 +67,8 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
     op = _opset()
     rank, q = len(data.shape), len(indices.shape)
     axis = attributes.axis % rank
-    moved = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    updates = _stretched(updates, moved, lambda: op.Concat(
+    moved_shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+    updates = _stretched(updates, moved_shape, lambda: op.Concat(
         op.Shape(data, end=axis), op.Shape(indices), op.Shape(data, start=axis + 1), axis=0
     ))  # fmt: skip
     front = [axis, *range(axis), *range(axis + 1, rank)]
@@ -101,8 +101,8 @@ def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates
 
     if attributes.op == "scatter_nd":
         k = indices.shape[-1]
-        moved = (*indices.shape[:-1], *data.shape[k:])
-        updates = _stretched(updates, moved, lambda: op.Concat(
+        moved_shape = (*indices.shape[:-1], *data.shape[k:])
+        updates = _stretched(updates, moved_shape, lambda: op.Concat(
             op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
         ))  # fmt: skip
     return _folded(scatter, data, updates, attributes)
@@ -215,9 +215,9 @@ def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Valu
     return op.Where(op.Less(indices, op.Constant(value_int=0)), sizes(), indices)
 
 
-def _stretched(updates: Value, moved: Any, shape: Callable[[], Value]) -> Value:
+def _stretched(updates: Value, moved_shape: Any, shape: Callable[[], Value]) -> Value:
     """Broadcast updates, because ONNX does not."""
-    if updates.shape is not None and tuple(updates.shape) == tuple(moved):
+    if updates.shape is not None and tuple(updates.shape) == tuple(moved_shape):
         return updates
     op = _opset()
     return op.Expand(updates, shape())
