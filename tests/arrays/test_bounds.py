@@ -162,14 +162,14 @@ def test_dimensions_of_size_zero_with_indices_that_are_there(op):
     ):
         for axis in range(len(shape)):
             if nd:
-                forms = [shape[:axis] + (2, k) for k in range(len(shape) - axis + 1)]
+                index_shapes = [shape[:axis] + (2, k) for k in range(len(shape) - axis + 1)]
             elif op in ("gather", "scatter_slices"):
-                forms = [(), (2,), (2, 2), (0,)]
+                index_shapes = [(), (2,), (2, 2), (0,)]
             else:
-                forms = [shape[:axis] + (n,) + shape[axis + 1 :] for n in (0, 1, 3)]
-            for form in forms:
-                moved = _moved_shape(op, axis, form, shape)
-                indices = guarded_copy(np.ones(form, dtype))
+                index_shapes = [shape[:axis] + (n,) + shape[axis + 1 :] for n in (0, 1, 3)]
+            for index_shape in index_shapes:
+                moved = _moved_shape(op, axis, index_shape, shape)
+                indices = guarded_copy(np.ones(index_shape, dtype))
                 data = guarded(shape, np.float32)
                 call = _call(op, data, indices, axis, mode, True, moved)
                 check(call)

@@ -81,19 +81,19 @@ def test_wrong_environment_variables(python, name, value, sentence):
 
 
 @pytest.mark.parametrize(
-    ("use", "kind", "sentence"),
+    ("use", "error_type", "sentence"),
     [
         ("gatherum.gather([1], [0])", "ValueError", "gatherum: {} must be an integer, got 'two'"),
         ("from gatherum import plan", "ValueError", "gatherum: {} must be an integer, got 'two'"),
         ("gatherum.no_such", "AttributeError", "module 'gatherum' has no attribute 'no_such'"),
     ],
 )
-def test_the_first_use_of_a_name_reports_a_wrong_variable(python, use, kind, sentence):
+def test_the_first_use_of_a_name_reports_a_wrong_variable(python, use, error_type, sentence):
     name = "GATHERUM_NUM_THREADS"
     code = f"import gatherum; print('imported'); {use}"
     done = python(code, **{name: "two"})
     assert (done.returncode, done.stdout) == (1, "imported\n")
-    assert done.stderr.splitlines()[-1] == f"{kind}: {sentence.format(name)}"
+    assert done.stderr.splitlines()[-1] == f"{error_type}: {sentence.format(name)}"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_every_instruction_set_gives_the_same_bits(python):
 
 
 @pytest.mark.parametrize(
-    ("function", "value", "kind", "sentence"),
+    ("function", "value", "error_type", "sentence"),
     [
         ("set_num_threads", 0, ValueError, "`n` must be in [1, 1024], got 0"),
         ("set_num_threads", 1025, ValueError, "`n` must be in [1, 1024], got 1025"),
@@ -142,7 +142,7 @@ def test_every_instruction_set_gives_the_same_bits(python):
         ("set_output_cache_limit", "1", TypeError, "`nbytes` must be an integer, got '1'"),
     ],
 )
-def test_wrong_settings(function, value, kind, sentence):
-    with pytest.raises(kind) as caught:
+def test_wrong_settings(function, value, error_type, sentence):
+    with pytest.raises(error_type) as caught:
         getattr(gatherum, function)(value)
     assert str(caught.value) == f"{function}: {sentence}"

@@ -12,4 +12,4 @@ def test_every_reduction_has_factors():
 
 def test_a_reduction_without_factors_is_named():
     with pytest.raises(NotImplementedError, match=r"^no derivative of `reduction` 'median' is def"):
-        derivatives.rule("median")
+        derivatives.derivative_rule("median")

@@ -627,20 +627,20 @@ PLANNED = gatherum.plan("gather", TWO, ((1,), "i8"))
 
 
 @pytest.mark.parametrize(
-    ("function", "caller", "arguments", "attributes", "kind", "sentence"),
+    ("function", "caller", "arguments", "attributes", "error_type", "sentence"),
     SENTENCES,
     ids=[f"{number}-{row[0]}" for number, row in enumerate(SENTENCES)],
 )
-def test_sentence(monkeypatch, function, caller, arguments, attributes, kind, sentence):
+def test_sentence(monkeypatch, function, caller, arguments, attributes, error_type, sentence):
     raised = []
     module = errors if hasattr(errors, function) else framework_errors
     original = getattr(module, function)
     monkeypatch.setattr(module, function, lambda *a: raised.append(original(*a)) or raised[-1])
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         getattr(gatherum, caller)(*arguments, **attributes)
     assert str(caught.value) == sentence
     assert caught.value is raised[-1]
-    assert caught.type is kind
+    assert caught.type is error_type
 
 
 def test_a_plan_names_the_operand_that_differs():
@@ -689,8 +689,8 @@ def error_functions():
     for path in sorted(paths - helpers):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                kind = getattr(builtins, ast.unparse(node.returns), None)
-                if isinstance(kind, type) and issubclass(kind, (Exception, str)):
+                returned = getattr(builtins, ast.unparse(node.returns), None)
+                if isinstance(returned, type) and issubclass(returned, (Exception, str)):
                     described = ast.get_docstring(node) is not None
                     yield node.name, literals(*node.body[described:])
 

@@ -64,13 +64,13 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "kind", "message"), REFUSED)
-def test_invalid_calls_raise(change, kind, message):
+@pytest.mark.parametrize(("change", "error_type", "message"), REFUSED)
+def test_invalid_calls_raise(change, error_type, message):
     call = {"data": DATA, "indices": [0], "scales": SCALES, "block_size": 2} | change
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         gatherum.gather_quantized(**call)
     assert str(caught.value) == f"gather_quantized: {message}"
-    with pytest.raises(kind):
+    with pytest.raises(error_type):
         reference.gather_quantized(**call)
 
 

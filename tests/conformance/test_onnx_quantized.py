@@ -158,10 +158,10 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("operands", "attributes", "kind", "message"), REFUSED)
-def test_invalid_nodes_raise(operands, attributes, kind, message):
+@pytest.mark.parametrize(("operands", "attributes", "error_type", "message"), REFUSED)
+def test_invalid_nodes_raise(operands, attributes, error_type, message):
     data, *others = operands
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         ours(data, np.array([0]), *others, **attributes)
     assert str(caught.value) == AT + message
 

@@ -81,9 +81,11 @@ def test_numbers_and_bytes_of_every_kind_are_taken(name):
     assert bytes_of(NUMBERS[name], FLOATS, "").nbytes == memoryview(NUMBERS[name]).nbytes
 
 
-@pytest.mark.parametrize("form", ["T{Z:a:f:b:}", "X{}", "&i", "&T{i:a:}", "T", "{i}", "t", "Z"])
-def test_formats_that_no_exporter_here_has(form):
-    assert not _is_of_numbers(form)
+@pytest.mark.parametrize(
+    "items_format", ["T{Z:a:f:b:}", "X{}", "&i", "&T{i:a:}", "T", "{i}", "t", "Z"]
+)
+def test_formats_that_no_exporter_here_has(items_format):
+    assert not _is_of_numbers(items_format)
 
 
 def test_a_long_format_is_cut_short():

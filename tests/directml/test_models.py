@@ -166,15 +166,15 @@ def test_buffers_have_whole_words(run):
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "message"),
+    ("name", "data_type", "message"),
     [
         ("a.bin", "FLOAT64", 'must have whole elements of 8 bytes, "a.bin" has 4 bytes'),
         ("a.png", "FLOAT32", 'must be .npy or raw bytes, got "a.png"'),
     ],
 )
-def test_invalid_bytes_of_values(run, tmp_path, name, kind, message):
+def test_invalid_bytes_of_values(run, tmp_path, name, data_type, message):
     (tmp_path / name).write_bytes(bytes(4))
-    resource = {"initialValuesDataType": kind, "initialValues": {"sourcePath": name}}
+    resource = {"initialValuesDataType": data_type, "initialValues": {"sourcePath": name}}
     with pytest.raises(ValueError) as raised:
         run(model(out=resource))
     assert str(raised.value) == f"`resources.out.initialValues.sourcePath` {message}"

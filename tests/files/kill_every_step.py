@@ -71,13 +71,13 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     """Make the inputs. Return the run, the output's path and the output's expected content."""
     rng = np.random.default_rng(0)
     table = rng.integers(0, 1000, (1200, 10)).astype(np.float32)
-    form = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
+    file_format = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
         choose_pass(pytest.MonkeyPatch(), "passing" in name)
         table_pass.SETBACK_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
-        paths = put(folder, "table", table, form), put(folder, "indices", indices)
-        out = old_output(folder, form)
+        paths = put(folder, "table", table, file_format), put(folder, "indices", indices)
+        out = old_output(folder, file_format)
         return (
             lambda resume: files.gather_file(*paths, out, memory=MEMORY, resume=resume),
             out,
@@ -86,11 +86,11 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     indices, updates = rng.integers(0, 1200, 2000), rng.random((2000, 10)).astype(np.float32)
     expected = table.copy()
     np.add.at(expected, indices, updates)
-    path = put(folder, "table", table, "safetensors" if "tensor" in name else form)
+    path = put(folder, "table", table, "safetensors" if "tensor" in name else file_format)
     others = put(folder, "indices", indices[:, None]), put(folder, "updates", updates)
     in_place = "place" in name
     memory = "1MiB" if "memory" in name else MEMORY
-    out = path if in_place else old_output(folder, form)
+    out = path if in_place else old_output(folder, file_format)
     return (
         lambda resume: files.scatter_nd_file(
             path, *others, out, reduction="add", memory=memory, in_place=in_place, resume=resume
@@ -100,11 +100,11 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     )
 
 
-def old_output(folder: Path, form: str) -> str:
+def old_output(folder: Path, file_format: str) -> str:
     """Make the output that the run replaces: a file with one array."""
     old = np.ones((3, 2), np.float32)
-    if form != "hdf5":
-        return put(folder, "out", old, form)
+    if file_format != "hdf5":
+        return put(folder, "out", old, file_format)
     out = f"{folder}/out.h5:wanted"
     files.gather_file(old, np.arange(3), out)
     return out

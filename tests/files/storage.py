@@ -29,25 +29,25 @@ OF_DESCRIPTORS = ("pread", "preadv", "pwrite", "fsync", "ftruncate")
 OF_PATHS = ("rename", "replace", "mkdir", "unlink", "rmdir")
 
 
-def put(folder: Path, name: str, array: NDArray[Any], form: str = "npy") -> str:
+def put(folder: Path, name: str, array: NDArray[Any], file_format: str = "npy") -> str:
     """Write an array, and return the path under which gatherum reads it."""
     path = os.fspath(folder / name)
-    if form == "npy":
+    if file_format == "npy":
         np.save(path + ".npy", np.array(array, order="C"))
-    elif form == "fortran":
+    elif file_format == "fortran":
         np.save(path + ".npy", np.array(array, order="F"))
-    elif form == "big-endian":
+    elif file_format == "big-endian":
         np.save(path + ".npy", array.astype(array.dtype.newbyteorder(">")))
-    elif form in ("npz", "deflated"):
-        save = np.savez if form == "npz" else np.savez_compressed
+    elif file_format in ("npz", "deflated"):
+        save = np.savez if file_format == "npz" else np.savez_compressed
         save(path + ".npz", first=np.zeros(3), wanted=array)
         return path + ".npz:wanted"
-    elif form == "safetensors":
+    elif file_format == "safetensors":
         return put_tensor(path + ".safetensors", array)
-    elif form in ("hdf5", "hdf5 chunks"):
-        return put_dataset(path + ".h5", array, chunked=form != "hdf5")
+    elif file_format in ("hdf5", "hdf5 chunks"):
+        return put_dataset(path + ".h5", array, chunked=file_format != "hdf5")
     else:
-        return put_zarr(path + ".zarr", array, form)
+        return put_zarr(path + ".zarr", array, file_format)
     return path + ".npy"
 
 
@@ -74,13 +74,16 @@ def put_dataset(path: str, array: NDArray[Any], *, chunked: bool) -> str:
 
 
 def put_zarr(
-    path: str, array: NDArray[Any], form: str = "zarr3", chunks: tuple[int, ...] | None = None
+    path: str,
+    array: NDArray[Any],
+    file_format: str = "zarr3",
+    chunks: tuple[int, ...] | None = None,
 ) -> str:
     """Write a Zarr array with a few chunks per dimension."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    parts = 6 if array.ndim < 3 else 4 if form == "shards" else 2
+    parts = 6 if array.ndim < 3 else 4 if file_format == "shards" else 2
     chunks = chunks or tuple(max(1, n // parts) for n in array.shape)
-    extra = {"shards": tuple(2 * c for c in chunks)} if form == "shards" and chunks else {}
+    extra = {"shards": tuple(2 * c for c in chunks)} if file_format == "shards" and chunks else {}
     # Without this, older versions lose the sign of -0.0.
     with zarr.config.set({"array.write_empty_chunks": True}):
         target = zarr.create_array(
@@ -88,7 +91,7 @@ def put_zarr(
             shape=array.shape,
             chunks=chunks,
             dtype=array.dtype,
-            zarr_format=2 if form == "zarr2" else 3,
+            zarr_format=2 if file_format == "zarr2" else 3,
             overwrite=True,
             **extra,
         )

@@ -97,7 +97,7 @@ class Again(Toy):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("format_class", "message"),
     [
         (Unread, "abstract method '?open'?$"),
         (Bare, "Bare has no `name`, no `example`, no `header` or `read_only`, no `suffixes` or `b"),
@@ -105,6 +105,6 @@ class Again(Toy):
         (Again, "the format Again repeats toy$"),
     ],
 )  # fmt: skip
-def test_a_forgotten_part_is_named(kind: type[Format], message: str) -> None:
+def test_a_forgotten_part_is_named(format_class: type[Format], message: str) -> None:
     with pytest.raises(TypeError, match=message):
-        formats.checked([Toy(), kind()])
+        formats.checked([Toy(), format_class()])

@@ -110,19 +110,21 @@ def test_a_picture_names_its_file_in_errors(tmp_path: Path) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("form", ["npz", "dxdispatch"])
+@pytest.mark.parametrize("file_format", ["npz", "dxdispatch"])
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_full_disk_leaves_no_half_of_a_folder(tmp_path: Path, form: str, exists: bool) -> None:
+def test_a_full_disk_leaves_no_half_of_a_folder(
+    tmp_path: Path, file_format: str, exists: bool
+) -> None:
     folder = tmp_path / "cases"
     if exists:
         folder.mkdir()
-    arguments = ["vectors", "cases", "--format", form, "--op", "gather", "--rule", "plain"]
+    arguments = ["vectors", "cases", "--format", file_format, "--op", "gather", "--rule", "plain"]
     status, line = on_full_disk(tmp_path, *arguments)
     assert status == 1
     assert line.startswith("gatherum: cases")
     assert line.endswith(": File too large\n")
     assert tree(tmp_path) == ({"cases": "folder"} if exists else {})
-    assert write(folder, form, op="gather", rule="plain") == 3  # type: ignore[arg-type]
+    assert write(folder, file_format, op="gather", rule="plain") == 3  # type: ignore[arg-type]
     assert len(tree(folder)) == 4
 
 

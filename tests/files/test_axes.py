@@ -25,14 +25,16 @@ def expected(axes: tuple[int, ...], indices: Any = STATIONS, **attributes: Any) 
     return gatherum.gather_nd(CUBE.transpose(*axes, *others), indices, **attributes)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("axes", [(1, 2), (2, 0), (0, 1), (1, 0)])
-def test_any_dimensions_of_any_format(tmp_path: Path, form: str, axes: tuple[int, ...]) -> None:
-    table = put(tmp_path, "t", CUBE, form)
+def test_any_dimensions_of_any_format(
+    tmp_path: Path, file_format: str, axes: tuple[int, ...]
+) -> None:
+    table = put(tmp_path, "t", CUBE, file_format)
     indices = STATIONS % [CUBE.shape[axis] for axis in axes]
     result = files.gather_nd_file(table, indices, axes=axes)
     want = expected(axes, indices)
-    if form == "big-endian":
+    if file_format == "big-endian":
         result = result.astype(np.float32)
     assert bits(result) == bits(want)
     files.gather_nd_file(table, indices, tmp_path / "o.npy", axes=axes, memory="64KiB")
@@ -232,28 +234,28 @@ def test_an_index_outside_names_the_dimension_of_the_file(tmp_path: Path, indice
     assert bits(result) == bits(expected((1, 2), indices, mode="fill", fill_value=np.nan))
 
 
-@pytest.mark.parametrize("form", ["npy", "fortran", "zarr3"])
-def test_only_requested_parts_are_read(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "zarr3"])
+def test_only_requested_parts_are_read(tmp_path: Path, file_format: str) -> None:
     cube = np.zeros((64, 256, 256), np.float32)
     cube[:, 3, 4] = np.arange(64)
-    if form == "zarr3":
+    if file_format == "zarr3":
         table = put_zarr(str(tmp_path / "t.zarr"), cube, chunks=(16, 32, 32))
     else:
-        table = put(tmp_path, "t", cube, form)
+        table = put(tmp_path, "t", cube, file_format)
     out = tmp_path / "o.npy"
     stats = files.gather_nd_file(table, [[3, 4]], out, axes=(1, 2), memory="2MiB")
     assert np.load(out).tolist() == [list(range(64))]
     assert stats.bytes_read < cube.nbytes // 8
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
-def test_chunks_that_many_windows_need_are_read_once(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
+def test_chunks_that_many_windows_need_are_read_once(tmp_path: Path, file_format: str) -> None:
     rng = np.random.default_rng(3)
     cube = rng.random((64, 256, 256), np.float32)
-    if form == "zarr3":
+    if file_format == "zarr3":
         table = put_zarr(str(tmp_path / "t.zarr"), cube, chunks=(16, 32, 32))
     else:
-        table = put(tmp_path, "t", cube, form)
+        table = put(tmp_path, "t", cube, file_format)
     stations = rng.integers(0, 256, (4096, 2))  # of four windows, each with stations in all chunks
     out = tmp_path / "o.npy"
     stats = files.gather_nd_file(table, stations, out, axes=(1, 2), memory="1MiB")

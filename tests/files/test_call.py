@@ -65,7 +65,7 @@ def test_indices_are_checked_also_when_the_result_is_empty(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "line"),
+    ("call", "error_type", "line"),
     [
         ({"axis": 2}, ValueError, "gather: `axis` must be in [-2, 2), got 2"),
         ({"axis": 0.5}, TypeError, "gather: `axis` must be an integer, got 0.5"),
@@ -84,12 +84,14 @@ def test_indices_are_checked_also_when_the_result_is_empty(tmp_path: Path) -> No
         ({"spill_dir": "/nowhere"}, FileNotFoundError, "/nowhere: there is no such directory"),
     ],
 )
-def test_attributes(tmp_path: Path, call: dict[str, Any], kind: type[Exception], line: str) -> None:
+def test_attributes(
+    tmp_path: Path, call: dict[str, Any], error_type: type[Exception], line: str
+) -> None:
     table = put(tmp_path, "t", np.zeros((4, 3), int))
     for indices in ([0], []):
         where = put(tmp_path, "i", np.array(indices, int))
         for out in ({"out": tmp_path / "o.npy"}, {}):
-            with pytest.raises(kind) as caught:
+            with pytest.raises(error_type) as caught:
                 files.gather_file(table, where, **out, **call)
             assert str(caught.value) == line
             assert sorted(os.listdir(tmp_path)) == ["i.npy", "t.npy"]

@@ -27,9 +27,9 @@ CACHED = ("npy", "hdf5 chunks", "zarr3", "parquet")
 QUANTIZED = ("codes", "scales", "zero points")
 REMOTE = ("npy", "safetensors", "zarr3", "shards")
 KINDS = [
-    *FORMATS, *ARROW, *(f"{form}, cached" for form in CACHED), "npy, direct",
-    *(f"quantized {part}, {form}" for part in QUANTIZED for form in ("npy", "zarr3")),
-    *(f"{form}, at a URL" for form in REMOTE),
+    *FORMATS, *ARROW, *(f"{file_format}, cached" for file_format in CACHED), "npy, direct",
+    *(f"quantized {part}, {file_format}" for part in QUANTIZED for file_format in ("npy", "zarr3")),
+    *(f"{file_format}, at a URL" for file_format in REMOTE),
 ]  # fmt: skip
 FORKED = ("npy", "hdf5 chunks", "zarr3", "parquet", "quantized codes, npy")
 WITHOUT_VERSIONS = ("zarr3, at a URL", "shards, at a URL")
@@ -39,20 +39,20 @@ CODES = TABLE.astype(np.uint8)
 
 def write(folder: Path, kind: str, array: Any) -> str:
     """Write a table of a kind, replacing an old one, and return its path."""
-    form = kind.partition(",")[0]
-    if form not in ARROW:
+    file_format = kind.partition(",")[0]
+    if file_format not in ARROW:
         shutil.rmtree(folder / "t.zarr", ignore_errors=True)
-        return put(folder, "t", array, form)
+        return put(folder, "t", array, file_format)
     pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
     from pyarrow import parquet
 
     values = pyarrow.array(array.reshape(-1))
     rows = pyarrow.FixedSizeListArray.from_arrays(values, array.shape[1])
-    table, path = pyarrow.table({"wanted": rows}), folder / f"t.{form}"
-    if form == "parquet":
+    table, path = pyarrow.table({"wanted": rows}), folder / f"t.{file_format}"
+    if file_format == "parquet":
         parquet.write_table(table, path, row_group_size=50)
     else:
-        begin = pyarrow.ipc.new_file if form == "arrow" else pyarrow.ipc.new_stream
+        begin = pyarrow.ipc.new_file if file_format == "arrow" else pyarrow.ipc.new_stream
         with begin(path, table.schema) as writer:
             writer.write_table(table, 50)
     return f"{path}:wanted"
@@ -78,11 +78,13 @@ class Case:
     def __init__(self, folder: Path, web: Web, kind: str) -> None:
         self.folder = folder
         if kind.startswith("quantized"):
-            _, part, form = kind.replace(",", "").replace("zero points", "zeros").split()
+            _, part, file_format = kind.replace(",", "").replace("zero points", "zeros").split()
             parts = {"codes": CODES, "scales": SCALES, "zeros": SCALES.astype(np.uint8)}
-            self.array, self.kind = parts[part], form
+            self.array, self.kind = parts[part], file_format
             paths = {
-                name: write(folder, form, array) if name == part else put(folder, name, array)
+                name: write(folder, file_format, array)
+                if name == part
+                else put(folder, name, array)
                 for name, array in parts.items()
             }
             self.table = files.open(

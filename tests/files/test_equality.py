@@ -51,8 +51,8 @@ def check(
     memory = call.pop("memory", SMALL)
     names = ("table", "indices", "updates")
     paths = [
-        put(folder, name, array, form)
-        for name, array, form in zip(names, operands, forms, strict=False)
+        put(folder, name, array, file_format)
+        for name, array, file_format in zip(names, operands, forms, strict=False)
     ]
     loaded = [get(path) if ".npz:" not in path else array
               for path, array in zip(paths, operands, strict=True)]  # fmt: skip
@@ -64,46 +64,48 @@ def check(
     return stats
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("out", ["out.npy", "out.safetensors:rows", "out.zarr", "out.h5:rows"])
-def test_gather_rows_from_every_format_to_every_format(tmp_path: Path, form: str, out: str) -> None:
+def test_gather_rows_from_every_format_to_every_format(
+    tmp_path: Path, file_format: str, out: str
+) -> None:
     rng = np.random.default_rng(1)
-    if form == "big-endian" and out in ("out.safetensors:rows", "out.zarr"):
+    if file_format == "big-endian" and out in ("out.safetensors:rows", "out.zarr"):
         pytest.skip("safetensors and Zarr 3 keep no byte order of their own")
     table = numbers(rng, (900, 37), "float32")
     indices = rng.integers(-900, 900, (50, 21))
-    stats = check(tmp_path, "gather", [table, indices], [form, "npy"], out)
+    stats = check(tmp_path, "gather", [table, indices], [file_format, "npy"], out)
     assert stats.rows == 1050
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize(
     "out", ["out.npy", "out.safetensors:t", "out.zarr", "out.h5:t", "in place"]
 )
-def test_scatter_add_into_every_format(tmp_path: Path, form: str, out: str) -> None:
+def test_scatter_add_into_every_format(tmp_path: Path, file_format: str, out: str) -> None:
     rng = np.random.default_rng(2)
-    if out == "in place" and form in ("npz", "deflated"):
+    if out == "in place" and file_format in ("npz", "deflated"):
         pytest.skip(".npz files are read only")
-    if out == "in place" and form == "hdf5 chunks":
+    if out == "in place" and file_format == "hdf5 chunks":
         pytest.skip("datasets in chunks are not changed in place")
-    if form == "big-endian":
+    if file_format == "big-endian":
         pytest.skip("byte-swapped data cannot be reduced")
     table, updates = numbers(rng, (700, 30), "float32"), numbers(rng, (3000, 30), "float32")
     operands = [table, rng.integers(-700, 700, (3000, 1)), updates]
-    check(tmp_path, "scatter_nd", operands, [form, "npy", "npy"], out, reduction="add")
+    check(tmp_path, "scatter_nd", operands, [file_format, "npy", "npy"], out, reduction="add")
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_indices_and_updates_from_every_format(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_indices_and_updates_from_every_format(tmp_path: Path, file_format: str) -> None:
     rng = np.random.default_rng(3)
-    kind = "npy" if form == "big-endian" else form
+    kind = "npy" if file_format == "big-endian" else file_format
     operands = [
         numbers(rng, (40, 300), "float64"),
         rng.integers(0, 300, (31, 500)),
         numbers(rng, (31, 500), "float64"),
     ]
     check(
-        tmp_path, "scatter_elements", operands, ["npy", form, kind], "o.npy", axis=1,
+        tmp_path, "scatter_elements", operands, ["npy", file_format, kind], "o.npy", axis=1,
         reduction="max",
     )  # fmt: skip
 
@@ -134,9 +136,9 @@ def test_a_fold_in_slices_is_the_fold_at_once(
     indices = np.where(rng.random(3000) < 0.97, hot, rng.integers(0, 400, 3000))[:, None]
     operands = [numbers(rng, (400, 6), dtype), indices, numbers(rng, (3000, 6), dtype)]
     call = {"reduction": reduction, "include_self": include_self}
-    form = "safetensors" if np.dtype(dtype) == ml_dtypes.bfloat16 else "npy"
-    out = "o.safetensors:t" if form == "safetensors" else "o.npy"
-    check(tmp_path, "scatter_nd", operands, [form, "npy", form], out, **call)
+    file_format = "safetensors" if np.dtype(dtype) == ml_dtypes.bfloat16 else "npy"
+    out = "o.safetensors:t" if file_format == "safetensors" else "o.npy"
+    check(tmp_path, "scatter_nd", operands, [file_format, "npy", file_format], out, **call)
 
 
 def test_an_update_that_is_the_only_one_keeps_its_payload(tmp_path: Path) -> None:
@@ -185,8 +187,10 @@ def test_modes_resolve_indices_as_in_memory(
 @pytest.mark.parametrize("op", ["gather_nd", "scatter_nd"])
 @pytest.mark.parametrize("batch", [0, 1, 2])
 @pytest.mark.parametrize("depth", [0, 1, 2])
-@pytest.mark.parametrize("form", ["npy", "fortran", "zarr3"])
-def test_batches_and_tuples(tmp_path: Path, op: str, batch: int, depth: int, form: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "zarr3"])
+def test_batches_and_tuples(
+    tmp_path: Path, op: str, batch: int, depth: int, file_format: str
+) -> None:
     rng = np.random.default_rng(7)
     shape = (6, 5, 7, 8)
     lead = (*shape[:batch], 90)
@@ -195,7 +199,7 @@ def test_batches_and_tuples(tmp_path: Path, op: str, batch: int, depth: int, for
     operands = [numbers(rng, shape, "float32"), indices]
     if op == "scatter_nd":
         operands.append(numbers(rng, lead + shape[batch + depth :], "float32"))
-    forms = [form, "npy", "npy"]
+    forms = [file_format, "npy", "npy"]
     check(tmp_path, op, operands, forms, "o.npy", batch_dims=batch)
 
 
@@ -212,9 +216,9 @@ def test_one_tuple_for_each_batch(tmp_path: Path, op: str, batch: int) -> None:
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("form", ["npy", "fortran", "shards"])
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "shards"])
 @pytest.mark.parametrize("op", ["gather", "gather_elements", "scatter_slices", "scatter_elements"])
-def test_every_axis(tmp_path: Path, axis: int, form: str, op: str) -> None:
+def test_every_axis(tmp_path: Path, axis: int, file_format: str, op: str) -> None:
     rng = np.random.default_rng(8)
     shape = (14, 30, 22)
     lead = list(shape)
@@ -233,7 +237,7 @@ def test_every_axis(tmp_path: Path, axis: int, form: str, op: str) -> None:
         moved = (*shape[:axis], 33, 2, *shape[axis + 1 :])
         operands.append(numbers(rng, moved, "float64"))
         call["reduction"] = "mean"
-    check(tmp_path, op, operands, [form, "npy", "npy"], "o.npy", **call)
+    check(tmp_path, op, operands, [file_format, "npy", "npy"], "o.npy", **call)
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (4000, 1), (1, 5), (4000, 5)])
@@ -285,13 +289,13 @@ def test_zarr_rows_cut_by_chunks_larger_than_memory_together(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0,)])
-@pytest.mark.parametrize("form", ["npy", "zarr3", "safetensors"])
-def test_empty_tables(tmp_path: Path, shape: tuple[int, ...], form: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "zarr3", "safetensors"])
+def test_empty_tables(tmp_path: Path, shape: tuple[int, ...], file_format: str) -> None:
     table, nothing = np.zeros(shape, np.float32), np.zeros(0, np.int64)
-    check(tmp_path, "gather", [table, nothing], [form, "npy"], "a.npy")
-    check(tmp_path, "gather", [table, np.array([1, 0])], [form, "npy"], "b.npy", mode="fill")
+    check(tmp_path, "gather", [table, nothing], [file_format, "npy"], "a.npy")
+    check(tmp_path, "gather", [table, np.array([1, 0])], [file_format, "npy"], "b.npy", mode="fill")
     operands = [table, np.array([[1]]), np.zeros((1, *shape[1:]), np.float32)]
-    check(tmp_path, "scatter_nd", operands, [form, "npy", "npy"], "c.npy", mode="drop")
+    check(tmp_path, "scatter_nd", operands, [file_format, "npy", "npy"], "c.npy", mode="drop")
 
 
 def test_structured_items_move_whole(tmp_path: Path) -> None:

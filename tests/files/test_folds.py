@@ -23,8 +23,8 @@ ROWS = 100_000  # enough that rows share a bucket, which is then folded in slice
 
 def scattered(folder: Path, operands: list[NDArray[Any]], memory: str, **call: Any) -> Any:
     """Scatter with files and in memory. Return the bits of both results."""
-    form, out = ("safetensors", "o.safetensors:t")
-    names, forms = ("table", "indices", "updates"), (form, "npy", form)
+    file_format, out = ("safetensors", "o.safetensors:t")
+    names, forms = ("table", "indices", "updates"), (file_format, "npy", file_format)
     paths = [put(folder, *part) for part in zip(names, operands, forms, strict=True)]
     files.scatter_nd_file(*paths, folder / out, memory=memory, **call)
     assert leftovers(folder) == []

@@ -27,10 +27,10 @@ def table_of(number: int, rows: int = 20) -> Any:
     return np.full((rows, 3), number, np.float32)
 
 
-def replace(path: str, folder: Path, number: int, form: str = "npy", rows: int = 20) -> None:
+def replace(path: str, folder: Path, number: int, file_format: str = "npy", rows: int = 20) -> None:
     """Write a table to another file, and rename it."""
     (folder / "next").mkdir(exist_ok=True)
-    new = put(folder / "next", "t", table_of(number, rows), form)
+    new = put(folder / "next", "t", table_of(number, rows), file_format)
     os.replace(new.partition(":")[0], path.partition(":")[0])
 
 
@@ -42,16 +42,16 @@ def now(table: files.Table) -> float:
     return float(result[0, 0])
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_a_replaced_file_is_followed(tmp_path: Path, form: str) -> None:
-    path = put(tmp_path, "t", table_of(1), form)
+@pytest.mark.parametrize("file_format", FORMS)
+def test_a_replaced_file_is_followed(tmp_path: Path, file_format: str) -> None:
+    path = put(tmp_path, "t", table_of(1), file_format)
     with files.open(path, follow=True, cache="4KiB") as table:
         assert (now(table), table.version) == (1, 0)
-        replace(path, tmp_path, 2, form, rows=30)
+        replace(path, tmp_path, 2, file_format, rows=30)
         assert (now(table), table.version, table.shape) == (2, 1, (30, 3))
         assert table.submit([25]).result().tolist() == [[2, 2, 2]]
         other = pickle.loads(pickle.dumps(table))
-        replace(path, tmp_path, 3, form)
+        replace(path, tmp_path, 3, file_format)
         assert (now(other), other.version, now(table), table.version) == (3, 1, 3, 2)
         other.close()
         table.reload()
@@ -127,10 +127,10 @@ def test_quantized_values_wait_for_their_scales(tmp_path: Path) -> None:
         assert (table.gather([0]).tolist(), table.version) == ([[6] * 8], 1)
 
 
-@pytest.mark.parametrize("form", ["array", "zarr3"])
-def test_tables_that_cannot_be_followed(tmp_path: Path, form: str) -> None:
+@pytest.mark.parametrize("file_format", ["array", "zarr3"])
+def test_tables_that_cannot_be_followed(tmp_path: Path, file_format: str) -> None:
     array = np.zeros((2, 3))
-    table: Any = array if form == "array" else put(tmp_path, "t", array, form)
+    table: Any = array if file_format == "array" else put(tmp_path, "t", array, file_format)
     with pytest.raises(ValueError, match=r"^open: `follow` needs a table in one local file, got "):
         files.open(table, follow=True)
     with pytest.raises(TypeError, match="`follow` must be"):

@@ -26,13 +26,13 @@ def renamed(path: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", ["t", "t.bin", "t.nc", "a:b", "t.npy.1", "a.h5.dat"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("file_format", FORMS)
 def test_content_decides_where_the_suffix_says_nothing(
-    tmp_path: Path, form: str, name: str
+    tmp_path: Path, file_format: str, name: str
 ) -> None:
-    path = renamed(put(tmp_path, "t", TABLE, form), name)
+    path = renamed(put(tmp_path, "t", TABLE, file_format), name)
     assert bits(files.gather_file(path, ROWS)) == bits(TABLE[ROWS])
-    if form in ("npy", "safetensors", "hdf5"):
+    if file_format in ("npy", "safetensors", "hdf5"):
         files.scatter_slices_file(path, np.array([0]), TABLE[:1] + 9, path, in_place=True)
         assert files.gather_file(path, np.array([0])).tolist() == (TABLE[:1] + 9).tolist()
 
@@ -68,13 +68,13 @@ def test_files_of_hdf5_by_other_names(tmp_path: Path, name: str, userblock: int)
 @pytest.mark.frameworks
 def test_a_file_of_netcdf(tmp_path: Path) -> None:
     package = pytest.importorskip("netCDF4", reason=MISSING.format("netCDF4"))
-    for form in ("NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"):
-        path = tmp_path / f"{form}.nc"
-        with package.Dataset(path, "w", format=form) as file:
+    for file_format in ("NETCDF4", "NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"):
+        path = tmp_path / f"{file_format}.nc"
+        with package.Dataset(path, "w", format=file_format) as file:
             file.createDimension("rows", 8)
             file.createDimension("columns", 3)
             file.createVariable("x", "f4", ("rows", "columns"))[...] = TABLE
-        if form == "NETCDF4":
+        if file_format == "NETCDF4":
             assert bits(files.gather_file(f"{path}:x", ROWS)) == bits(TABLE[ROWS])
         else:
             assert refused(tmp_path, f"{path}:x") == (
@@ -135,15 +135,17 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any) -> Any:
     return call
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_command_overrules_the_name(run: Any, form: str) -> None:
-    name = {"fortran": "npy", "deflated": "npz", "hdf5 chunks": "hdf5"}.get(form, form)
-    path = os.path.relpath(renamed(put(Path.cwd(), "t", TABLE, form), "t.parquet"))
+@pytest.mark.parametrize("file_format", FORMS)
+def test_the_command_overrules_the_name(run: Any, file_format: str) -> None:
+    name = {"fortran": "npy", "deflated": "npz", "hdf5 chunks": "hdf5"}.get(
+        file_format, file_format
+    )
+    path = os.path.relpath(renamed(put(Path.cwd(), "t", TABLE, file_format), "t.parquet"))
     line = "gather", path, "--values", "7,2", "-o", "o.npy"
     assert run(*line)[0] == 1
     assert run(*line, "--format", name) == (0, "")
     assert np.load("o.npy").tolist() == TABLE[[7, 2]].tolist()
-    if form in ("npy", "safetensors", "hdf5"):
+    if file_format in ("npy", "safetensors", "hdf5"):
         np.save("u.npy", TABLE[:1])
         line = "scatter-slices", path, "u.npy", "--values", "7", "--in-place", "--format", name
         assert run(*line) == (0, "")
@@ -154,7 +156,7 @@ def test_the_command_overrules_the_name(run: Any, form: str) -> None:
 def test_formats_that_the_command_does_not_know(run: Any) -> None:
     np.save("t.npy", TABLE)
     line = "gather", "t.npy", "--values", "0", "-o", "o.npy", "--format"
-    names = ", ".join(form.name for form in FORMATS)
+    names = ", ".join(file_format.name for file_format in FORMATS)
     status, error = run(*line, "csv")
     assert (status, f"must be one of {names}, got 'csv'." in error) == (2, True)
     assert run(*line, "hdf5")[0] == 1
@@ -167,7 +169,7 @@ def test_the_help_names_every_format() -> None:
         "gatherum._command.cli.files", reason="install click: pip install click rich"
     )
     option = next(each for each in commands.gather.params if each.name == "format")
-    *names, last = (form.name for form in FORMATS)
+    *names, last = (file_format.name for file_format in FORMATS)
     assert option.help.endswith(f": {', '.join(names)} or {last}.")
 
 

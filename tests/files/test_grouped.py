@@ -32,16 +32,16 @@ def test_type_checkers_know_the_functions() -> None:
     assert set(get_args(FileFunction)) == set(IN_FILES)
 
 
-@pytest.mark.parametrize("form", ["npy", "fortran", "zarr3", "hdf5"])
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "zarr3", "hdf5"])
 def test_the_bits_are_those_in_memory(
-    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, file_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    values = put(tmp_path, "v", VALUES, form)
+    values = put(tmp_path, "v", VALUES, file_format)
     rows = FUNCTIONS.values()
     scattered = [row.name for row in rows if row.reduction and row.method is not Method.TRUTH]
     for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
         labels = put(tmp_path, f"g{number}", by)
-        for func in IN_FILES if form == "npy" else ("nanmax", *scattered):
+        for func in IN_FILES if file_format == "npy" else ("nanmax", *scattered):
             more: Any = {"fill_value": func.endswith(("any", "all")) or 7}
             expected = groups.reduce(VALUES, by, 10, func, axis, **more)
             more |= {"memory": "64KiB", "spill_dir": tmp_path}
@@ -128,8 +128,8 @@ def test_keys_beside_rows(tmp_path: Path) -> None:
 def test_the_number_of_groups_is_read_where_it_is_not_given(tmp_path: Path) -> None:
     many = RANDOM.integers(0, 1000, 50_000)
     expected = np.bincount(many)
-    for form in ("npy", "big-endian", "zarr3"):
-        groups = put(tmp_path, "g", many, form)
+    for file_format in ("npy", "big-endian", "zarr3"):
+        groups = put(tmp_path, "g", many, file_format)
         result = reduce_file(None, groups, func="count", memory="192KiB", spill_dir=tmp_path)
         assert np.array_equal(result, expected)
     assert reduce_file(None, many.reshape(50, 1000), func="count").tolist() == expected.tolist()
@@ -148,7 +148,7 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arrays", "more", "kind", "message"),
+    ("arrays", "more", "error_type", "message"),
     [
         (([1.0], [0.5]), {}, TypeError,
          "`groups` must have an integer dtype, got float64; write groups.astype(np.int64)"),
@@ -180,20 +180,20 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "`fill_value` must convert exactly to the dtype of the result, float64, got 'x'"),
     ],
 )  # fmt: skip
-def test_refusals(tmp_path: Path, arrays: Any, more: Any, kind: Any, message: str) -> None:
+def test_refusals(tmp_path: Path, arrays: Any, more: Any, error_type: Any, message: str) -> None:
     values, by = (None if one is None else np.array(one) for one in arrays)
-    with pytest.raises(kind) as refusal:
+    with pytest.raises(error_type) as refusal:
         reduce_file(values, by, tmp_path / "o.npy", **more)
     assert str(refusal.value) == f"reduce_file: {message}"
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("form", ["npy", "fortran", "npz"])
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "npz"])
 @pytest.mark.parametrize("unit", ["M8[D]", "m8[ns]", ">M8[s]", "m8"])
-def test_empty_groups_of_dates_are_not_a_time(tmp_path: Path, form: str, unit: str) -> None:
+def test_empty_groups_of_dates_are_not_a_time(tmp_path: Path, file_format: str, unit: str) -> None:
     values = date_values(RANDOM, unit, (20, 3))
     by = RANDOM.integers(0, 30, 20)
-    stored = put(tmp_path, "v", values, form)
+    stored = put(tmp_path, "v", values, file_format)
     for func in ("last", "count"):
         expected = groups.reduce(values, by, 31, func)
         result = reduce_file(stored, by, None, 31, func)

@@ -79,10 +79,10 @@ def refused(parent: "subprocess.Popen[str]") -> Refused:
     return run
 
 
-def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
+def store(folder: Path, file_format: str = "zarr3", **more: Any) -> tuple[Path, Path]:
     """Make an array of one chunk or shard. Return its metadata file and the chunk's file."""
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    path, version = folder / "t.zarr", 2 if form == "zarr2" else 3
+    path, version = folder / "t.zarr", 2 if file_format == "zarr2" else 3
     settings = {"chunks": (512, 512), "zarr_format": version} | more
     array = zarr.create_array(path, shape=(512, 512), dtype="f4", **settings)
     array[...] = 1
@@ -91,10 +91,10 @@ def store(folder: Path, form: str = "zarr3", **more: Any) -> tuple[Path, Path]:
     return path / "zarr.json", path / "c" / "0" / "0"
 
 
-@pytest.mark.parametrize("form", ["zarr2", "zarr3"])
+@pytest.mark.parametrize("file_format", ["zarr2", "zarr3"])
 @pytest.mark.parametrize("which", ["metadata", "chunk", "attributes"])
-def test_a_fifo_in_a_store(tmp_path: Path, form: str, which: str, refused: Refused) -> None:
-    metadata, chunk = store(tmp_path, form)
+def test_a_fifo_in_a_store(tmp_path: Path, file_format: str, which: str, refused: Refused) -> None:
+    metadata, chunk = store(tmp_path, file_format)
     path = {"metadata": metadata, "chunk": chunk}.get(which, metadata.with_name(".zattrs"))
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -177,23 +177,23 @@ def test_a_chunk_s_file_that_is_far_too_large(tmp_path: Path, refused: Refused) 
     assert line.startswith("ValueError t.zarr/c/0/0: has more than 2425856 bytes")
 
 
-@pytest.mark.parametrize("form", ["zarr2", "zarr3", "shard"])
-def test_a_bomb_of_gzip(tmp_path: Path, form: str, refused: Refused) -> None:
+@pytest.mark.parametrize("file_format", ["zarr2", "zarr3", "shard"])
+def test_a_bomb_of_gzip(tmp_path: Path, file_format: str, refused: Refused) -> None:
     codec: Any = pytest.importorskip("numcodecs", reason=MISSING.format("zarr")).GZip()
     more: dict[str, Any] = {}
-    if form != "zarr2":
+    if file_format != "zarr2":
         codec = __import__("zarr").codecs.GzipCodec()
-    if form == "shard":
+    if file_format == "shard":
         more = {"shards": (512, 512), "chunks": (256, 512)}
-    metadata, chunk = store(tmp_path, form, compressors=codec, **more)
-    bomb = gzip.compress(bytes(64 << 20)) * (8 if form == "shard" else 30)
-    if form == "shard":
+    metadata, chunk = store(tmp_path, file_format, compressors=codec, **more)
+    bomb = gzip.compress(bytes(64 << 20)) * (8 if file_format == "shard" else 30)
+    if file_format == "shard":
         # One inner chunk only: if two fail together, asyncio may report the second at exit.
         index = struct.pack("<4Q", 0, len(bomb), 2**64 - 1, 2**64 - 1)
         chunk.write_bytes(bomb + index + struct.pack("<I", crc32c(index)))
     else:
         chunk.write_bytes(bomb)
-    size = 1 << (19 if form == "shard" else 20)
+    size = 1 << (19 if file_format == "shard" else 20)
     line = refused(tmp_path / "t.zarr")
     place = chunk.relative_to(tmp_path)
     assert line == (
@@ -269,16 +269,20 @@ def test_frames_of_zstd_are_added_up() -> None:
 def test_zstd_without_a_size_is_read(tmp_path: Path) -> None:
     # as a program writes it that compresses a chunk while receiving it
     zarr = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-    for form in ("zarr2", "zarr3"):
-        codec = zarr.codecs.ZstdCodec() if form == "zarr3" else __import__("numcodecs").Zstd()
-        _, chunk = store(tmp_path / form, form, compressors=codec)
+    for file_format in ("zarr2", "zarr3"):
+        codec = (
+            zarr.codecs.ZstdCodec() if file_format == "zarr3" else __import__("numcodecs").Zstd()
+        )
+        _, chunk = store(tmp_path / file_format, file_format, compressors=codec)
         chunk.write_bytes(zstd_frame(8, None))
         out = tmp_path / "o.npy"
-        files.gather_file(tmp_path / form / "t.zarr", put(tmp_path, "i", np.array([3])), out)
+        files.gather_file(tmp_path / file_format / "t.zarr", put(tmp_path, "i", np.array([3])), out)
         assert np.load(out).tobytes() == b"a" * 2048
         chunk.write_bytes(zstd_frame(9, None))
         with pytest.raises(ValueError, match="Destination buffer is too small"):
-            files.gather_file(tmp_path / form / "t.zarr", put(tmp_path, "i", np.array([3])), out)
+            files.gather_file(
+                tmp_path / file_format / "t.zarr", put(tmp_path, "i", np.array([3])), out
+            )
 
 
 def test_many_empty_streams_take_no_longer() -> None:

@@ -22,27 +22,27 @@ np.add.at(UPDATED, ROWS, UPDATES)
 Run = Callable[..., object]
 
 
-def scenario(name: str, folder: Path, form: str) -> tuple[str, Run, Any]:
+def scenario(name: str, folder: Path, file_format: str) -> tuple[str, Run, Any]:
     """Return an output, the run that makes it, and its expected content."""
-    table = put(folder, "table", DATA, form)
+    table = put(folder, "table", DATA, file_format)
     rows, updates = put(folder, "rows", ROWS), put(folder, "updates", UPDATES)
     if name == "gather":
-        out = put(folder, "out", np.arange(3), form)
+        out = put(folder, "out", np.arange(3), file_format)
         return out, lambda **more: files.gather_file(table, rows, out, **more), DATA[ROWS]
-    out = table if name == "place" else put(folder, "out", np.arange(3), form)
+    out = table if name == "place" else put(folder, "out", np.arange(3), file_format)
     place = {"in_place": name == "place", "reduction": "add"}
     run = files.scatter_slices_file
     return out, lambda **more: run(table, rows, updates, out, **place, **more), UPDATED  # type: ignore[arg-type]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "stride"), [("npy", 1), ("zarr3", 29)])
+@pytest.mark.parametrize(("file_format", "stride"), [("npy", 1), ("zarr3", 29)])
 @pytest.mark.parametrize("name", ["gather", "passing", "scatter", "place"])
 def test_an_error_at_any_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, form: str, stride: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, file_format: str, stride: int
 ) -> None:
     """Let every `stride`-th call fail, each in a separate run."""
-    if form == "zarr3":
+    if file_format == "zarr3":
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
     monkeypatch.setattr(build, "SYNC_BYTES", 4000)
     monkeypatch.setattr(sinks, "BUFFERED", 3000)
@@ -52,7 +52,7 @@ def test_an_error_at_any_step(
         at += stride
         folder = tmp_path / str(at)
         folder.mkdir()
-        out, run, expected = scenario(name.replace("passing", "gather"), folder, form)
+        out, run, expected = scenario(name.replace("passing", "gather"), folder, file_format)
         old = get(out)
         with monkeypatch.context() as patch:
             calls = fail_at(patch, at)

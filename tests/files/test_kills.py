@@ -43,8 +43,8 @@ def test_killed_and_resumed(
     tmp_path: Path, scenario: str, stride: int, again: int, least: int
 ) -> None:
     """Kill at every `stride`-th step. If `again` is set, kill the resumed run as well."""
-    for form, package in (("zarr", "zarr"), ("hdf5", "h5py")):
-        if form in scenario:
+    for file_format, package in (("zarr", "zarr"), ("hdf5", "h5py")):
+        if file_format in scenario:
             pytest.importorskip(package, reason=MISSING.format(package))
     if "place" in scenario and not keeps_notes(tmp_path):
         pytest.skip("this file system keeps no extended attributes (use one that does)")

@@ -163,7 +163,7 @@ def test_every_version_of_npy_is_read(tmp_path: Path, version: int) -> None:
 
 @pytest.mark.filterwarnings("ignore:Reading `.npy` or `.npz` file required additional")
 @pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("form", ["npy", "npz"])
+@pytest.mark.parametrize("file_format", ["npy", "npz"])
 @pytest.mark.parametrize(
     "header",
     [
@@ -174,11 +174,13 @@ def test_every_version_of_npy_is_read(tmp_path: Path, version: int) -> None:
         described("(8L,)", "[('5L', '<f4'), (\"'2L\", '<i2', (2L,))]"),
     ],
 )
-def test_headers_that_python_2_wrote(tmp_path: Path, header: str, form: str, version: int) -> None:
+def test_headers_that_python_2_wrote(
+    tmp_path: Path, header: str, file_format: str, version: int
+) -> None:
     content = npy_bytes(header, bytes(range(64)), version)
     path = str(tmp_path / "t.npy")
     (tmp_path / "t.npy").write_bytes(content)
-    if form == "npz":
+    if file_format == "npz":
         path = str(tmp_path / "t.npz:a")
         with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
             archive.writestr("a.npy", content)
@@ -491,17 +493,17 @@ def huge_zarr(path: Path, version: int) -> str:
     return str(path)
 
 
-@pytest.mark.parametrize("form", ["npy", "npz", "deflated", "zarr2", "zarr3"])
+@pytest.mark.parametrize("file_format", ["npy", "npz", "deflated", "zarr2", "zarr3"])
 @pytest.mark.parametrize("role", ["table", "indices", "updates"])
-def test_elements_larger_than_memory(tmp_path: Path, form: str, role: str) -> None:
+def test_elements_larger_than_memory(tmp_path: Path, file_format: str, role: str) -> None:
     content = npy_bytes(described("(0,)", f"'|S{HUGE}'"), b"")
     path = str(tmp_path / "t.npy")
     (tmp_path / "t.npy").write_bytes(content)
-    if form.startswith("zarr"):
+    if file_format.startswith("zarr"):
         pytest.importorskip("zarr", reason=MISSING.format("zarr"))
-        path = huge_zarr(tmp_path / "t.zarr", int(form[-1]))
-    elif form != "npy":
-        method = zipfile.ZIP_STORED if form == "npz" else zipfile.ZIP_DEFLATED
+        path = huge_zarr(tmp_path / "t.zarr", int(file_format[-1]))
+    elif file_format != "npy":
+        method = zipfile.ZIP_STORED if file_format == "npz" else zipfile.ZIP_DEFLATED
         path = str(tmp_path / "t.npz:a")
         with zipfile.ZipFile(tmp_path / "t.npz", "w", method) as archive:
             archive.writestr("a.npy", content)

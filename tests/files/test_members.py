@@ -210,17 +210,17 @@ def test_a_rectilinear_grid_is_named(tmp_path: Path, advised: bool) -> None:
             assert refused(tmp_path, path) == line
 
 
-@pytest.mark.parametrize("form", ["zarr3", "shards"])
+@pytest.mark.parametrize("file_format", ["zarr3", "shards"])
 def test_an_open_array_of_a_rectilinear_grid_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_format: str
 ) -> None:
     """zarr 3.2 raises for sizes that are not all the same; 3.1 lacks them."""
-    array = zarr.open_array(put(tmp_path, "t", TABLE, form), mode="r")
+    array = zarr.open_array(put(tmp_path, "t", TABLE, file_format), mode="r")
 
     def refuse(_: Any) -> None:
         raise NotImplementedError("only defined for regular chunk grids")
 
-    if form == "zarr3":
+    if file_format == "zarr3":
         monkeypatch.setattr(zarr.Array, "chunks", property(refuse))
     else:
         monkeypatch.setattr(zarr.Array, "shards", property(refuse))

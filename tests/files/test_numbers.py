@@ -55,17 +55,17 @@ def test_every_type_of_safetensors_has_a_format():
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("form", ["o.safetensors:x", "o.npy"])
-def test_a_gather_moves_bytes(tmp_path, installed, name, form):
+@pytest.mark.parametrize("file_format", ["o.safetensors:x", "o.npy"])
+def test_a_gather_moves_bytes(tmp_path, installed, name, file_format):
     table = numbers(name)
     path, indices = (
         put_numbers(tmp_path / "t.safetensors", table),
         put(tmp_path, "i", np.array([1, 7])),
     )
-    files.gather_file(path, indices, f"{tmp_path}/{form}")
-    file = tmp_path / form.partition(":")[0]
+    files.gather_file(path, indices, f"{tmp_path}/{file_format}")
+    file = tmp_path / file_format.partition(":")[0]
     assert file.read_bytes().endswith(table[[1, 7]].tobytes())
-    if form == "o.npy":
+    if file_format == "o.npy":
         assert np.load(file).dtype == f"V{table.itemsize}"
     else:
         assert f'"{CODES[name]}"'.encode() in file.read_bytes()
@@ -80,9 +80,9 @@ def test_a_fill_value_is_rounded_as_with_ml_dtypes(tmp_path, installed, value):
     assert result.tobytes() == np.full(3, value, ml_dtypes.bfloat16).tobytes()
 
 
-@pytest.mark.parametrize("form", ["npy", "h5:x"])
-def test_a_result_in_bytes_comes_back_as_updates(tmp_path, installed, form):
-    if form != "npy":
+@pytest.mark.parametrize("file_format", ["npy", "h5:x"])
+def test_a_result_in_bytes_comes_back_as_updates(tmp_path, installed, file_format):
+    if file_format != "npy":
         pytest.importorskip("h5py", reason="install h5py: pip install h5py")
     table = numbers("bfloat16")
     path, indices = (
@@ -90,7 +90,7 @@ def test_a_result_in_bytes_comes_back_as_updates(tmp_path, installed, form):
         put(tmp_path, "i", np.array([1, 7])),
     )
     places = put(tmp_path, "p", np.array([0, 3]))
-    picked, out = f"{tmp_path}/u.{form}", f"{tmp_path}/o.safetensors:a"
+    picked, out = f"{tmp_path}/u.{file_format}", f"{tmp_path}/o.safetensors:a"
     files.gather_file(path, indices, picked)
     files.scatter_slices_file(path, places, picked, out)
     expected = table.copy()
@@ -154,8 +154,8 @@ PICKED = "[[6. 7. 8.]\n [0. 1. 2.]]\n"
 @pytest.mark.parametrize("cast", ["", " --cast float32", " --cast float8_e4m3fn"])
 @pytest.mark.parametrize("out", ["o.npy", "o.safetensors:x", "o.h5:x", "o.zarr", "-"])
 def test_print_shows_numbers_of_every_format(run, installed, out, cast):
-    for form, package in (("h5", "h5py"), ("zarr", "zarr")):
-        if form in out:
+    for file_format, package in (("h5", "h5py"), ("zarr", "zarr")):
+        if file_format in out:
             pytest.importorskip(package, reason=f"install {package}: pip install {package}")
     status, text, _ = run(f"gather t.safetensors:a rows.npy -o {out} --print{cast}")
     if out == "o.zarr" and cast != " --cast float32":

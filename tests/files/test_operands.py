@@ -38,37 +38,37 @@ def operands(op: str) -> list[NDArray[Any]]:
     return [*arrays, *([rng.random(UPDATES[op]).astype(np.float32)] if op in UPDATES else [])]
 
 
-def in_form(folder: Path, name: str, array: NDArray[Any], form: str) -> Any:
+def in_form(folder: Path, name: str, array: NDArray[Any], file_format: str) -> Any:
     """Return an array in one of the forms that operands may have."""
-    if form == "path":
+    if file_format == "path":
         return put(folder, name, array)
-    if form == "memmap":
+    if file_format == "memmap":
         return np.load(put(folder, name, array), mmap_mode="r")
-    if form == "strided":
+    if file_format == "strided":
         wide = np.zeros((*array.shape[:-1], 2 * array.shape[-1]), array.dtype)
         wide[..., ::2] = array
         return wide[..., ::2]
-    if form == "zarr":
+    if file_format == "zarr":
         package = pytest.importorskip("zarr", reason=MISSING.format("zarr"))
         chunks = tuple(max(1, n // 3) for n in array.shape)
         stored = package.create_array({}, shape=array.shape, chunks=chunks, dtype=array.dtype)
         stored[...] = array
         return stored
-    if form == "h5py":
+    if file_format == "h5py":
         package = pytest.importorskip("h5py", reason=MISSING.format("h5py"))
         file = package.File(io.BytesIO(), "w")
         return file.create_dataset(name, data=array, chunks=name != "indices" or None)
-    return array if form == "array" else np.asfortranarray(array)
+    return array if file_format == "array" else np.asfortranarray(array)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("file_format", FORMS)
 @pytest.mark.parametrize("op", CALLS)
-def test_every_operand_may_be_an_array(tmp_path: Path, op: str, form: str) -> None:
+def test_every_operand_may_be_an_array(tmp_path: Path, op: str, file_format: str) -> None:
     arrays, call = operands(op), CALLS[op][1]
     expected = getattr(gatherum, op)(*arrays, **call)
     names = ("table", "indices", "updates")[: len(arrays)]
     pairs = zip(names, arrays, strict=True)
-    passed = [in_form(tmp_path, name, array, form) for name, array in pairs]
+    passed = [in_form(tmp_path, name, array, file_format) for name, array in pairs]
     run = getattr(files, op + "_file")
     result = run(*passed, **call)
     assert type(result) is np.ndarray
@@ -79,17 +79,17 @@ def test_every_operand_may_be_an_array(tmp_path: Path, op: str, form: str) -> No
     assert stats.rows > 0
     assert bits(np.load(tmp_path / "out.npy")) == bits(expected)
     for array, value in zip(arrays, passed, strict=True):
-        if form not in ("path", "zarr", "h5py"):
+        if file_format not in ("path", "zarr", "h5py"):
             assert np.array_equal(array, value)
 
 
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
-@pytest.mark.parametrize("form", ["npy", "fortran", "deflated", "zarr3", "shards"])
-def test_files_of_every_form_become_arrays(tmp_path: Path, form: str, memory: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "deflated", "zarr3", "shards"])
+def test_files_of_every_form_become_arrays(tmp_path: Path, file_format: str, memory: str) -> None:
     rng = np.random.default_rng(1)
     table = rng.integers(0, 1 << 30, (60, 4, 30)).astype(np.int32)
     indices = rng.integers(-70, 70, (7, 9))
-    path = put(tmp_path, "t", table, form)
+    path = put(tmp_path, "t", table, file_format)
     result = files.gather_file(path, indices, mode="fill", fill_value=-7, memory=memory)
     expected = gatherum.gather(table, indices, mode="fill", fill_value=-7)
     assert bits(result) == bits(expected)

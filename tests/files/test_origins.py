@@ -88,9 +88,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("form", FORMS)
-def test_the_output_must_not_be_an_array_object_given(form: str) -> None:
-    make, path = FORMS[form]
+@pytest.mark.parametrize("file_format", FORMS)
+def test_the_output_must_not_be_an_array_object_given(file_format: str) -> None:
+    make, path = FORMS[file_format]
     array = make(path)
     os.symlink(path, link := f"link{os.path.splitext(path)[1]}")
     before = contents()
@@ -154,9 +154,9 @@ def test_arrays_that_are_not_local_files() -> None:
         assert files_of(array) == [os.path.realpath("x.zip")]
 
 
-@pytest.mark.parametrize("form", ["zarr", "memmap"])
-def test_a_table_that_is_changed_in_place(form: str) -> None:
-    make, path = FORMS[form]
+@pytest.mark.parametrize("file_format", ["zarr", "memmap"])
+def test_a_table_that_is_changed_in_place(file_format: str) -> None:
+    make, path = FORMS[file_format]
     array = make(path)
     before = contents()
     with pytest.raises(ValueError) as caught:
@@ -204,8 +204,8 @@ def test_an_array_object_runs_the_codecs_of_its_package() -> None:
 
     numcodecs.register_codec(Mine)
     filters = [Mine(dtype="i8")]
-    form = {"zarr_format": 2, "filters": filters, "compressors": None}
-    array = zarr.create_array("x.zarr", shape=(5,), chunks=(2,), dtype="i8", **form)
+    file_format = {"zarr_format": 2, "filters": filters, "compressors": None}
+    array = zarr.create_array("x.zarr", shape=(5,), chunks=(2,), dtype="i8", **file_format)
     array[...] = np.arange(5)
     assert files.gather_file(array, [3, 1]).tolist() == [3, 1]
     with pytest.raises(ValueError, match="the codec 'mine' is not supported"):

@@ -81,7 +81,7 @@ class Case:
 
     def forms(self) -> list[str]:
         """Choose formats. Only indices may be byte-swapped: such data cannot be reduced."""
-        plain = [form for form in FORMATS if form != "big-endian"]
+        plain = [file_format for file_format in FORMATS if file_format != "big-endian"]
         return [str(self.rng.choice(plain)) for _ in self.operands]
 
 
@@ -102,8 +102,8 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
     monkeypatch.setattr(build, "SYNC_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     names = ("table", "indices", "updates")
     paths = [
-        put(tmp_path, name, operand, form)
-        for name, operand, form in zip(names, case.operands, forms, strict=False)
+        put(tmp_path, name, operand, file_format)
+        for name, operand, file_format in zip(names, case.operands, forms, strict=False)
     ]
     in_place = case.op.startswith("scatter") and "npz" not in paths[0] and rng.random() < 0.4
     out = str(tmp_path / str(rng.choice(["out.npy", "out.zarr", "out.safetensors:t"])))

@@ -79,13 +79,15 @@ def check(path: str, expected: NDArray[Any]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DTYPES)
-@pytest.mark.parametrize("form", NAMES)
-def test_gathered_scattered_and_changed_in_place(tmp_path: Path, form: str, name: str) -> None:
-    dtype, out = DTYPES[name], os.fspath(tmp_path / NAMES[form])
+@pytest.mark.parametrize("file_format", NAMES)
+def test_gathered_scattered_and_changed_in_place(
+    tmp_path: Path, file_format: str, name: str
+) -> None:
+    dtype, out = DTYPES[name], os.fspath(tmp_path / NAMES[file_format])
     table, updates = (filled(dtype, shape, seed) for seed, shape in enumerate([(6, 2), (3, 2)]))
     copies = out.replace("o.", "copy.")
-    if name in REFUSED[form]:
-        line = f"{KINDS[form]} cannot hold elements of dtype {dtype}"
+    if name in REFUSED[file_format]:
+        line = f"{KINDS[file_format]} cannot hold elements of dtype {dtype}"
         line = line if dtype.itemsize else "elements of dtype [] have no bytes to write"
         for call, operands in (
             (files.gather_file, [out]),
@@ -117,13 +119,13 @@ def bitwise(rows: NDArray[Any], picked: Any, like: NDArray[Any]) -> NDArray[Any]
 
 
 @pytest.mark.parametrize("name", ["<f4", ">f4", "records: big-endian", "records: padded"])
-@pytest.mark.parametrize("form", NAMES)
-def test_rows_scalars_and_empty_arrays(tmp_path: Path, form: str, name: str) -> None:
-    if name in REFUSED[form]:
+@pytest.mark.parametrize("file_format", NAMES)
+def test_rows_scalars_and_empty_arrays(tmp_path: Path, file_format: str, name: str) -> None:
+    if name in REFUSED[file_format]:
         return
-    if form == "zarr3" and name != "<f4":
+    if file_format == "zarr3" and name != "<f4":
         pytest.importorskip("zarr", "3.1", reason="older ones have no such dtypes")
-    table, out = filled(DTYPES[name], (6,), 0), os.fspath(tmp_path / NAMES[form])
+    table, out = filled(DTYPES[name], (6,), 0), os.fspath(tmp_path / NAMES[file_format])
     files.gather_file(table, PICKED, out)
     assert values(get(out)) == values(table[PICKED])
     files.gather_nd_file(table, np.array([3]), out)
@@ -134,19 +136,19 @@ def test_rows_scalars_and_empty_arrays(tmp_path: Path, form: str, name: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, dtype in DTYPES.items() if dtype.itemsize])
-@pytest.mark.parametrize("form", ["npy", "fortran", "npz", "deflated", "hdf5", "hdf5 chunks",
+@pytest.mark.parametrize("file_format", ["npy", "fortran", "npz", "deflated", "hdf5", "hdf5 chunks",
                                   "zarr2", "zarr3", "shards"])  # fmt: skip
-def test_files_written_by_their_own_package(tmp_path: Path, form: str, name: str) -> None:
+def test_files_written_by_their_own_package(tmp_path: Path, file_format: str, name: str) -> None:
     table = filled(DTYPES[name], (6, 2), 0)
     try:
-        path = put(tmp_path, "t", table, form)
+        path = put(tmp_path, "t", table, file_format)
         expected = get_any(path)
     except Exception:  # the package itself does not read it back
         return
     result = files.gather_file(path, np.arange(6))
     assert result.dtype == expected.dtype
     assert values(result) == values(expected)
-    if form == "zarr2":
+    if file_format == "zarr2":
         out = os.fspath(tmp_path / "o.zarr")
         files.gather_file(path, PICKED, out)
         assert values(get(out)) == values(expected[PICKED])

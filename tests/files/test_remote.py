@@ -34,12 +34,12 @@ def place(web: Web, path: str, where: str) -> str:
 
 
 @pytest.mark.parametrize(("where", "memory"), [("http", "16MiB"), ("memory", "512KiB")])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("file_format", FORMS)
 def test_every_gather_has_the_bits_of_the_local_one(
-    web: Web, form: str, where: str, memory: str
+    web: Web, file_format: str, where: str, memory: str
 ) -> None:
-    url = place(web, put(web.folder, "t", TABLE, form), where)
-    table = TABLE.astype(TABLE.dtype.newbyteorder(">")) if form == "big-endian" else TABLE
+    url = place(web, put(web.folder, "t", TABLE, file_format), where)
+    table = TABLE.astype(TABLE.dtype.newbyteorder(">")) if file_format == "big-endian" else TABLE
     rows = np.r_[RNG.integers(-900, 900, 300), [3, 3, -1, 0, 899]]
     order = RNG.integers(0, 900, (50, 40))
     points = np.stack([RNG.integers(0, 900, 60), RNG.integers(0, 40, 60)], 1)
@@ -61,14 +61,16 @@ def test_every_gather_has_the_bits_of_the_local_one(
 
 
 @pytest.mark.parametrize(
-    ("form", "where", "out"),
+    ("file_format", "where", "out"),
     [("npy", "http", "o.npy"), ("fortran", "memory", "o.zarr"), ("safetensors", "http", "o.zarr"),
      ("zarr2", "memory", "o.npy"), ("shards", "http", "o.zarr")],
 )  # fmt: skip
-def test_scatters_with_every_operand_at_a_url(web: Web, form: str, where: str, out: str) -> None:
+def test_scatters_with_every_operand_at_a_url(
+    web: Web, file_format: str, where: str, out: str
+) -> None:
     indices, updates = RNG.integers(0, 900, (500, 1)), RNG.integers(0, 99, (500, 40))
     operands = [
-        place(web, put(web.folder, name, array, form), where)
+        place(web, put(web.folder, name, array, file_format), where)
         for name, array in (("t", TABLE), ("i", indices), ("u", updates))
     ]
     expected = gatherum.scatter_nd(TABLE, indices, updates, reduction="add")

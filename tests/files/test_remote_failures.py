@@ -75,11 +75,11 @@ def test_a_fault_that_stays_is_one_message(web: Web, fault: str, after: int) -> 
     assert np.array_equal(np.load(out), np.arange(3))
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
 @pytest.mark.parametrize("fault", sorted(RECOVERED))
-def test_a_fault_that_passes_is_not_seen(web: Web, fault: str, form: str) -> None:
-    url = web.url(put(web.folder, "t", TABLE, form))
-    if form == "zarr3" and fault in ("short", "long", "shifted"):
+def test_a_fault_that_passes_is_not_seen(web: Web, fault: str, file_format: str) -> None:
+    url = web.url(put(web.folder, "t", TABLE, file_format))
+    if file_format == "zarr3" and fault in ("short", "long", "shifted"):
         pytest.skip("whole objects have no range")
     for after in (0, 1, 2):
         web.fail(fault, times=2, after=after)
@@ -206,14 +206,14 @@ def test_damaged_files_are_refused_as_local_ones(web: Web, header: bytes, words:
         files.gather_file(web.url(web.folder / "t.npy"), at(0))
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
 @pytest.mark.parametrize("streamed", [False, True])
 def test_ctrl_c_does_not_wait_for_the_server(
-    web: Web, monkeypatch: pytest.MonkeyPatch, form: str, streamed: bool
+    web: Web, monkeypatch: pytest.MonkeyPatch, file_format: str, streamed: bool
 ) -> None:
     monkeypatch.setattr(store, "LONGEST", 60.0)
     monkeypatch.setattr(transport, "IDLE", 60.0)
-    url = web.url(put(web.folder, "t", TABLE, form))
+    url = web.url(put(web.folder, "t", TABLE, file_format))
     web.fail("hanging", times=ALWAYS, after=1)
     timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -248,13 +248,13 @@ def _options() -> dict[str, Any]:
     return {"storage_options": {"headers": {"X-Key": "tOkEn"}}}
 
 
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
 @pytest.mark.parametrize("fault", [*FAULTS, "nowhere", "shape"])
 def test_no_error_and_no_log_shows_a_secret(
-    web: Web, fault: str, form: str, caplog: pytest.LogCaptureFixture
+    web: Web, fault: str, file_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    url = web.url(put(web.folder, "t", TABLE, form))
+    url = web.url(put(web.folder, "t", TABLE, file_format))
     if fault == "nowhere":
         url = url.replace(web.address, "127.0.0.1:9")
     elif fault == "shape":

@@ -28,9 +28,9 @@ ROW = TABLE[0].nbytes + 8  # and its index
 
 
 @pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
-@pytest.mark.parametrize("form", [*FORMATS, "array"])
-def test_each_batch_is_a_gather(tmp_path: Path, form: str, memory: str) -> None:
-    table = TABLE if form == "array" else put(tmp_path, "t", TABLE, form)
+@pytest.mark.parametrize("file_format", [*FORMATS, "array"])
+def test_each_batch_is_a_gather(tmp_path: Path, file_format: str, memory: str) -> None:
+    table = TABLE if file_format == "array" else put(tmp_path, "t", TABLE, file_format)
     rng = np.random.default_rng(1)
     shapes = [(30,), (), (4, 5), (0,), (200,)]
     batches = [rng.integers(-350, 350, shape) for shape in shapes]
@@ -139,14 +139,14 @@ def test_long_rows_are_gathered_while_the_cache_holds_them(
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("form", ["npy", "zarr"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr"])
 def test_together_or_not_the_rows_are_the_same(
-    tmp_path: Path, calls: list[int], form: str, axis: int
+    tmp_path: Path, calls: list[int], file_format: str, axis: int
 ) -> None:
     rng = np.random.default_rng(2)
     shapes = [(3,), (), (2, 4), (0,), (1, 1, 1), (0, 2)]
     batches = [rng.integers(-8, 8, shape) for shape in shapes]
-    result = list(files.rows(put(tmp_path, "t", TABLE, form), batches, axis))
+    result = list(files.rows(put(tmp_path, "t", TABLE, file_format), batches, axis))
     assert calls == [13]
     for batch, answer in zip(batches, result, strict=True):
         assert bits(answer) == bits(gatherum.gather(TABLE, batch, axis))

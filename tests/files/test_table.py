@@ -23,14 +23,16 @@ pytestmark = pytest.mark.usefixtures("quick_sync", "watched_closely")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("form", [*FORMATS, "array"])
-def test_every_gather_has_the_bits_of_the_operator(tmp_path: Path, form: str, cache: str) -> None:
-    operand = TABLE if form == "array" else put(tmp_path, "t", TABLE, form)
-    expected = TABLE.astype(">i4") if form == "big-endian" else TABLE
+@pytest.mark.parametrize("file_format", [*FORMATS, "array"])
+def test_every_gather_has_the_bits_of_the_operator(
+    tmp_path: Path, file_format: str, cache: str
+) -> None:
+    operand = TABLE if file_format == "array" else put(tmp_path, "t", TABLE, file_format)
+    expected = TABLE.astype(">i4") if file_format == "big-endian" else TABLE
     rng = np.random.default_rng(1)
     with files.open(operand, cache=cache) as table:
         assert (table.shape, table.dtype, table.nbytes) == ((300, 8), expected.dtype, 9600)
-        assert table.path == ("" if form == "array" else str(operand).partition(":")[0])
+        assert table.path == ("" if file_format == "array" else str(operand).partition(":")[0])
         for shape in [(30,), (), (4, 5), (0,), (200,), (1,)]:
             rows = rng.integers(-300, 300, shape)
             for _ in range(2):  # from the file, and perhaps from the cache
@@ -70,8 +72,8 @@ def test_indices_of_every_kind(tmp_path: Path, cache: str) -> None:
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
 def test_tables_of_every_shape(tmp_path: Path, shape: tuple[int, ...], cache: str) -> None:
     array = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
-    for form in ("npy", "fortran"):
-        table = files.open(put(tmp_path, "t", array, form), cache=cache)
+    for file_format in ("npy", "fortran"):
+        table = files.open(put(tmp_path, "t", array, file_format), cache=cache)
         rows = np.zeros((2, 0 if shape[0] == 0 else 3), np.int64)
         assert bits(table.gather(rows)) == bits(gatherum.gather(array, rows))
         result = table.gather([0, 99, -1], mode="fill", fill_value=2.5)
@@ -113,9 +115,11 @@ def test_errors_equal_the_errors_in_memory(
 
 
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
-def test_rows_land_where_the_caller_wants_them(tmp_path: Path, form: str, cache: str) -> None:
-    table = files.open(put(tmp_path, "t", TABLE, form), cache=cache)
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
+def test_rows_land_where_the_caller_wants_them(
+    tmp_path: Path, file_format: str, cache: str
+) -> None:
+    table = files.open(put(tmp_path, "t", TABLE, file_format), cache=cache)
     rows = np.array([7, 0, -1, 7])
     expected = gatherum.gather(TABLE, rows)
     for out in (
@@ -159,11 +163,11 @@ def test_an_out_that_does_not_fit(tmp_path: Path, cache: str) -> None:
 
 @pytest.mark.parametrize("count", [2, 100_000])
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
 def test_out_is_not_touched_where_an_index_is_refused(
-    tmp_path: Path, form: str, cache: str, count: int
+    tmp_path: Path, file_format: str, cache: str, count: int
 ) -> None:
-    table = files.open(put(tmp_path, "t", TABLE, form), cache=cache)
+    table = files.open(put(tmp_path, "t", TABLE, file_format), cache=cache)
     table.gather([0, 1])
     rows = np.zeros(count, np.int64)
     rows[-1] = 300
@@ -187,9 +191,9 @@ def test_padding_moves_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc: run on Linux")
-@pytest.mark.parametrize("form", ["npy", "npz", "deflated", "zarr3", "hdf5"])
-def test_nothing_stays_open(tmp_path: Path, form: str) -> None:
-    path = put(tmp_path, "t", TABLE, form)
+@pytest.mark.parametrize("file_format", ["npy", "npz", "deflated", "zarr3", "hdf5"])
+def test_nothing_stays_open(tmp_path: Path, file_format: str) -> None:
+    path = put(tmp_path, "t", TABLE, file_format)
     before = len(os.listdir("/proc/self/fd"))
     with files.open(path, cache="1MiB") as table:
         table.submit([1]).result()
@@ -265,11 +269,13 @@ def test_a_callback_closes_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyP
             table.gather([0])
 
 
-@pytest.mark.parametrize("form", ["npy", "npz", "zarr3", "hdf5", "safetensors"])
-def test_another_directory(tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path, "t", TABLE, form)
+@pytest.mark.parametrize("file_format", ["npy", "npz", "zarr3", "hdf5", "safetensors"])
+def test_another_directory(
+    tmp_path: Path, file_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path, "t", TABLE, file_format)
     (tmp_path / "other").mkdir()
-    put(tmp_path / "other", "t", TABLE + 1, form)
+    put(tmp_path / "other", "t", TABLE + 1, file_format)
     monkeypatch.chdir(tmp_path)
     table = files.open(os.path.relpath(path))
     monkeypatch.chdir(tmp_path / "other")

@@ -167,9 +167,9 @@ def test_long_rows_past_the_page_cache(tmp_path: Path, width: int) -> None:
 
 @pytest.mark.skipif(row_reads.DIRECT is None, reason="needs O_DIRECT: run on Linux")
 def test_direct_reads_are_for_flat_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for form in ("zarr3", "fortran"):
+    for file_format in ("zarr3", "fortran"):
         with pytest.raises(ValueError, match="direct=True is for files on this machine whose rows"):
-            files.open(put(tmp_path, "t", TABLE, form), direct=True)
+            files.open(put(tmp_path, "t", TABLE, file_format), direct=True)
     with pytest.raises(ValueError, match="got the table"):
         files.open(TABLE, direct=True)
     path = put(tmp_path, "t", TABLE)
@@ -202,10 +202,10 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @pytest.mark.frameworks
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", ["0", "64KiB"])
-@pytest.mark.parametrize("form", ["npy", "zarr3"])
-def test_tables_at_urls(web: Any, form: str, cache: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "zarr3"])
+def test_tables_at_urls(web: Any, file_format: str, cache: str) -> None:
     array = np.random.default_rng(3).integers(0, 1 << 60, (9000, 4))
-    table = files.open(web.url(put(web.folder, "t", array, form)), cache=cache)
+    table = files.open(web.url(put(web.folder, "t", array, file_format)), cache=cache)
     rows = np.array([8999, 0, 5000, -3])
     for _ in range(3):
         assert bits(table.gather(rows)) == bits(array[rows])

@@ -143,10 +143,12 @@ def test_a_table_pickles_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("form", ["npy", "zarr3", "hdf5 chunks"])
-def test_eight_threads_have_the_answers_of_one(tmp_path: Path, form: str, cache: str) -> None:
-    table = files.open(put(tmp_path, "t", TABLE, form), cache=cache)
-    rounds = 300 if form == "npy" else 20
+@pytest.mark.parametrize("file_format", ["npy", "zarr3", "hdf5 chunks"])
+def test_eight_threads_have_the_answers_of_one(
+    tmp_path: Path, file_format: str, cache: str
+) -> None:
+    table = files.open(put(tmp_path, "t", TABLE, file_format), cache=cache)
+    rounds = 300 if file_format == "npy" else 20
 
     def ask(seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -186,12 +188,14 @@ def test_reloads_and_lookups_at_the_same_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("resident", [True, False])
-@pytest.mark.parametrize("form", ["npy", "zarr3", "array"])
+@pytest.mark.parametrize("file_format", ["npy", "zarr3", "array"])
 def test_futures(
-    tmp_path: Path, form: str, resident: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, file_format: str, resident: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(state.State, "are_resident", lambda *_: resident)
-    table = files.open(TABLE if form == "array" else put(tmp_path, "t", TABLE, form), readers=2)
+    table = files.open(
+        TABLE if file_format == "array" else put(tmp_path, "t", TABLE, file_format), readers=2
+    )
     rows = np.array([1, -1])
     futures = [table.submit(rows + 0) for _ in range(20)]
     out = np.empty((2, 8), np.int32)
@@ -227,8 +231,8 @@ def test_rows_in_memory_are_read_without_a_thread(tmp_path: Path) -> None:
 
 
 def test_prefetched_rows_are_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for form in ("npy", "zarr3"):
-        table = files.open(put(tmp_path, "t", TABLE, form), cache="1MiB", readers=1)
+    for file_format in ("npy", "zarr3"):
+        table = files.open(put(tmp_path, "t", TABLE, file_format), cache="1MiB", readers=1)
         table.prefetch([5, -1, 5])
         table._start(int).result()  # earlier work in the queue is done
         before = table.stats()

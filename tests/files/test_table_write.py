@@ -24,9 +24,9 @@ ROWS = np.arange(16, dtype=np.int32).reshape(2, 8)
 
 
 @pytest.mark.parametrize("cache", CACHES)
-@pytest.mark.parametrize("form", WRITABLE)
-def test_rows_are_written_in_place(tmp_path: Path, form: str, cache: str) -> None:
-    path = put(tmp_path, "t", TABLE, form)
+@pytest.mark.parametrize("file_format", WRITABLE)
+def test_rows_are_written_in_place(tmp_path: Path, file_format: str, cache: str) -> None:
+    path = put(tmp_path, "t", TABLE, file_format)
     expected = TABLE.copy()
     with files.open(path, cache=cache) as table:
         for indices, rows in (
@@ -90,14 +90,14 @@ def test_arguments_are_checked_before_anything_is_written(
 
 
 @pytest.mark.parametrize(
-    ("form", "why"),
+    ("file_format", "why"),
     [
         ("hdf5 chunks", "it is stored in chunks"), ("zarr3", "it is stored in chunks"),
         ("npz", ".npz files are read only"),
     ],
 )  # fmt: skip
-def test_tables_that_cannot_be_written(tmp_path: Path, form: str, why: str) -> None:
-    path = put(tmp_path, "t", TABLE, form)
+def test_tables_that_cannot_be_written(tmp_path: Path, file_format: str, why: str) -> None:
+    path = put(tmp_path, "t", TABLE, file_format)
     with files.open(path) as table:
         with pytest.raises(ValueError) as caught:
             table.write([0], TABLE[[0]])

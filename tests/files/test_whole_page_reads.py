@@ -26,12 +26,12 @@ def table_of(rows: int, columns: int, path: Path) -> FlatRows:
 
 @pytest.mark.parametrize("memory", ["64KiB", "1MiB"])
 @pytest.mark.parametrize("columns", [1, 3, 8, 100])
-@pytest.mark.parametrize("form", ["npy", "safetensors"])
-def test_the_same_bits(tmp_path: Path, columns: int, form: str, memory: str) -> None:
+@pytest.mark.parametrize("file_format", ["npy", "safetensors"])
+def test_the_same_bits(tmp_path: Path, columns: int, file_format: str, memory: str) -> None:
     rng = np.random.default_rng(columns)
     table = rng.integers(0, 1 << 30, (40_000 // columns, columns)).astype(np.int32)
     indices = rng.integers(-len(table) - 3, len(table) + 3, 9000)
-    path, call = put(tmp_path, "t", table, form), {"mode": "fill", "fill_value": -1}
+    path, call = put(tmp_path, "t", table, file_format), {"mode": "fill", "fill_value": -1}
     expected = gatherum.gather(table, indices, **call)
     assert bits(files.gather_file(path, indices, memory=memory, **call)) == bits(expected)
     files.gather_file(path, indices, tmp_path / "o.npy", memory=memory, **call)

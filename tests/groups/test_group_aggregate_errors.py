@@ -338,9 +338,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("args", "more", "kind", "message"), REFUSED)
-def test_refusals(args, more, kind, message):
-    with pytest.raises(kind) as caught:
+@pytest.mark.parametrize(("args", "more", "error_type", "message"), REFUSED)
+def test_refusals(args, more, error_type, message):
+    with pytest.raises(error_type) as caught:
         aggregate(*args, **more)
     assert str(caught.value) == f"groups.aggregate: {message}"
-    assert caught.type is kind
+    assert caught.type is error_type

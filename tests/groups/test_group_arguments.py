@@ -162,8 +162,8 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("more", "kind", "message"), REFUSED)
-def test_refusals(more, kind, message):
-    with pytest.raises(kind) as caught:
+@pytest.mark.parametrize(("more", "error_type", "message"), REFUSED)
+def test_refusals(more, error_type, message):
+    with pytest.raises(error_type) as caught:
         gatherum.groups.reduce([1, 2], [0, 0], **more)
     assert str(caught.value) == message

@@ -90,7 +90,7 @@ def test_categoricals_of_pandas_keep_the_order_of_their_categories():
 
 
 @pytest.mark.parametrize(
-    ("keys", "more", "kind", "message"),
+    ("keys", "more", "error_type", "message"),
     [
         ((), {}, TypeError, "groups.factorize: an array of keys must be given"),
         (
@@ -108,8 +108,8 @@ def test_categoricals_of_pandas_keep_the_order_of_their_categories():
         ),
     ],
 )  # fmt: skip
-def test_refusals(keys, more, kind, message):
-    with pytest.raises(kind) as caught:
+def test_refusals(keys, more, error_type, message):
+    with pytest.raises(error_type) as caught:
         gatherum.groups.factorize(*keys, **more)
     assert str(caught.value) == message
 

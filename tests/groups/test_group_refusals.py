@@ -263,9 +263,9 @@ def test_a_name_of_other_libraries_is_recognized(name, func, ours):
         getattr(gatherum.groups, name)([1], [0], func=func)
 
 
-@pytest.mark.parametrize(("name", "args", "more", "kind", "message"), REFUSED)
-def test_refusals(name, args, more, kind, message):
-    with pytest.raises(kind) as caught:
+@pytest.mark.parametrize(("name", "args", "more", "error_type", "message"), REFUSED)
+def test_refusals(name, args, more, error_type, message):
+    with pytest.raises(error_type) as caught:
         getattr(gatherum.groups, name)(*args, **more)
     assert str(caught.value) == message
-    assert caught.type is kind
+    assert caught.type is error_type

@@ -114,7 +114,7 @@ def test_hostile_pointers(name):
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "error_type", "message"),
     [
         ({"indptr": [0.0, 2.0]}, TypeError,
          "`indptr` must have an integer dtype, got float64; write indptr.astype(np.int64)"),
@@ -137,10 +137,10 @@ def test_hostile_pointers(name):
         ({"weights": [1, 2, 3]}, ValueError, "`weights` must have shape (2,), got (3,)"),
     ],
 )  # fmt: skip
-def test_refusals(change, kind, message):
+def test_refusals(change, error_type, message):
     arguments = {"gather_indices": [0, 1], "scatter_indices": None, "size": None,
                  "reduction": "add", "indptr": [0, 2]} | change  # fmt: skip
-    with pytest.raises(kind, match=f"^aggregate: {re.escape(message)}$"):
+    with pytest.raises(error_type, match=f"^aggregate: {re.escape(message)}$"):
         gatherum.aggregate(ROWS, **arguments)
 
 
@@ -162,7 +162,7 @@ def test_prepared_by_a_pointer(axis, dtype):
 
 
 @pytest.mark.parametrize(
-    ("op", "indices", "indptr", "kind", "message"),
+    ("op", "indices", "indptr", "error_type", "message"),
     [
         ("gather", [0], [0, 1, 1, 1], ValueError,
          "gather: must have `indices` or `indptr`, got both"),
@@ -180,8 +180,8 @@ def test_prepared_by_a_pointer(axis, dtype):
          "takes 'batch_dims', 'mode', 'negative'"),
     ],
 )  # fmt: skip
-def test_pointers_that_are_not_prepared(op, indices, indptr, kind, message):
-    with pytest.raises(kind, match=f"^{re.escape(message)}$"):
+def test_pointers_that_are_not_prepared(op, indices, indptr, error_type, message):
+    with pytest.raises(error_type, match=f"^{re.escape(message)}$"):
         gatherum.prepare(op, ROWS, indices, indptr=indptr)
 
 
@@ -203,12 +203,12 @@ def matrix_of(sparse, data, dtype="f8", size=9):
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("form", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
 @pytest.mark.parametrize(("reduction", "dtype"), FOLDS)
-def test_matrices_have_the_bits_of_both_indices(sparse, form, reduction, dtype):
+def test_matrices_have_the_bits_of_both_indices(sparse, layout, reduction, dtype):
     data = drawn(dtype)[0]
-    matrix = matrix_of(sparse, data, dtype).asformat(form)
-    rows, columns = matrix.tocoo().coords if form != "coo" else matrix.coords
+    matrix = matrix_of(sparse, data, dtype).asformat(layout)
+    rows, columns = matrix.tocoo().coords if layout != "coo" else matrix.coords
     expected = reference.aggregate(data, columns, rows, 9, reduction, matrix.data)
     assert same_bits(gatherum.aggregate(data, matrix, None, None, reduction), expected)
     if reduction == "add":
@@ -272,15 +272,15 @@ MATRICES = {
 @pytest.mark.frameworks
 @pytest.mark.parametrize("name", MATRICES)
 def test_matrices_that_are_refused(sparse, name):
-    make, more, kind, message = MATRICES[name]
+    make, more, error_type, message = MATRICES[name]
     arguments = {"scatter_indices": None, "size": None, "reduction": "add"} | more
-    with pytest.raises(kind, match=f"^aggregate: {re.escape(message)}$"):
+    with pytest.raises(error_type, match=f"^aggregate: {re.escape(message)}$"):
         gatherum.aggregate(ROWS, make(sparse), **arguments)
 
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
-    ("form", "attribute", "value", "kind", "message"),
+    ("layout", "attribute", "value", "error_type", "message"),
     [
         ("csr", "indptr", [0, 2, 1, 3], ValueError,
          "`gather_indices.indptr` must not decrease, got 1 after 2 (gather_indices.indptr[2])"),
@@ -304,10 +304,10 @@ def test_matrices_that_are_refused(sparse, name):
          "`gather_indices.indices` must have shape (3,), got (2,)"),
     ],
 )  # fmt: skip
-def test_matrices_that_were_changed(sparse, form, attribute, value, kind, message):
-    matrix = sparse.coo_array(np.eye(3)).asformat(form)
+def test_matrices_that_were_changed(sparse, layout, attribute, value, error_type, message):
+    matrix = sparse.coo_array(np.eye(3)).asformat(layout)
     setattr(matrix, attribute, np.array(value))
-    with pytest.raises(kind, match=f"^aggregate: {re.escape(message)}$"):
+    with pytest.raises(error_type, match=f"^aggregate: {re.escape(message)}$"):
         gatherum.aggregate(ROWS, matrix, None, None, "add")
 
 

@@ -197,10 +197,10 @@ FORMATS = ("csr", "csc", "coo")
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("form", FORMATS)
-def test_advice_of_matrices(form):
+@pytest.mark.parametrize("layout", FORMATS)
+def test_advice_of_matrices(layout):
     sparse = pytest.importorskip("scipy.sparse", reason="install scipy to test sparse matrices")
-    matrix = sparse.csr_matrix(np.eye(4, dtype=np.float32)).asformat(form)
+    matrix = sparse.csr_matrix(np.eye(4, dtype=np.float32)).asformat(layout)
     result = follow(
         "gatherum.aggregate(data, gather_indices, None, None, 'add')",
         "; write gather_indices.astype(data.dtype)",

@@ -242,7 +242,7 @@ def test_explain_accepts_a_plan_and_the_arguments_of_plan():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "attributes", "kind", "sentence"),
+    ("arguments", "attributes", "error_type", "sentence"),
     [
         (("gather",), {}, TypeError,
          "explain: `data` and `indices` must be given with an operator's name"),
@@ -266,11 +266,11 @@ def test_explain_accepts_a_plan_and_the_arguments_of_plan():
          "gather: `fill_value` must be an integer where `data` is int64, got 0.5"),
     ],
 )  # fmt: skip
-def test_invalid_arguments_of_explain_raise(arguments, attributes, kind, sentence):
+def test_invalid_arguments_of_explain_raise(arguments, attributes, error_type, sentence):
     op, *operands = arguments
     if op.endswith("plan"):
         mode = "fill" if "filling" in op else "raise"
         op = gatherum.plan("gather", ((3,), I8), ((2,), I8), mode=mode)
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         gatherum.explain(op, *operands, **attributes)
     assert str(caught.value) == sentence

@@ -13,7 +13,7 @@ from cases import CASES
 from gatherum._inspection.pictures import svg
 from gatherum._inspection.pictures.cells import CallValues, expression, fill_cells, letters
 from gatherum._inspection.pictures.model import scene_of
-from gatherum._inspection.pictures.roles import Form, excess, reduce
+from gatherum._inspection.pictures.roles import CallShapes, excess, reduce
 from pictures import NAMESPACE, explanation_of, parse, texts_of
 from source import ROOT
 from strategies import calls
@@ -181,7 +181,7 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
     scene = scene_of(explanation.plan.call)
-    assert reduced == (scene.form.data != call[1] or scene.form.indices != call[2])
+    assert reduced == (scene.drawn.data != call[1] or scene.drawn.indices != call[2])
     assert len(texts_of(picture)) < 260
 
 
@@ -225,11 +225,11 @@ def test_pictures_show_the_result_of_the_operator(data):
     keywords |= {"mode": s.mode, "negative": s.negative}
     names = named(s.data.shape, "a")
     if s.updates is None:
-        shown = written(cells.moved, scene.form.moved)
+        shown = written(cells.moved, scene.drawn.moved)
         run = lambda: run_on(s.op, names, explanation.indices, fill_value="0", **keywords)  # noqa: E731
     elif s.reduction == "none":
         shown = written(cells.data, s.data.shape)
-        new = named(scene.form.moved, "A")
+        new = named(scene.drawn.moved, "A")
         run = lambda: run_on(s.op, names, explanation.indices, new, **keywords)  # noqa: E731
     else:  # the number of updates, and whether the old value is included
         shown = counted(written(cells.data, s.data.shape))
@@ -470,7 +470,7 @@ def luminance(colour):
 def test_a_small_call_is_of_the_form_of_the_large_one():
     for call in SHAPES:
         plan = explained(*call).plan
-        full = Form.of(plan.call)
+        full = CallShapes.of(plan.call)
         small = reduce(full)
         assert excess(small) == 0 or len(call[1]) > 6
         for role in ("outer", "named", "inner", "suffix"):

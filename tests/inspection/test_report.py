@@ -133,7 +133,7 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
 
 
 @pytest.mark.parametrize(
-    ("args", "attributes", "kind", "sentence"),
+    ("args", "attributes", "error_type", "sentence"),
     [
         (
             ("take", (3,), [0]),
@@ -202,8 +202,8 @@ def test_reports_in_words(op, shape, indices, attributes, sentence):
         ),
     ],
 )
-def test_invalid_calls_raise(args, attributes, kind, sentence):
-    with pytest.raises(kind) as caught:
+def test_invalid_calls_raise(args, attributes, error_type, sentence):
+    with pytest.raises(error_type) as caught:
         gatherum.index_report(*args, **attributes)
     assert str(caught.value) == sentence
 

@@ -225,10 +225,10 @@ ERRORS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("call", "kind", "sentence"), ERRORS)
-def test_operands_that_the_call_was_not_prepared_for(call, kind, sentence):
+@pytest.mark.parametrize(("call", "error_type", "sentence"), ERRORS)
+def test_operands_that_the_call_was_not_prepared_for(call, error_type, sentence):
     prepared = gatherum.prepare("scatter_slices", ((3, 8), "f4"), [0, 1], reduction="add")
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         call(prepared)
     assert str(caught.value) == sentence
 

@@ -111,8 +111,8 @@ def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
 
 
 def _exponent_bits(dtype: DType) -> int:
-    if form := FORMATS.get(dtype.name):
-        return 8 * dtype.itemsize - 1 - form.fraction
+    if narrow_format := FORMATS.get(dtype.name):
+        return 8 * dtype.itemsize - 1 - narrow_format.fraction
     return int(np.finfo(dtype).nexp)
 
 
@@ -247,8 +247,8 @@ def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[Verify
         return
     for case, (axis, data, entries) in enumerate(_SLICES):
         entry_shape = (*data[:axis], *entries) if addressing.shares_front else entries
-        rule = FoldRule(named["reduction"], case % 2 == 0)
-        attributes = {**named, addressing.attribute: axis, **rule._asdict()}
+        fold = FoldRule(named["reduction"], case % 2 == 0)
+        attributes = {**named, addressing.attribute: axis, **fold._asdict()}
         yield _scatter(op, dtype, data, entry_shape, 41 + case, attributes)
 
 

@@ -66,8 +66,8 @@ class DerivativeRule(NamedTuple):
     replaces: bool  # whether the old value is never included
 
 
-def rule(reduction: str) -> DerivativeRule:
-    """Return the rule of a reduction, or raise NotImplementedError."""
+def derivative_rule(reduction: str) -> DerivativeRule:
+    """Return the derivative of a reduction, or raise NotImplementedError."""
     factors = FACTORS.get(reduction)
     if factors is None:
         raise errors.no_derivative(reduction)
@@ -77,11 +77,11 @@ def rule(reduction: str) -> DerivativeRule:
 def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
     """Return the tangent of a scatter's result.
 
-    `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear rule
-    does not need `values`.
+    `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear
+    reduction does not need `values`.
     """
     xp, fold = destinations.xp, destinations.attributes.fold
-    reduction_rule = rule(fold.reduction)
+    reduction_rule = derivative_rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
     if reduction_rule.linear:
         old = destinations.full(0, dtype) if of_data is None else of_data
@@ -108,7 +108,7 @@ def cotangents(
     conjugated, by the convention of torch.
     """
     xp, dtype, fold = destinations.xp, gradient.dtype, destinations.attributes.fold
-    reduction_rule = rule(fold.reduction)
+    reduction_rule = derivative_rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
     if to_data and (reduction_rule.replaces or not fold.include_self):
         to_data, of_data = False, destinations.emptied(gradient)

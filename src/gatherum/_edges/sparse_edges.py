@@ -226,13 +226,13 @@ def _matrix(value: object) -> Matrix | None:
 
 def _of_scipy(value: Any) -> Matrix:
     """Read a SciPy matrix or array. SciPy ignores entries beyond the end of the pointer."""
-    form, names = value.format, {"weights": "data"}
-    if form == "coo":
+    layout, names = value.format, {"weights": "data"}
+    if layout == "coo":
         rows, columns = (value.row, value.col) if len(value.shape) == 2 else (None, None)
         names |= {SCATTER: "row", GATHER: "col"}
         return Matrix(value.shape, rows, columns, value.data, "", names)
-    if form not in ("csr", "csc"):
-        raise edge_errors.other_format(NAME, GATHER, form, "write {}.tocsr()")
+    if layout not in ("csr", "csc"):
+        raise edge_errors.other_format(NAME, GATHER, layout, "write {}.tocsr()")
     indptr, indices, values = value.indptr, value.indices, value.data
     if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
         end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
@@ -240,7 +240,7 @@ def _of_scipy(value: Any) -> Matrix:
             raise errors.other_shape(NAME, f"{GATHER}.indices", (end,), indices.shape)
         if 0 <= end <= min(len(indices), len(values)):
             indices, values = indices[:end], values[:end]
-    return _compressed(value.shape, indptr, indices, values, form == "csr",
+    return _compressed(value.shape, indptr, indices, values, layout == "csr",
                        names, "indptr", "indices")  # fmt: skip
 
 

@@ -18,7 +18,7 @@ def can_merge(dtype: DType, reduction: str) -> bool:
     return core_fold(FoldRule(reduction), dtype).any_order
 
 
-def core_fold(rule: FoldRule, dtype: DType) -> native.Fold:
+def core_fold(fold: FoldRule, dtype: DType) -> native.Fold:
     """Return the core's description of a fold."""
-    code = Reduction[rule.reduction], value_of(dtype), rule.include_self
+    code = Reduction[fold.reduction], value_of(dtype), fold.include_self
     return native.Fold(*code, max(1, dtype.itemsize))

@@ -23,7 +23,7 @@ from gatherum._plans.plans import Plan, check_fill, planned_with_operands
 from gatherum._system import native
 from gatherum._system.regular_files import check_folder
 
-from .pseudocode import loop_lines, rule
+from .pseudocode import index_check, loop_lines
 
 if TYPE_CHECKING:
     from .pictures import CallValues
@@ -201,7 +201,7 @@ class Explanation:
         lines += ["", "Loops (offsets and steps in bytes):"]
         lines += [f"    {line}" for line in loop_lines(plan)]
         if plan.nest.components and plan.nest.block:
-            lines.append(f"    # {rule(plan.call)}")
+            lines.append(f"    # {index_check(plan.call)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -45,7 +45,7 @@ def _names(nest: Nest) -> list[str]:
     return [next(names) if loop.extent != 1 else "" for loop in nest.loops]
 
 
-def rule(call: Call) -> str:
+def index_check(call: Call) -> str:
     """Describe how `check` handles an index."""
     low = "-n" if call.negative and call.indices.dtype.kind == "i" else "0"
     wraps = ", counted from the end below 0" if low == "-n" else ""

@@ -69,9 +69,9 @@ def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
             if error in ("TypeError", "ValueError"):
                 continue  # the dtype has no such reduction
             far = _far(operator, small, size, rows_of_table)
-            expected = (
-                _spread(out, size, rows_of_table) if out is not None and operator.scatters else out
-            )
+            expected: Any = out
+            if out is not None and operator.scatters:
+                expected = _with_rows(out, size, rows_of_table)
             title = f"{operator.name}_{NAME}_{ordinal}"
             yield Case(title, small.operator, small.attributes, far, expected, error, NAME, SHAPES)
             ordinal += 1
@@ -99,11 +99,11 @@ def _far(
     # Negative values count from the end of `row_numbers`, as they do in the table.
     renumbered, rows = indices.copy(), slice(1 if operator.takes_tuples else None)
     renumbered[..., rows] = row_numbers[indices[..., rows]]
-    table = _spread(operands["data"], size, rows_of_table)
+    table = _with_rows(operands["data"], size, rows_of_table)
     return operands | {"data": table, "indices": renumbered}
 
 
-def _spread(rows: Array, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:
+def _with_rows(rows: Array, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:
     shape = (size, *rows.shape[1:])
     return VirtualArray(shape, rows.dtype, dict(zip(rows_of_table, rows, strict=True)))
 

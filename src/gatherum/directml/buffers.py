@@ -41,9 +41,9 @@ def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview
     return flat
 
 
-def _is_of_numbers(form: str) -> bool:
+def _is_of_numbers(items_format: str) -> bool:
     """Return True if items of a format hold no references, so that their bytes may be moved."""
-    return _NUMBERS.fullmatch(_NAME.sub(" ", form)) is not None
+    return _NUMBERS.fullmatch(_NAME.sub(" ", items_format)) is not None
 
 
 def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:

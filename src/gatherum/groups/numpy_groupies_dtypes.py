@@ -197,8 +197,8 @@ def holds_fill(name: str, work: DType, result: DType) -> bool:
     """
     if name in INTEGER:
         return result.kind in "iu"
-    spreads = name in ("var", "std") and result.kind == "c"  # these are real
-    return name in BOOLEAN or (work == result and not spreads)
+    is_real = name in ("var", "std") and result.kind == "c"  # these are real
+    return name in BOOLEAN or (work == result and not is_real)
 
 
 def _default(name: str, dtype: DType) -> Any:

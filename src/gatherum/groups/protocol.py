@@ -47,10 +47,10 @@ class Arrays(ArrayOps, Protocol):
         """Convert an array or a list of numbers to an array, placed or chunked like `values`."""
 
     def as_dtype(self, op: str, operand: str, value: object) -> AnyDType:
-        """Convert a dtype or its name to the form that plans use, or raise TypeError."""
+        """Convert a dtype or its name to a dtype of plans, or raise TypeError."""
 
     def plan_dtype(self, x: Array) -> AnyDType:
-        """Return the dtype of an array in the form that plans use."""
+        """Return the dtype of an array, as plans have it."""
 
     def dtype(self, plan_dtype: AnyDType) -> Any:
         """Convert a dtype of a plan to the framework's dtype."""

@@ -307,15 +307,15 @@ def reduce(
         raise errors.one_quantile(REDUCE)
     if weights is not None and checked_ddof:
         raise errors.no_ddof(REDUCE, checked_ddof)
-    rules = ReduceOptions(
+    arguments = ReduceOptions(
         size=size, axis=axis, mode=mode, negative=negative, weights=weights, dtype=dtype,
         ddof=checked_ddof, quantiles=quantiles, quantile_method=checked_method,
         fill_value=fill_value,
     )  # fmt: skip
     if (numbers := decimals_in(REDUCE, values)) is not None:
-        results = of_decimals(names, numbers, groups, rules)
+        results = of_decimals(names, numbers, groups, arguments)
     else:
-        results = evaluated(REDUCE, names, values, groups, rules)
+        results = evaluated(REDUCE, names, values, groups, arguments)
     return results[names[0]] if isinstance(func, str) else results
 
 
@@ -348,37 +348,38 @@ class ReduceOptions:
 
 
 def of_decimals(
-    names: Sequence[str], numbers: DecimalNumbers, groups: Any, rules: ReduceOptions
+    names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function of decimals, by functions of integers."""
-    for argument, value in (("weights", rules.weights), ("dtype", rules.dtype)):
+    for argument, value in (("weights", arguments.weights), ("dtype", arguments.dtype)):
         if value is not None:
             raise errors.no_argument_of_decimals(REDUCE, argument)
 
     def run(name: str, integers: NDArray[Any], fill: object) -> NDArray[Any]:
-        call = REDUCE, (name,), integers, groups, replace(rules, fill_value=fill)
+        call = REDUCE, (name,), integers, groups, replace(arguments, fill_value=fill)
         result: NDArray[Any] = evaluated(*call)[name]
         return result
 
-    axis = plain_values.as_integer(REDUCE, "axis", rules.axis)
-    return decimals.reduced(REDUCE, names, numbers, run, axis, rules.fill_value)
+    axis = plain_values.as_integer(REDUCE, "axis", arguments.axis)
+    return decimals.reduced(REDUCE, names, numbers, run, axis, arguments.fill_value)
 
 
 def evaluated(
-    op: str, names: Sequence[str], values: Any, groups: Any, rules: ReduceOptions
+    op: str, names: Sequence[str], values: Any, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function, for the caller `op`."""
     array, grouping = grouped(
-        op, values, groups, rules.size, rules.axis, rules.mode, rules.negative, rules.weights
-    )
-    array, scale = converted(names, array, grouping, values, rules.weights, rules.dtype)
+        op, values, groups, arguments.size, arguments.axis, arguments.mode, arguments.negative,
+        arguments.weights,
+    )  # fmt: skip
+    array, scale = converted(names, array, grouping, values, arguments.weights, arguments.dtype)
     if scale is not None:
         array, scale = (without_dropped_gradients(each, grouping) for each in (array, scale))
 
     def run(name: str) -> Any:
         row = FUNCTIONS[options.plain(name)]
         row = row if scale is None else weighted.row_with(row, scale)
-        call = partial(rules.reduced, name, row, array, grouping)
+        call = partial(arguments.reduced, name, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)

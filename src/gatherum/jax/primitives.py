@@ -98,7 +98,7 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         if scratch:
             memory = jax.core.ShapedArray((scratch,), np.dtype(np.uint8))
             ctx = ctx.replace(avals_out=[*ctx.avals_out, memory])
-    rule = jax.ffi.ffi_lowering(
+    lower = jax.ffi.ffi_lowering(
         target,
         operand_output_aliases={0: 0} if attributes.operator.scatters else None,
         # Without a side effect, XLA removes a call with an empty result, and so its IndexError. On
@@ -106,7 +106,7 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         # this call has no sharding.
         has_side_effect=0 in plan.shape and not several,
     )
-    return rule(ctx, *operands, **words)[:1]
+    return lower(ctx, *operands, **words)[:1]
 
 
 def _lower_in_order(
@@ -129,8 +129,8 @@ def _lower_in_order(
     words = call_attributes(attributes, plan)
     words["call"] = device_programs.describe(plan, device_programs.SORTED)
     ctx = ctx.replace(avals_in=[data, indices, updates, *order])
-    rule = jax.ffi.ffi_lowering(targets_on_cuda[True], operand_output_aliases={0: 0})
-    return rule(ctx, *operands, *pairs, **words)
+    lower = jax.ffi.ffi_lowering(targets_on_cuda[True], operand_output_aliases={0: 0})
+    return lower(ctx, *operands, *pairs, **words)
 
 
 def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:

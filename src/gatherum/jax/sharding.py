@@ -62,8 +62,8 @@ class Numbered:
         shared = frozenset(result) - whole
         return cls(tuple(map(tuple, operands)), tuple(result), shared)
 
-    def rule(self) -> Any:
-        """Return the rule for JAX's partitioner that has these numbers."""
+    def sharding_rule(self) -> Any:
+        """Return the sharding rule for JAX's partitioner that has these numbers."""
         operands = tuple(
             private.ArrayMapping(*map(_letters, operand_dimensions))
             for operand_dimensions in self.operands
@@ -127,7 +127,7 @@ def lower(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> An
         )
 
     call_of_all = private.custom_partitioning(lambda *shards: bind(attributes, *shards))
-    call_of_all.def_partition(partition, sharding_rule=numbered.rule())
+    call_of_all.def_partition(partition, sharding_rule=numbered.sharding_rule())
     return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
 
 

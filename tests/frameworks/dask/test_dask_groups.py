@@ -98,7 +98,7 @@ def test_on_a_cluster_of_threads():
 
 
 @pytest.mark.parametrize(
-    ("more", "kind", "message"),
+    ("more", "error_type", "message"),
     [
         ({}, TypeError,
          "groups.reduce: `size` must be given for arrays of Dask, because the values of `groups` "
@@ -113,10 +113,10 @@ def test_on_a_cluster_of_threads():
          "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),
     ],
 )  # fmt: skip
-def test_refusals(more, kind, message):
+def test_refusals(more, error_type, message):
     values = VALUES.astype(int) if more.pop("whole", False) else VALUES
     groups = GROUPS[:5] if more.pop("short", False) else GROUPS
-    with pytest.raises(kind) as refusal:
+    with pytest.raises(error_type) as refusal:
         reduce(da.from_array(values, chunks=2), groups, **more)
     assert str(refusal.value).startswith(message)
 

@@ -292,7 +292,7 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
 
 
 @pytest.mark.parametrize(
-    ("call", "kind", "message"),
+    ("call", "error_type", "message"),
     [
         (lambda: reduce(jnp.ones(3), [0, 1, 5], 3), IndexError,
          "groups.reduce: group 5 is not in [0, 3) (groups[2])"),
@@ -312,8 +312,8 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "groups.reduce: numbers must be in the range of `dtype`, int32, got nan (values[1])"),
     ],
 )  # fmt: skip
-def test_refusals(call, kind, message):
-    with pytest.raises(kind, match=re.escape(message)):
+def test_refusals(call, error_type, message):
+    with pytest.raises(error_type, match=re.escape(message)):
         call()
 
 

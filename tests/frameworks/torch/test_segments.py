@@ -316,7 +316,7 @@ WIDE = torch.tensor([0, 2**63], dtype=torch.uint64)
 
 
 @pytest.mark.parametrize(
-    ("kind", "sentence", "call"),
+    ("error_type", "sentence", "call"),
     [
         (IndexError,
          "scatter: index 3 is out of bounds for axis 0 of size 3 (index[1])",
@@ -413,8 +413,8 @@ WIDE = torch.tensor([0, 2**63], dtype=torch.uint64)
          lambda: room.scatter([1], [0])),
     ],
 )  # fmt: skip
-def test_sentences(kind, sentence, call):
-    with pytest.raises(kind) as caught:
+def test_sentences(error_type, sentence, call):
+    with pytest.raises(error_type) as caught:
         call()
     assert str(caught.value) == sentence
 

@@ -251,7 +251,7 @@ def test_a_bag_of_embeddings(reduction):
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "error_type", "message"),
     [
         ({"gather_indices": [0, 9]}, IndexError,
          "aggregate: index 9 is out of bounds for axis 0 of size 2 (gather_indices[1])"),
@@ -279,12 +279,12 @@ def test_a_bag_of_embeddings(reduction):
         ({"out": torch.ones(2, 1)}, ValueError, "aggregate: `out` must have shape (3, 1)"),
     ],
 )  # fmt: skip
-def test_refusals(change, kind, message):
+def test_refusals(change, error_type, message):
     arguments = {
         "data": torch.ones(2, 1), "gather_indices": [0, 1], "scatter_indices": [0, 2], "size": 3,
         "reduction": "add",
     } | change  # fmt: skip
-    with pytest.raises(kind, match="^" + re.escape(message)):
+    with pytest.raises(error_type, match="^" + re.escape(message)):
         gatherum.aggregate(**arguments)
 
 

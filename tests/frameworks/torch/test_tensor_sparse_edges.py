@@ -124,7 +124,7 @@ csr, coo = torch.Tensor.to_sparse_csr, torch.sparse_coo_tensor
 
 
 @pytest.mark.parametrize(
-    ("change", "kind", "message"),
+    ("change", "error_type", "message"),
     [
         ({"indptr": torch.tensor([1, 2])}, ValueError,
          "`indptr` must begin with 0, got 1 (indptr[0])"),
@@ -152,14 +152,14 @@ csr, coo = torch.Tensor.to_sparse_csr, torch.sparse_coo_tensor
          "`gather_indices` must have 2 dimensions, got 3"),
     ],
 )  # fmt: skip
-def test_refusals(change, kind, message):
+def test_refusals(change, error_type, message):
     arguments = {
         "data": torch.ones(2, 1), "gather_indices": torch.tensor([0, 1]), "scatter_indices": None,
         "size": None, "reduction": "add", "indptr": torch.tensor([0, 2]),
     } | change  # fmt: skip
     if callable(make := arguments["gather_indices"]):
         arguments["gather_indices"] = make()
-    with pytest.raises(kind, match="^aggregate: " + re.escape(message)):
+    with pytest.raises(error_type, match="^aggregate: " + re.escape(message)):
         gatherum.aggregate(**arguments)
 
 

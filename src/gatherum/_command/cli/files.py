@@ -41,7 +41,7 @@ Source: TypeAlias = str | list[int]  # a path, a dash, or the numbers of --value
 def _format(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
     from gatherum.files.formats import FORMATS
 
-    names = [form.name for form in FORMATS]
+    names = [file_format.name for file_format in FORMATS]
     if name is not None and name not in names:
         raise click.BadParameter(f"must be one of {', '.join(names)}, got {short(name)}.")
     return name
@@ -295,9 +295,9 @@ def _run_alone(
             return read_array(folder, operator, role)
         if role == "INDICES":
             return as_operand(operator, source, components=components)
-        return locate(str(source), form) if role == "TABLE" else source
+        return locate(str(source), location_format) if role == "TABLE" else source
 
-    form, cast = options.pop("format"), options.pop("cast")
+    location_format, cast = options.pop("format"), options.pop("cast")
     components = len(options.get("axes") or [0])
     operands = [operand(*item) for item in inputs.items()]
     target = named_file(folder, OUTPUT) if out == DASH else locate_output(out)

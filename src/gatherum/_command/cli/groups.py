@@ -124,7 +124,7 @@ def _run(
     from gatherum import files
     from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
-    from gatherum.files.grouped.outputs import TABLES, table_form, table_target
+    from gatherum.files.grouped.outputs import TABLES, table_suffix, table_target
 
     def operand(role: str, path: str) -> Any:
         try:
@@ -138,7 +138,8 @@ def _run(
     if keep and out not in (None, DASH):
         text = str(out)
         check_absent(
-            table_target(text) if table_form(text) else locate_output(text, TABLES), "--no-clobber"
+            table_target(text) if table_suffix(text) else locate_output(text, TABLES),
+            "--no-clobber",
         )
     source = None if groups is None else operand("VALUES", values)
     groups_source = operand("GROUPS", values if groups is None else groups)

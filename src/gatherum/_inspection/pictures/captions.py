@@ -7,7 +7,7 @@ from gatherum._model.errors import Shape
 
 from .cells import shortened
 from .model import Scene
-from .roles import Form
+from .roles import CallShapes
 
 
 def call_text(call: Call) -> str:
@@ -28,7 +28,7 @@ def shapes_text(call: Call) -> str:
     text += f"indices {call.indices.dtype} {_shape(call.indices.shape)}"
     if call.updates is not None:
         return f"{text}, updates {_shape(call.updates.shape)}"
-    return f"{text} \N{RIGHTWARDS ARROW} {_shape(Form.of(call).moved)}"
+    return f"{text} \N{RIGHTWARDS ARROW} {_shape(CallShapes.of(call).moved)}"
 
 
 def _shape(shape: Shape) -> str:
@@ -41,13 +41,13 @@ def _shape(shape: Shape) -> str:
 
 def titles(scene: Scene) -> dict[str, tuple[str, str]]:
     """Return the names and shapes that are drawn next to the arrays."""
-    form = scene.form if scene.made_up else scene.full
+    drawn = scene.drawn if scene.made_up else scene.full
     result, updates = ("data", "result") if scene.gathers else ("result", "updates")
     return {
-        "before": ("data", _short(form.data)),
-        "data": (result, _short(form.data)),
-        "indices": ("indices", _short(form.indices)),
-        "moved": (updates, _short(form.moved)),
+        "before": ("data", _short(drawn.data)),
+        "data": (result, _short(drawn.data)),
+        "indices": ("indices", _short(drawn.indices)),
+        "moved": (updates, _short(drawn.moved)),
     }
 
 
@@ -58,23 +58,23 @@ def _short(shape: Shape) -> str:
 
 def notes(scene: Scene, values: bool) -> str:
     """Describe the parts of the call that the picture omits, and examples that it contains."""
-    form, full = scene.form, scene.full
+    drawn, full = scene.drawn, scene.full
     sentences = []
-    if scene.made_up and 0 not in form.entries:
+    if scene.made_up and 0 not in drawn.entries:
         sentences.append("Only shapes are known, so the indices are an example.")
     if scene.made_up and scene.reduced:
         sentences.append(
-            f"A small call of the same form is drawn: data {_shape(form.data)}, "
-            f"indices {_shape(form.indices)}."
+            f"A small call of the same form is drawn: data {_shape(drawn.data)}, "
+            f"indices {_shape(drawn.indices)}."
         )
-    if not scene.made_up and form.indices != full.indices:
+    if not scene.made_up and drawn.indices != full.indices:
         sentences.append(
-            f"Only the first indices are drawn, {_shape(form.indices)} of "
+            f"Only the first indices are drawn, {_shape(drawn.indices)} of "
             f"{_shape(full.indices)}, and what they do."
         )
-    if not scene.made_up and form.data != full.data:
+    if not scene.made_up and drawn.data != full.data:
         sentences.append("Only some places of the data are drawn, with their positions.")
-    if not values and 0 not in form.data:
+    if not values and 0 not in drawn.data:
         sentences.append(
             "Letters stand for the elements of data."
             if scene.gathers

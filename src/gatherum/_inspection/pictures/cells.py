@@ -62,17 +62,17 @@ class Cells(NamedTuple):
 
 def fill_cells(scene: Scene, operands: CallValues) -> Cells:
     """Write the result of a call to every cell."""
-    form = scene.form
+    drawn = scene.drawn
     values = _drawn(scene, operands)
     texts = [value_texts(drawn) or [] for drawn in values]
-    texts = texts or [letters(form.data, "a"), letters(form.moved, "A")]
+    texts = texts or [letters(drawn.data, "a"), letters(drawn.moved, "A")]
     positions = list(product(*scene.shown))
     data = _cells("data", positions, texts[0])
     if scene.gathers:
-        moved = _cells("result", np.ndindex(form.moved), [""] * prod(form.moved))
+        moved = _cells("result", np.ndindex(drawn.moved), [""] * prod(drawn.moved))
         _gather(scene, data, moved, operands.fill_value)
         return Cells(data, moved, [], bool(values))
-    moved = _cells("updates", np.ndindex(form.moved), texts[1])
+    moved = _cells("updates", np.ndindex(drawn.moved), texts[1])
     result = _cells("result", positions, [""] * len(positions) if scene.refused else texts[0])
     _scatter(scene, result, moved, values)
     return Cells(result, moved, data, bool(values))
@@ -95,7 +95,7 @@ def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
     arrays = [np.array([data[position] for position in product(*scene.shown)], data.dtype)]
     if updates is not None:
         stretched = np.broadcast_to(updates, scene.full.moved)
-        arrays.append(stretched[tuple(map(slice, scene.form.moved))].ravel())
+        arrays.append(stretched[tuple(map(slice, scene.drawn.moved))].ravel())
     return arrays if all(value_texts(drawn) is not None for drawn in arrays) else []
 
 
@@ -152,7 +152,7 @@ def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: objec
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
     """Write the result of a scatter to its cells, and mark overwritten updates."""
-    call, complete = scene.call, scene.form.indices == scene.full.indices
+    call, complete = scene.call, scene.drawn.indices == scene.full.indices
     for d, chain in _pair(scene, data, moved).items():
         if call.reduction == "none":
             for m in chain[:-1]:

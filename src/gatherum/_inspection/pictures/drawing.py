@@ -97,7 +97,7 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
         if label.link.data:
             yield from _arrow(layout, label)
     for label in layout.labels:
-        yield from _index(label, label.box.on_page(scene.form.across))
+        yield from _index(label, label.box.on_page(scene.drawn.across))
 
 
 def _arrow(layout: Layout, label: Label) -> Iterator[str]:

@@ -15,7 +15,7 @@ from gatherum._model.call import Array, Call
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING, MOVING
 
-from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, Form, reduce
+from .roles import MOST_ACROSS, MOST_OF_A_DIMENSION, MOST_PLACES, CallShapes, reduce
 from .svg import HUES
 
 
@@ -52,14 +52,14 @@ class Link(NamedTuple):
 class Scene(NamedTuple):
     """A call as it is drawn.
 
-    `full` has the dimensions of the call, and `form` the dimensions that are drawn. `shown` has the
+    `full` has the shapes of the call, and `drawn` the shapes that are drawn. `shown` has the
     positions that are drawn, for each dimension of the data. The links are in row-major order of
     the indices.
     """
 
     call: Call
-    full: Form
-    form: Form
+    full: CallShapes
+    drawn: CallShapes
     made_up: bool  # whether the indices and the positions are examples
     shown: tuple[Shape, ...]
     links: list[Link]
@@ -73,7 +73,7 @@ class Scene(NamedTuple):
     @property
     def reduced(self) -> bool:
         """Whether the picture is smaller than the call."""
-        return self.form != self.full
+        return self.drawn != self.full
 
 
 def scene_of(
@@ -83,11 +83,11 @@ def scene_of(
 
     Set `raises` if the call is known to raise, possibly for an index that is not drawn.
     """
-    full = Form.of(call)
+    full = CallShapes.of(call)
     if indices is None:
-        form = reduce(full, None, most_across)
-        entries = _entries(call, form, example_indices(call, form))
-        named = positions_of(form.named)
+        drawn = reduce(full, None, most_across)
+        entries = _entries(call, drawn, example_indices(call, drawn))
+        named = positions_of(drawn.named)
     else:
         known_indices = indices
         spare = int(most_across == MOST_ACROSS)  # one unaddressed position, if there is space
@@ -97,15 +97,15 @@ def scene_of(
             part = full._replace(outer=outer, inner=inner)
             return _entries(call, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
 
-        def shown(form: Form) -> tuple[Shape, ...]:
-            return _shown(form, full, entries_of(form.outer, form.inner), spare)
+        def shown(drawn: CallShapes) -> tuple[Shape, ...]:
+            return _shown(drawn, full, entries_of(drawn.outer, drawn.inner), spare)
 
-        form = reduce(full, lambda form: tuple(map(len, shown(form))), most_across)
-        entries, named = entries_of(form.outer, form.inner), shown(form)
-    shown_positions = (*positions_of(form.outer), *named, *positions_of(form.suffix))
+        drawn = reduce(full, lambda drawn: tuple(map(len, shown(drawn))), most_across)
+        entries, named = entries_of(drawn.outer, drawn.inner), shown(drawn)
+    shown_positions = (*positions_of(drawn.outer), *named, *positions_of(drawn.suffix))
     refused = raises or (call.mode not in FILLING and any(e.position is None for e in entries))
-    links = list(_links(form, entries, named, refused))
-    return Scene(call, full, form, indices is None, shown_positions, links, refused)
+    links = list(_links(drawn, entries, named, refused))
+    return Scene(call, full, drawn, indices is None, shown_positions, links, refused)
 
 
 def positions_of(shape: Shape) -> tuple[Shape, ...]:
@@ -113,7 +113,9 @@ def positions_of(shape: Shape) -> tuple[Shape, ...]:
     return tuple(tuple(range(size)) for size in shape)
 
 
-def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tuple[Shape, ...]:
+def _shown(
+    shapes: CallShapes, full: CallShapes, entries: tuple[Entry, ...], spare: int
+) -> tuple[Shape, ...]:
     """Return the positions of each indexed dimension that are drawn.
 
     A short dimension is drawn completely. Of a long dimension, only the addressed positions are
@@ -122,11 +124,11 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
     positions are omitted.
     """
     shown: list[Shape] = []
-    for more, whole in ((spare, bool(spare) or not form.elements), (0, False)):
+    for more, whole in ((spare, bool(spare) or not shapes.elements), (0, False)):
         shown = []
         for d, size in enumerate(full.named):
-            if form.elements and d != form.axis:
-                shown.append(tuple(range(min(size, form.inner[d] + more))))
+            if shapes.elements and d != shapes.axis:
+                shown.append(tuple(range(min(size, shapes.inner[d] + more))))
             elif size <= MOST_OF_A_DIMENSION and whole:
                 shown.append(tuple(range(size)))
             else:
@@ -137,12 +139,12 @@ def _shown(form: Form, full: Form, entries: tuple[Entry, ...], spare: int) -> tu
     return tuple(shown)
 
 
-def _entries(call: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]:
+def _entries(call: Call, shapes: CallShapes, indices: NDArray[Any]) -> tuple[Entry, ...]:
     """Return the indices and the positions that the core resolves them to."""
-    rows = indices.reshape(prod(form.entries), len(form.sizes))
+    rows = indices.reshape(prod(shapes.entries), len(shapes.sizes))
 
     def resolved(mode: str) -> list[list[int]]:
-        pairs = zip(rows.T, form.sizes, strict=True)
+        pairs = zip(rows.T, shapes.sizes, strict=True)
         resolved_rows = (
             number_rows(values, size, mode, call.negative)[0] for values, size in pairs
         )
@@ -151,47 +153,47 @@ def _entries(call: Call, form: Form, indices: NDArray[Any]) -> tuple[Entry, ...]
     valid = resolved("drop")
     brought = resolved(call.mode) if call.mode in MOVING else valid
     entries = []
-    for i, where in enumerate(np.ndindex(form.entries)):
+    for i, where in enumerate(np.ndindex(shapes.entries)):
         position = tuple(positions[i] for positions in brought)
         met = min(position, default=0) >= 0
-        if form.elements:
-            position = (*where[: form.axis], *position, *where[form.axis + 1 :])
+        if shapes.elements:
+            position = (*where[: shapes.axis], *position, *where[shapes.axis + 1 :])
         wrong = tuple(positions[i] < 0 for positions in valid)
         entries.append(Entry(where, tuple(rows[i].tolist()), wrong, position if met else None))
     return tuple(entries)
 
 
 def _links(
-    form: Form, entries: tuple[Entry, ...], named: tuple[Shape, ...], refused: bool
+    shapes: CallShapes, entries: tuple[Entry, ...], named: tuple[Shape, ...], refused: bool
 ) -> Iterator[Link]:
     """Yield the links in row-major order of the indices.
 
     Links to the same position in the data have the same colour. If each element has a separate
     index, only the position along the axis counts.
     """
-    data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (form.data, form.moved))
+    data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (shapes.data, shapes.moved))
     # In a picture that runs downwards, a column of the data is one slice.
-    columns = not form.across and not form.congruent and bool(form.outer)
-    walked = form.outer[:-1] if columns else form.outer
+    columns = not shapes.across and not shapes.congruent and bool(shapes.outer)
+    walked = shapes.outer[:-1] if columns else shapes.outer
     whole_column = (slice(None),) if columns else ()
     colours: dict[object, int] = {}
     met: set[Shape] = set()
     for entry in entries:
-        split = len(entry.where) - len(form.inner)
+        split = len(entry.where) - len(shapes.inner)
         front, inner = entry.where[:split], entry.where[split:]
         again, colour, position = False, -1, None
         if entry.position is not None:
             key = front + entry.position
             again = key in met
             met.add(key)
-            if not refused and 0 not in form.moved:
-                shared = key[form.axis] if form.elements else key
+            if not refused and 0 not in shapes.moved:
+                shared = key[shapes.axis] if shapes.elements else key
                 colour = colours.setdefault(shared, len(colours) % len(HUES))
                 position = tuple(map(tuple.index, named, entry.position))
-        if 0 in form.moved:
+        if 0 in shapes.moved:
             yield Link(entry, [], [], colour, again, False)
             continue
-        for i, outer in enumerate(np.ndindex(walked) if form.slices else [front]):
+        for i, outer in enumerate(np.ndindex(walked) if shapes.slices else [front]):
             source = (
                 []
                 if position is None
@@ -201,26 +203,26 @@ def _links(
             yield Link(entry, source, target, colour, again, i > 0)
 
 
-def example_indices(call: Call, form: Form) -> NDArray[np.int64]:
+def example_indices(call: Call, shapes: CallShapes) -> NDArray[np.int64]:
     """Create indices for a small call.
 
     They are unordered and contain a duplicate. If the call supports them, they contain an index
     that counts from the end and, unless the mode raises, an index that is out of bounds.
     """
     # Flat, because entries may have the maximum number of dimensions of NumPy.
-    example = np.zeros((prod(form.entries), len(form.sizes)), np.int64)
+    example = np.zeros((prod(shapes.entries), len(shapes.sizes)), np.int64)
     signed = call.negative and call.indices.dtype.kind == "i"
-    for entry, where in enumerate(np.ndindex(form.entries)):
-        position = where[form.axis] if form.elements else entry
-        for c, size in enumerate(form.sizes):
-            shift = sum(where) - position if form.elements else c
+    for entry, where in enumerate(np.ndindex(shapes.entries)):
+        position = where[shapes.axis] if shapes.elements else entry
+        for c, size in enumerate(shapes.sizes):
+            shift = sum(where) - position if shapes.elements else c
             pattern = (2, 0, 2, size - 1, 1)
             value = pattern[position] if position < len(pattern) else 2 * position - 7
             value = (value + shift) % size if size else 0
-            if c == len(form.sizes) - 1:
+            if c == len(shapes.sizes) - 1:
                 if position == 1 and shift == 0 and call.mode != "raise":
                     value = size + 1
                 elif position == 3 and signed and size:
                     value = -1
             example[entry, c] = value
-    return example.reshape(form.indices)
+    return example.reshape(shapes.indices)

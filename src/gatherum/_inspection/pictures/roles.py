@@ -18,7 +18,7 @@ MOST_OF_A_DIMENSION = 6
 MOST_PLACES = MOST_OF_A_DIMENSION**3
 
 
-class Form(NamedTuple):
+class CallShapes(NamedTuple):
     """The dimensions of a call by role.
 
     `named` are the indexed dimensions of the data, `outer` the dimensions before them (including
@@ -35,7 +35,7 @@ class Form(NamedTuple):
     suffix: Shape
 
     @classmethod
-    def of(cls, call: Call) -> Form:
+    def of(cls, call: Call) -> CallShapes:
         """Sort the dimensions of a call."""
         data, indices, operator, axis = (
             call.data.shape,
@@ -114,73 +114,79 @@ def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
     return prod(padded[:-2]), padded[-2], padded[-1]
 
 
-def excess(form: Form, most_across: int = MOST_ACROSS) -> int:
+def excess(shapes: CallShapes, most_across: int = MOST_ACROSS) -> int:
     """Return the number of cells, across and down, that exceed the limits of a picture."""
-    data, moved = map(planes, (form.data, form.moved), form.columns)
-    if form.across:
-        components = min(len(form.named), 4) if form.operator.takes_tuples else 1
-        across = [data[2] + moved[2] + (moved[2] if form.elements else components)]
+    data, moved = map(planes, (shapes.data, shapes.moved), shapes.columns)
+    if shapes.across:
+        components = min(len(shapes.named), 4) if shapes.operator.takes_tuples else 1
+        across = [data[2] + moved[2] + (moved[2] if shapes.elements else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
-        down = [data[1] + moved[1] + (moved[1] if form.congruent else 1)]
-    if 0 in form.moved:  # indices that move nothing are drawn in a separate row
-        (down if form.across else across).append(prod(form.entries))
+        down = [data[1] + moved[1] + (moved[1] if shapes.congruent else 1)]
+    if 0 in shapes.moved:  # indices that move nothing are drawn in a separate row
+        (down if shapes.across else across).append(prod(shapes.entries))
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
-    over.append(prod(form.outer + form.inner) - MOST_LINES)
+    over.append(prod(shapes.outer + shapes.inner) - MOST_LINES)
     return sum(max(0, n) for n in over)
 
 
 def reduce(
-    form: Form, named: Callable[[Form], Shape] | None = None, most_across: int = MOST_ACROSS
-) -> Form:
+    shapes: CallShapes,
+    named: Callable[[CallShapes], Shape] | None = None,
+    most_across: int = MOST_ACROSS,
+) -> CallShapes:
     """Shrink a call until it fits, with at most `most_across` cells side by side.
 
     If the indices are known, `named` returns the number of positions to draw of each named
     dimension. Otherwise, named dimensions shrink like other dimensions.
     """
 
-    def shown(form: Form) -> Form:
-        return form._replace(named=named(form)) if named else form
+    def shown(shapes: CallShapes) -> CallShapes:
+        return shapes._replace(named=named(shapes)) if named else shapes
 
     roles = ("suffix", "outer", "inner") if named else ("suffix", "outer", "named", "inner")
     for role in roles:
-        form = _resized(form, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(form, role)))
-    while prod(form.outer + form.inner) > MOST_PLACES:  # before reading all these indices
-        form = _gladly(_steps(form, ("outer", "inner")))
-    while left := excess(shown(form), most_across):
-        steps = [step for step in _steps(form, roles) if excess(shown(step[1]), most_across) < left]
-        if not steps and prod(shown(form).data) > MOST_PLACES:
-            steps = list(_steps(form, roles))  # one step may not help where several steps do
+        shapes = _resized(
+            shapes, role, (min(n, MOST_OF_A_DIMENSION) for n in getattr(shapes, role))
+        )
+    while prod(shapes.outer + shapes.inner) > MOST_PLACES:  # before reading all these indices
+        shapes = _gladly(_steps(shapes, ("outer", "inner")))
+    while left := excess(shown(shapes), most_across):
+        steps = [
+            step for step in _steps(shapes, roles) if excess(shown(step[1]), most_across) < left
+        ]
+        if not steps and prod(shown(shapes).data) > MOST_PLACES:
+            steps = list(_steps(shapes, roles))  # one step may not help where several steps do
         if not steps:
             break
-        form = _gladly(steps)
-    return shown(form)
+        shapes = _gladly(steps)
+    return shown(shapes)
 
 
-def _gladly(steps: Iterable[tuple[int, Form]]) -> Form:
+def _gladly(steps: Iterable[tuple[int, CallShapes]]) -> CallShapes:
     return max(steps, key=lambda step: step[0])[1]
 
 
-def _resized(form: Form, role: str, sizes: Iterable[int]) -> Form:
-    return form._replace(**{role: tuple(sizes)})  # type: ignore[arg-type]  # every role is a shape
+def _resized(shapes: CallShapes, role: str, sizes: Iterable[int]) -> CallShapes:
+    return shapes._replace(**{role: tuple(sizes)})  # type: ignore[arg-type]  # every role is a shape
 
 
-def _steps(form: Form, roles: tuple[str, ...]) -> Iterator[tuple[int, Form]]:
+def _steps(shapes: CallShapes, roles: tuple[str, ...]) -> Iterator[tuple[int, CallShapes]]:
     """Yield calls with one smaller dimension, and the priority of each.
 
     Large dimensions and leading dimensions have a high priority, indices a low one.
     """
     for role in roles:
-        sizes = getattr(form, role)
+        sizes = getattr(shapes, role)
         for d, size in enumerate(sizes):
             if size < 2:
                 continue
             weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
             smaller_sizes = (*sizes[:d], size - 1, *sizes[d + 1 :])
-            smaller = _resized(form, role, smaller_sizes)
-            if form.elements and d != form.axis:
+            smaller = _resized(shapes, role, smaller_sizes)
+            if shapes.elements and d != shapes.axis:
                 weight += 2 * (len(sizes) - 1 - d)
                 if role == "named":  # the indices must not exceed the data in this dimension
-                    smaller = smaller._replace(inner=tuple(map(min, form.inner, smaller_sizes)))
+                    smaller = smaller._replace(inner=tuple(map(min, shapes.inner, smaller_sizes)))
             yield weight, smaller

@@ -88,17 +88,17 @@ def _marks(scene: Scene, cells: Cells) -> set[str]:
 def _blocks(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
     """Yield the lines of each array, in the order of the call's operands."""
     headings = titles(scene)
-    form = scene.form
+    drawn = scene.drawn
     for name in ("data", "indices", "moved") if scene.gathers else NAMES:
         title, shape = headings[name]
         head = [[Part(_plain(f"{title} {shape}"))]]
         if scene.refused and name == ("moved" if scene.gathers else "data"):
             yield [*head, [Part("IndexError")]]
         elif name == "indices":
-            yield head + list(_rows(_index_parts(scene), positions_of(form.entries)))
+            yield head + list(_rows(_index_parts(scene), positions_of(drawn.entries)))
         else:
             array = {"before": cells.before, "data": cells.data, "moved": cells.moved}[name]
-            positions = positions_of(form.moved) if name == "moved" else scene.shown
+            positions = positions_of(drawn.moved) if name == "moved" else scene.shown
             yield head + list(_rows([_cell_part(cell) for cell in array], positions))
 
 
@@ -112,7 +112,7 @@ def _index_parts(scene: Scene) -> list[Part]:
     parts = []
     for link in scene.links:
         if not link.repeat:
-            text = _plain(",".join(index_texts(scene.form, link.entry)))
+            text = _plain(",".join(index_texts(scene.drawn, link.entry)))
             signs = MARKS["wrong"] * any(link.entry.wrong) + MARKS["again"] * link.again
             parts.append(Part(text + signs, link.colour))
     return parts

@@ -106,7 +106,7 @@ class FileOutput:
                 yield sink
 
     def _build_sink(self, job: Job, build: Build) -> Sink:
-        form, table, resources = self.out.format, job.table, job.resources
+        file_format, table, resources = self.out.format, job.table, job.resources
         if self.settings.in_place:
             patch = table.storage.patch(resources, build, job.requests.depth)
             patch.whole = len(list(patch.layout.panels())) == 1 and job.pays_whole
@@ -114,9 +114,9 @@ class FileOutput:
         if build.replacing:
             return CompleteSink(resources, build)
         depth = job.requests.depth
-        if job.operator.scatters and (form.staged(table) or not job.fits_whole):
-            return form.copy(self.out, table, resources, build, depth)
-        return form.new(self.out, job.shape, table, resources, build)
+        if job.operator.scatters and (file_format.staged(table) or not job.fits_whole):
+            return file_format.copy(self.out, table, resources, build, depth)
+        return file_format.new(self.out, job.shape, table, resources, build)
 
     def _check_in_place(self, job: Job) -> None:
         location = self.operands["table"]

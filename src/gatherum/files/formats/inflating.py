@@ -110,12 +110,12 @@ def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
         return bz2.BZ2Decompressor()
     import lzma
 
-    form, filters = config.get("format", lzma.FORMAT_XZ), config.get("filters")
-    if form != lzma.FORMAT_RAW:
-        return lzma.LZMADecompressor(form, memlimit=DICTIONARY)
+    container, filters = config.get("format", lzma.FORMAT_XZ), config.get("filters")
+    if container != lzma.FORMAT_RAW:
+        return lzma.LZMADecompressor(container, memlimit=DICTIONARY)
     if any(f.get("dict_size", 0) > DICTIONARY for f in filters or ()):
         raise ValueError("a dictionary of lzma is too large")
-    return lzma.LZMADecompressor(form, filters=filters)
+    return lzma.LZMADecompressor(container, filters=filters)
 
 
 def _errors(name: str) -> tuple[type[Exception], ...]:

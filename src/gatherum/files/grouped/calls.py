@@ -164,8 +164,8 @@ class _Opened:
         if group_count is None and (attributes.mode in MOVING or attributes.negative):
             group_count = self.with_group_count(resources).shape[0]
         shape, limit = (group_count, *self.shape[1:]), resources.budget.fold
-        rules = attributes, self.call.fill_value, limit
-        folds = Folds(REDUCE_FILE, names, self.dtype, shape, *rules)
+        options = attributes, self.call.fill_value, limit
+        folds = Folds(REDUCE_FILE, names, self.dtype, shape, *options)
         operands = [self.sources[role] for role in ("groups", "values") if role in self.sources]
         for entries, *values in batches(operands, resources):
             folds.add(entries, values[0] if values else None)
@@ -177,11 +177,11 @@ class _Opened:
         values, groups, weights = (arrays.get(role) for role in ("values", "groups", "weights"))
         if size is None:
             size = max(0, int(arrays["groups"].max(initial=-1)) + 1)
-        rules = ReduceOptions(
+        options = ReduceOptions(
             size=size, axis=attributes.axis, mode=attributes.mode, negative=attributes.negative,
             weights=weights, fill_value=self.call.fill_value,
         )  # fmt: skip
-        results: Results = evaluated(REDUCE_FILE, names, values, groups, rules)
+        results: Results = evaluated(REDUCE_FILE, names, values, groups, options)
         return results
 
     def with_group_count(self, resources: Resources) -> _Opened:

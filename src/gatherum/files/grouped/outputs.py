@@ -25,11 +25,11 @@ from gatherum.files.resources.stats import Meter, Stats
 from gatherum.groups import errors
 
 __all__ = [
-    "check_form",
+    "check_suffix",
     "check_table",
     "describe_table",
     "labelled",
-    "table_form",
+    "table_suffix",
     "table_target",
     "write_results",
 ]
@@ -38,16 +38,16 @@ TABLES = ("parquet", "arrow", "feather", "csv")
 Results = dict[str, NDArray[Any]]
 
 
-def table_form(out: Path) -> str | None:
+def table_suffix(out: Path) -> str | None:
     """Return the suffix of a file that stores a table, None for other paths."""
     suffix = os.path.splitext(os.fspath(out) if isinstance(out, (str, os.PathLike)) else "")[1]
-    form = suffix.lower().removeprefix(".")
-    return form if form in TABLES else None
+    suffix = suffix.lower().removeprefix(".")
+    return suffix if suffix in TABLES else None
 
 
-def check_form(out: Path) -> None:
+def check_suffix(out: Path) -> None:
     """Raise UnknownKind for a path that is neither an array nor a table."""
-    if table_form(out) is None:
+    if table_suffix(out) is None:
         locate_output(out, TABLES)
 
 
@@ -62,7 +62,7 @@ def check_table(out: Path, operands: Mapping[str, Operand], settings: RunSetting
         if isinstance(operand, (str, os.PathLike, np.ndarray))
     }
     check_target("reduce_file", target, paths, Meter())
-    if table_form(out) != "csv":
+    if table_suffix(out) != "csv":
         locate(out).require()
 
 
@@ -79,17 +79,17 @@ def labelled(labels: Results, results: Results) -> Results:
 
 
 def write_results(
-    results: Results, out: Path, settings: RunSettings, stats: Stats | None, form: str | None
+    results: Results, out: Path, settings: RunSettings, stats: Stats | None, suffix: str | None
 ) -> Stats:
     """Write results to a file, and return the statistics of the run."""
     if not results and stats is not None:  # the run has written its result
         return stats
     started = time.perf_counter()
-    if form is not None:
+    if suffix is not None:
         for name, result in results.items():
             if result.ndim != 1:
                 raise errors.not_a_table("reduce_file", out, name, result.shape)
-        content = _csv(results) if form == "csv" else _arrow(results, out, form)
+        content = _csv(results) if suffix == "csv" else _arrow(results, out, suffix)
         write_files({os.fspath(out): content})
         written = Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
     else:
@@ -123,15 +123,15 @@ def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Any:
 
 def describe_table(out: Path) -> str | None:
     """Return the number of rows in a table and the names of its columns; None for other files."""
-    form = table_form(out)
-    if form == "csv":
+    suffix = table_suffix(out)
+    if suffix == "csv":
         with open(out, newline="", encoding="utf-8") as file:
             reader = csv.reader(file)
             names, shape = next(reader), (sum(1 for _ in reader),)
-    elif form is not None:
+    elif suffix is not None:
         from pyarrow import ipc, parquet
 
-        opened = parquet.read_table(out) if form == "parquet" else ipc.open_file(out).read_all()
+        opened = parquet.read_table(out) if suffix == "parquet" else ipc.open_file(out).read_all()
         names, shape = opened.column_names, (opened.num_rows,)
     else:
         if os.path.splitext(os.fspath(out))[1].lower() != ".npy":
@@ -160,7 +160,7 @@ def _texts(column: NDArray[Any]) -> list[Any]:
     return texts
 
 
-def _arrow(results: Results, out: Path, form: str) -> bytes:
+def _arrow(results: Results, out: Path, suffix: str) -> bytes:
     """Return a table in the format of Parquet or of Arrow's IPC files."""
     import pyarrow
     from pyarrow import parquet
@@ -168,7 +168,7 @@ def _arrow(results: Results, out: Path, form: str) -> bytes:
     content = pyarrow.BufferOutputStream()
     try:
         table = pyarrow.table({name: _column(result, out) for name, result in results.items()})
-        if form == "parquet":
+        if suffix == "parquet":
             parquet.write_table(table, content)
         else:
             with pyarrow.ipc.new_file(content, table.schema) as file:

@@ -22,7 +22,7 @@ from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
 from .keys import columns_of, number_keys
-from .outputs import check_form, check_table, labelled, table_form, write_results
+from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
 __all__ = ["reduce_file"]
 
@@ -144,7 +144,9 @@ def reduce_file(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
     )
     group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
-    form = _checked_form(out, {"values": values, "groups": groups, "weights": weights}, settings)
+    suffix = _checked_suffix(
+        out, {"values": values, "groups": groups, "weights": weights}, settings
+    )
     if (keys := number_keys(groups, settings)) is not None:
         if group_count is not None:
             raise errors.size_of_keys(REDUCE_FILE, group_count)
@@ -152,27 +154,27 @@ def reduce_file(
     call = GroupCall(names, {"groups": groups}, group_count, attributes, fill_value, settings)
     columns = _columns(values, settings)
     plain = isinstance(func, str) and keys is None and len(columns) == 1
-    direct = plain and out is not None and form is None
-    results, stats = _run(call, columns, weights, None if form else out, direct=direct)
+    direct = plain and out is not None and suffix is None
+    results, stats = _run(call, columns, weights, None if suffix else out, direct=direct)
     if plain and out is None:
         return results[names[0]]
     if keys is not None:
         results = labelled(keys.labels, results)
-    elif form is not None:
+    elif suffix is not None:
         results = labelled(_group_numbers(groups, results, settings), results)
-    return results if out is None else write_results(results, out, settings, stats, form)
+    return results if out is None else write_results(results, out, settings, stats, suffix)
 
 
-def _checked_form(
+def _checked_suffix(
     out: Path | None, operands: Mapping[str, Operand | None], settings: RunSettings
 ) -> Any:
-    """Return the form of a table, or None for other outputs, after checking the output."""
+    """Return the suffix of a table, or None for other outputs, after checking the output."""
     if out is None:
         return None
-    check_form(out)
-    if (form := table_form(out)) is not None:
+    check_suffix(out)
+    if (suffix := table_suffix(out)) is not None:
         check_table(out, operands, settings)
-    return form
+    return suffix
 
 
 def _names(

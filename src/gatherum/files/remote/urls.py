@@ -103,7 +103,7 @@ def address_of(text: str) -> UrlAddress | None:
 
 def is_url(text: str) -> bool:
     """Return True if a text is a URL, or intended as one."""
-    return any(form.match(text) for form in (PROTOCOL, CHAINED, ONE_SLASH))
+    return any(pattern.match(text) for pattern in (PROTOCOL, CHAINED, ONE_SLASH))
 
 
 def refuse_url(text: str, why: str) -> None:

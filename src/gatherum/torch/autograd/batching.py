@@ -87,7 +87,7 @@ def stretched(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _register(operator: Operator) -> None:
     names = ("data", "indices", "updates") if operator.scatters else ("data", "indices")
 
-    def rule(info: Any, dims: Any, *operands: Any) -> Batched:
+    def run_batch(info: Any, dims: Any, *operands: Any) -> Batched:
         check_storages(operator.name, names, operands)
         return (_scatter if operator.scatters else _gather)(operator, info, dims, *operands)
 
@@ -95,7 +95,7 @@ def _register(operator: Operator) -> None:
         raise torch_errors.out_of_vmap(operator.name)
 
     for name in forms(operator):
-        chosen = rule if name == operator.name else refused
+        chosen = run_batch if name == operator.name else refused
         torch.library.register_vmap(f"gatherum::{name}", chosen, lib=LIBRARY)
 
 

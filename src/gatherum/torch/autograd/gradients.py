@@ -179,7 +179,7 @@ class _Scatter(_Call):  # type: ignore[misc]
             result = native.run_on_tensors(operator.name, data, indices, updates, arguments)
         else:
             result = below_recording(overload(operator.name), keyset, *operands)
-        linear = derivatives.rule(attributes.reduction).linear
+        linear = derivatives.derivative_rule(attributes.reduction).linear
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape

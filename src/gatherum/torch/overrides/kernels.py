@@ -21,7 +21,7 @@ from gatherum.torch import private
 from gatherum.torch.dtypes import WIDE_UNSIGNED
 
 from .embeddings import Bags, run_bags
-from .scatter_calls import Declined, Invalid, Ordered, Scatter, core_form, run
+from .scatter_calls import Declined, Invalid, Ordered, Scatter, core_fields, run
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
@@ -173,7 +173,7 @@ class _Overload(NamedTuple):
             return
         core = _CORE_KERNELS[self.name]
         if isinstance(call, Scatter):
-            core.remember_scatter(args, options, core_form(call), target)
+            core.remember_scatter(args, options, core_fields(call), target)
         elif isinstance(call, Bags):
             core.remember_bags(args, options, call)
         else:

@@ -71,7 +71,7 @@ def totals(
     return Scatter("scatter_slices", Constant(0, shape), indices, updates, 0, "add", **more)
 
 
-def core_form(call: Scatter) -> tuple[Any, ...]:
+def core_fields(call: Scatter) -> tuple[Any, ...]:
     """Return the fields of a scatter. Each constant is a tuple of one tensor."""
     data, _, updates = _materialized(call)
     parts = call._replace(data=data, updates=updates)

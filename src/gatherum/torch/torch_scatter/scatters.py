@@ -222,8 +222,8 @@ def extreme(
     plain = src.detach()
     if extremes.applies(plain):
         data = plain.new_zeros(()).expand(destinations.shape) if out is None else out.detach()
-        rule = FoldRule(reduction, out is not None)
-        result, arg = extremes.call(destinations, data, plain, rule, src.shape[dim])
+        fold = FoldRule(reduction, out is not None)
+        result, arg = extremes.call(destinations, data, plain, fold, src.shape[dim])
         if not differentiated:
             return result if out is None else out.copy_(result), arg
     else:
