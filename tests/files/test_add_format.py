@@ -24,8 +24,8 @@ class Toy(Format):
 
     name, example, suffixes, members = "toy", "'x.toy'", ("toy",), False
 
-    def begins(self, start: bytes) -> bool:
-        return start.startswith(b'{"shape": ')
+    def begins(self, head: bytes) -> bool:
+        return head.startswith(b'{"shape": ')
 
     def open(self, location: Location, resources: Resources) -> Source:
         file = location.open(resources)

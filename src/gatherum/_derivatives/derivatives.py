@@ -257,13 +257,13 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
 
     sorted_entries = pick(order, sides, -1)
     belongs = pick(destination_numbers, sorted_entries, 0)
-    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry
+    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry_numbers
     belongs = belongs & xp.reshape(steps > 0, (1, length))
     factors = pick(xp.reshape(updates, (before, n, after)), sorted_entries, 1, 1)
     products = _products_in_front(xp, factors, belongs, belongs)
-    entry = xp.arange(0, n, order)
+    entry_numbers = xp.arange(0, n, order)
     sorted_positions = xp.scatter(
-        Attributes("scatter_elements", negative=False), entry, order, entry
+        Attributes("scatter_elements", negative=False), entry_numbers, order, entry_numbers
     )
     both = xp.stack((sorted_positions, length + n - 1 - sorted_positions), 0)
     products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)

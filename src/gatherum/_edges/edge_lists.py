@@ -61,12 +61,12 @@ class EdgeLoops(NamedTuple):
         numbered: bool,
         mode: str,
         negative: bool,
-        block: int = 1,
+        per_list: int = 1,
     ) -> native.RowLists:
         """Return the edges sorted by target, or raise IndexError.
 
-        If `block` is greater than 1, edges are sorted by blocks of `block` targets. Blocks of
-        several targets are supported only for rows of one element.
+        Each list has the edges of `per_list` targets. Lists of several targets are supported only
+        for rows of one element.
         """
         target_program = self.end_program(
             targets, [loop.data for loop in self.loops], mode, negative
@@ -78,7 +78,7 @@ class EdgeLoops(NamedTuple):
             )
         result = native.make_lists(
             targets.size,
-            block,
+            per_list,
             target_program,
             targets.indices,
             source_program,

@@ -123,16 +123,16 @@ class Accumulator:
             raise errors.unknown_argument(NAME, unknown, has_axis=False)
         attributes = plain_values.as_attributes(NAME, 0, reduction, include_self, mode, negative)
         xarray_labels.refuse_labels(NAME, data=data)
-        start = conversion.as_array(NAME, "data", data)
-        check_data(start.shape, start.dtype, attributes.reduction)
-        self._describe(start.dtype, start.shape, attributes)
-        start = apply("gather_nd", start, ALL)
-        self._counts: NDArray[np.int64] = np.zeros(start.shape, np.int64)
+        initial = conversion.as_array(NAME, "data", data)
+        check_data(initial.shape, initial.dtype, attributes.reduction)
+        self._describe(initial.dtype, initial.shape, attributes)
+        initial = apply("gather_nd", initial, ALL)
+        self._counts: NDArray[np.int64] = np.zeros(initial.shape, np.int64)
         self._most = 0  # an upper bound of the counts
-        self._sums: Array = np.zeros(start.shape, self._sum_dtype)
-        self._data: Array | None = start if self._keeps_data else None
+        self._sums: Array = np.zeros(initial.shape, self._sum_dtype)
+        self._data: Array | None = initial if self._keeps_data else None
         if not self._keeps_data:
-            self._fold.begin(start, self._sums)
+            self._fold.begin(initial, self._sums)
 
     def _describe(self, dtype: DType, shape: tuple[int, ...], attributes: Attributes) -> None:
         """Set everything but the arrays."""

@@ -31,12 +31,12 @@ BLOCK_BYTES = 1 << 20
 
 
 class SortedUpdates(NamedTuple):
-    """The updates of a scatter, sorted by destination or by block of destinations."""
+    """The updates of a scatter, sorted by destination, `per_list` destinations in one list."""
 
     call: Call
     lists: native.RowLists
     edges: EdgeLoops
-    block: int
+    per_list: int
     keyed: int  # the number of leading dimensions of the data that indices address
     entries: int  # the number of leading dimensions of the updates that have an index
     moved_shape: Shape
@@ -47,7 +47,7 @@ class SortedUpdates(NamedTuple):
         On one thread, updates are often folded faster in their original order.
         """
         fresh = self.call.attributes.fold.needs_accumulator(self.call.data.dtype)
-        return native.get_num_threads() > 1 or (fresh and self.block == 1)
+        return native.get_num_threads() > 1 or (fresh and self.per_list == 1)
 
     def fold(self, data: Array, indices: Array, updates: object, out: object) -> Array | None:
         """Fold updates. Return None if the updates or the result cannot be viewed as rows."""
@@ -101,20 +101,22 @@ def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
     entries = call.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
     if keyed == 0 or 0 in sizes or 0 in entries:
         return None
-    block = 1 if row >= SHORTEST_ROW else _block(call, prod(sizes), prod(entries))
-    if block == 0:
+    per_list = 1
+    if row < SHORTEST_ROW:
+        per_list = _destinations_per_list(call, prod(sizes), prod(entries))
+    if per_list == 0:
         return None
     numbers = indices
     if call.operator.takes_tuples:
         numbers = number_entries(call.operator, sizes, indices, axis, "drop", False)
     end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))
-    lists = edges.make_lists(call.op, end, None, False, "drop", False, block)
+    lists = edges.make_lists(call.op, end, None, False, "drop", False, per_list)
     moved_shape = call.operator.moved_shape(call.data.shape, indices.shape, axis)
-    return SortedUpdates(call, lists, edges, block, keyed, len(entries), moved_shape)
+    return SortedUpdates(call, lists, edges, per_list, keyed, len(entries), moved_shape)
 
 
-def _block(call: Call, destinations: int, updates: int) -> int:
+def _destinations_per_list(call: Call, destinations: int, updates: int) -> int:
     """Return the number of destinations that share a list, 0 if lists would not be faster.
 
     With lists, each thread reads only the updates of the destinations that it writes, and only one
@@ -126,5 +128,5 @@ def _block(call: Call, destinations: int, updates: int) -> int:
         return 0
     if updates < max(FEWEST_ITEMS, destinations):
         return 0
-    blocks = max(threads, -(-result // BLOCK_BYTES))
-    return -(-destinations // blocks)
+    lists = max(threads, -(-result // BLOCK_BYTES))
+    return -(-destinations // lists)

@@ -46,9 +46,9 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
     """Return the shortest time of `rounds` runs after one warm-up run."""
     spent = []
     for _ in range(rounds + 1):
-        start = perf_counter()
+        begun = perf_counter()
         run()
-        spent.append(perf_counter() - start)
+        spent.append(perf_counter() - begun)
     return min(spent[1:])
 
 

@@ -169,9 +169,9 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
             yield _folded(op, 0, np.array(terms, dtype), FoldRule("add"))
 
 
-def _folded(op: Operator, start: int, values: Array, fold: FoldRule) -> RuleCall:
-    """Fold values into one row, or one element, of a table filled with `start`."""
-    full = np.full((_SOME, 2), start, values.dtype)
+def _folded(op: Operator, initial: int, values: Array, fold: FoldRule) -> RuleCall:
+    """Fold values into one row, or one element, of a table filled with `initial`."""
+    full = np.full((_SOME, 2), initial, values.dtype)
     indices = np.array(pointing(op, *[1] * len(values)), np.int64)
     shape = op.moved_shape(full.shape, indices.shape, 0)
     wide = values.reshape(-1, *(1,) * (len(shape) - 1))

@@ -160,6 +160,6 @@ def _divisors(spec: Spec, bits: int) -> list[Field]:
     behind, extent = prod(spec.values[q + 1 :]), spec.values[q]
     (zero,) = struct.unpack("=I", struct.pack("=f", spec.codes.zero))
     fields: list[Field] = [zero]
-    for divisor in (behind, extent, spec.block):
+    for divisor in (behind, extent, spec.block_size):
         fields += kernel_tables.divisor(divisor, bits)
-    return [*fields, -(-extent // spec.block), *kernel_tables.divisor(spec.scales[-1], bits)]
+    return [*fields, -(-extent // spec.block_size), *kernel_tables.divisor(spec.scales[-1], bits)]

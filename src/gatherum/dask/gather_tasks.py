@@ -43,11 +43,11 @@ def _by_columns(tasks: Tasks) -> None:
 
 
 def _by_routes(tasks: Tasks) -> None:
-    entries = tasks.entry_groups()
+    entries = tasks.entry_runs()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
-        owners = tasks.owner_groups(shared)
+        owners = tasks.owner_runs(shared)
         column_routes = routes[shared]
         for free in tasks.layout.free_coordinates():
             column = (*shared, *free)
@@ -55,14 +55,14 @@ def _by_routes(tasks: Tasks) -> None:
                 _taken(tasks, (shared, free), n, run, column_routes, checked)
                 for n, run in enumerate(owners)
             ]
-            for group, run in enumerate(entries):
+            for run_number, run in enumerate(entries):
                 replies = [
-                    tasks.add("reply", (*column, n, group), list.__getitem__, rows, group)
+                    tasks.add("reply", (*column, n, run_number), list.__getitem__, rows, run_number)
                     for n, rows in enumerate(taken)
                 ]
-                route, shapes = column_routes[group], tasks.shapes(shared, free, run)
+                route, shapes = column_routes[run_number], tasks.shapes(shared, free, run)
                 arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
-                merged = tasks.add("merge", (*column, group), block_kernels.merge, *arguments)
+                merged = tasks.add("merge", (*column, run_number), block_kernels.merge, *arguments)
                 for n, coordinates in enumerate(tasks.entered(shared, free, run)):
                     tasks.result(coordinates, list.__getitem__, merged, n)
 
@@ -70,20 +70,20 @@ def _by_routes(tasks: Tasks) -> None:
 def _taken(
     tasks: Tasks,
     column: tuple[Coordinates, Coordinates],
-    group: int,
+    run_number: int,
     run: range,
     routes: list[Ref],
     checked: Ref,
 ) -> Ref:
     """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
-    coordinates = (*shared, *free, group)
+    coordinates = (*shared, *free, run_number)
     blocks = tasks.blocks(tasks.owned(shared, free, run))
     if is_small(tasks.index_bytes):  # every owner receives all routes
         arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
         return tasks.add("take", coordinates, block_kernels.take_whole, *arguments)
     parts = [
-        tasks.add("part", (*shared, group, n), ChunkRoute.part, route, run.start, run.stop)
+        tasks.add("part", (*shared, run_number, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(

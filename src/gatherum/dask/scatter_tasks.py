@@ -64,10 +64,10 @@ def _fold_apart(tasks: Tasks) -> Ref:
         for free in layout.free_coordinates():
             column, shape = (*shared, *free), layout.table_shape(shared, free)
             parts = []
-            for group, run in enumerate(tasks.entry_groups()):
+            for run_number, run in enumerate(tasks.entry_runs()):
                 indices = private.List(*where[run.start : run.stop])
                 arguments = tasks.call, shape, indices, tasks.updates(shared, free, run)
-                parts.append(tasks.add("apart", (*column, group), fold_apart, *arguments))
+                parts.append(tasks.add("apart", (*column, run_number), fold_apart, *arguments))
             total = _merged(tasks, column, parts)
             arguments = tasks.call, checked, tasks.table(shared, free), total
             blocks_at = tasks.owned(shared, free, range(len(tasks.owners)))
@@ -97,7 +97,7 @@ def _merged(tasks: Tasks, coordinates: Coordinates, parts: Sequence[Ref]) -> Ref
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
     whole = tasks.choice.strategy is Strategy.BROADCAST
-    entries = [range(len(tasks.entries))] if whole else tasks.entry_groups()
+    entries = [range(len(tasks.entries))] if whole else tasks.entry_runs()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
@@ -107,10 +107,10 @@ def _fold_by_routes(tasks: Tasks) -> Ref:
                 _cut(tasks, (shared, free), n, run, column_routes[n], checked)
                 for n, run in enumerate(entries)
             ]
-            for group, run in enumerate(tasks.owner_groups(shared)):
+            for run_number, run in enumerate(tasks.owner_runs(shared)):
                 blocks_at = tasks.owned(shared, free, run)
                 state: Any = tasks.blocks(blocks_at)
-                run_coordinates = (*shared, *free, group)
+                run_coordinates = (*shared, *free, run_number)
                 if whole:
                     arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
                     state = tasks.add(
@@ -137,7 +137,7 @@ def _fold_steps(
     checked: Ref,
 ) -> Ref:
     """Fold the updates of all routes into adjacent owners, a few routes at a time."""
-    sizes = [sum(tasks.entry_bytes[n] for n in group) for group in entries]
+    sizes = [sum(tasks.entry_bytes[n] for n in run) for run in entries]
     for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.choice.chunk)):
         parts = []
         for n in members:
@@ -153,13 +153,13 @@ def _fold_steps(
 def _cut(
     tasks: Tasks,
     column: tuple[Coordinates, Coordinates],
-    group: int,
+    run_number: int,
     run: range,
     route: Ref,
     checked: Ref,
 ) -> Ref:
     """Return the updates of a run of blocks in the order of their route."""
-    coordinates = (*column[0], *column[1], group)
+    coordinates = (*column[0], *column[1], run_number)
     arguments = tasks.call, checked, route, tasks.shapes(*column, run), tasks.updates(*column, run)
     return tasks.add("cut", coordinates, block_kernels.routed_updates, *arguments)
 

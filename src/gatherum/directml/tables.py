@@ -51,10 +51,10 @@ def _operator_section(name: str) -> str:
     if operator.claim:
         source += f" {operator.claim}."
     rows = []
-    for levels, group in _eras(name):
+    for levels, rows_of_era in _eras(name):
         span = str(levels[0]) if len(levels) == 1 else f"{levels[0]} to {levels[-1]}"
         alike: dict[tuple[str, str], list[str]] = {}
-        for row in group:
+        for row in rows_of_era:
             counts, types = row.dimension_counts, row.type_names
             d = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
             alike.setdefault((d, types), []).append(row.operand)
@@ -72,8 +72,8 @@ def _eras(operator: str) -> Iterator[tuple[list[FeatureLevel], list[SupportRow]]
         rows = (SUPPORT[level, operator, operand] for operand in operands)
         return [(row.data_types, row.dimension_counts) for row in rows]
 
-    for _, group in groupby(levels, key=content):
-        run = list(group)
+    for _, alike in groupby(levels, key=content):
+        run = list(alike)
         yield run, [SUPPORT[run[0], operator, operand] for operand in operands]
 
 

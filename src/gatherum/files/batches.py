@@ -50,25 +50,25 @@ class Batches:
     def take(self, wait: bool = True) -> list[NDArray[Any]]:
         """Return the batches fetched since the last call. With `wait`, wait for at least one.
 
-        The batches of a group have one dtype, and at most `most` bytes unless the group is one
+        The batches of a piece have one dtype, and at most `most` bytes unless the piece is one
         batch. After the last batch, raise the error that ended the iteration, if any.
         """
         with self._changed:
             self._ask_on()
             self._changed.wait_for(lambda: self._come or self._ended or not wait)
-            group: list[NDArray[Any]] = []
+            piece: list[NDArray[Any]] = []
             size = 0
             while self._come:
                 indices = self._come[0]
                 size += self._size(indices)
-                if group and (size > self._most or indices.dtype != group[0].dtype):
+                if piece and (size > self._most or indices.dtype != piece[0].dtype):
                     break
                 self._fetched_bytes -= self._size(indices)
-                group.append(self._come.popleft())
+                piece.append(self._come.popleft())
             self._ask_on()
-        if wait and not group and self._error is not None:
+        if wait and not piece and self._error is not None:
             raise self._error
-        return group
+        return piece
 
     def _ask_on(self) -> None:
         """Let the thread fetch more batches, unless it is already fetching."""

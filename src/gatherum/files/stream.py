@@ -27,12 +27,12 @@ __all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # the share of the memory for the rows of small batches in one call
-CACHED = 2 << 20  # the bytes of a group of rows of a page or more, because such rows share no page
-Group: TypeAlias = list[NDArray[Any]]
+CACHED = 2 << 20  # the bytes of a piece of rows of a page or more, because such rows share no page
+Piece: TypeAlias = list[NDArray[Any]]
 
 
-class GroupRows(NamedTuple):
-    """The rows of a group of batches, and the error after them, if any."""
+class PieceRows(NamedTuple):
+    """The rows of a piece, which is several batches, and the error after them, if any."""
 
     rows: list[NDArray[Any]]
     error: Exception | None = None
@@ -153,20 +153,20 @@ def rows_of(
 
 
 def _ahead(
-    asked: Batches, read: Callable[[Group], GroupRows], stop: Callable[[], object]
+    asked: Batches, read: Callable[[Piece], PieceRows], stop: Callable[[], object]
 ) -> Iterator[NDArray[Any]]:
     """Yield rows. The next batches are read while these are used."""
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
-        reading: Future[GroupRows] | None = None
-        while reading is not None or (group := asked.take()):
-            group_rows = (reading or thread.submit(read, group)).result()
+        reading: Future[PieceRows] | None = None
+        while reading is not None or (piece := asked.take()):
+            piece_rows = (reading or thread.submit(read, piece)).result()
             reading = None
-            for rows_of_one in group_rows.rows:
-                if reading is None and (group := asked.take(wait=False)):
-                    reading = thread.submit(read, group)
+            for rows_of_one in piece_rows.rows:
+                if reading is None and (piece := asked.take(wait=False)):
+                    reading = thread.submit(read, piece)
                 yield rows_of_one
-            if group_rows.error is not None:
-                raise group_rows.error
+            if piece_rows.error is not None:
+                raise piece_rows.error
 
 
 class Reader:
@@ -175,24 +175,24 @@ class Reader:
     def __init__(self, source: RowSource) -> None:
         self.source, self.done = source, 0
 
-    def read(self, group: Group) -> GroupRows:
-        """Gather all batches of a group together, or one by one if that raises an error."""
-        first, self.done = self.done, self.done + len(group)
+    def read(self, piece: Piece) -> PieceRows:
+        """Gather all batches of a piece together, or one by one if that raises an error."""
+        first, self.done = self.done, self.done + len(piece)
         gather = self.source.gather
-        if len(group) > 1:
+        if len(piece) > 1:
             try:
-                rows = gather(np.concatenate([indices.reshape(-1) for indices in group]))
-                return GroupRows(_cut(rows, group, range(rows.ndim)[self.source.axis]))
+                rows = gather(np.concatenate([indices.reshape(-1) for indices in piece]))
+                return PieceRows(_cut(rows, piece, range(rows.ndim)[self.source.axis]))
             except Exception:  # the batch with the error raises it in its turn
                 pass
-        group_rows = GroupRows([])
-        for indices in group:
+        piece_rows = PieceRows([])
+        for indices in piece:
             try:
-                group_rows.rows.append(gather(indices))
+                piece_rows.rows.append(gather(indices))
             except Exception as error:
-                error.add_note(batch_note(first + len(group_rows.rows)))
-                return group_rows._replace(error=error)
-        return group_rows
+                error.add_note(batch_note(first + len(piece_rows.rows)))
+                return piece_rows._replace(error=error)
+        return piece_rows
 
 
 class WatchedLookups:
@@ -223,12 +223,12 @@ def _bytes_of_a_row(source: RowSource) -> int:
     return math.prod(shape) * source.dtype.itemsize
 
 
-def _cut(rows: NDArray[Any], group: Group, axis: int) -> list[NDArray[Any]]:
+def _cut(rows: NDArray[Any], piece: Piece, axis: int) -> list[NDArray[Any]]:
     """Return the rows of each batch, in separate memory."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
-    ends = list(accumulate(indices.size for indices in group))
+    ends = list(accumulate(indices.size for indices in piece))
     parts = np.split(as_items(rows), ends[:-1], axis)
     return [
         np.array(part, order="C").view(rows.dtype).reshape(before + indices.shape + after)
-        for part, indices in zip(parts, group, strict=True)
+        for part, indices in zip(parts, piece, strict=True)
     ]

@@ -26,54 +26,58 @@ def working(values: Array, grouping: Grouping) -> Array:
     )
 
 
-def fold(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def fold(reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the left fold of the values of each group."""
-    return grouping.scatter(values, reduction, start)
+    return grouping.scatter(values, reduction, initial)
 
 
-def fold_extreme(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def fold_extreme(
+    extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int
+) -> Array:
     """Return the largest or smallest value of each group. Dates are compared as integers."""
     if not is_date(dtype := grouping.xp.plan_dtype(values)):
-        return grouping.scatter(values, extreme, start)
-    integers, empty = (as_integers(dates, extreme) for dates in (values, start))
+        return grouping.scatter(values, extreme, initial)
+    integers, empty = (as_integers(dates, extreme) for dates in (values, initial))
     return as_dates(grouping.scatter(integers, extreme, empty), extreme, grouping.xp.dtype(dtype))
 
 
-def fold_truth(reduction: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def fold_truth(
+    reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int
+) -> Array:
     """Return the maximum or minimum of the truth of the values of each group."""
-    return grouping.scatter(grouping.xp.nonzero(values), reduction, start)
+    return grouping.scatter(grouping.xp.nonzero(values), reduction, initial)
 
 
-def last(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def last(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the last value of each group."""
-    return grouping.scatter(values, "none", start)
+    return grouping.scatter(values, "none", initial)
 
 
-def first(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def first(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the first value of each group."""
-    return grouping.first(values, start)
+    return grouping.first(values, initial)
 
 
-def count(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the number of values of each group."""
-    return grouping.xp.whole(grouping.count(start), grouping.shape)
+    return grouping.xp.whole(grouping.count(initial), grouping.shape)
 
 
-def position(extreme: str, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def position(extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the position of the first largest or smallest value of each group."""
     values = as_integers(values, extreme) if is_date(grouping.xp.plan_dtype(values)) else values
     if isinstance(values, np.ndarray):
-        return grouping.position(extreme, values, start)
+        return grouping.position(extreme, values, initial)
     xp, values = grouping.xp, grouping.xp.stop_gradient(values)
     with grouping.sharing():
         best = grouping.scatter(values, extreme, grouping.zero(values))
         attains = xp.equal(values, grouping.gather(best))
         if has_nan(xp.plan_dtype(values)) and xp.holds_any(xp.isnan(best)):
             attains = attains | xp.isnan(values)  # a NaN extreme equals no value
-        return grouping.first_position(attains, start)
+        return grouping.first_position(attains, initial)
 
 
-def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the logarithm of the sum of the exponentials of each group."""
     floats, xp = working(values, grouping), grouping.xp
     with grouping.sharing():
@@ -83,8 +87,8 @@ def log_sum(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array
         total = grouping.scatter(
             xp.exp(xp.subtract(floats, shifts, shifts)), "add", grouping.zero(floats)
         )
-        result = xp.rounded(xp.add(shift, xp.log(total)), start.dtype)
-        return xp.replaced(result, grouping.count() == 0, start)
+        result = xp.rounded(xp.add(shift, xp.log(total)), initial.dtype)
+        return xp.replaced(result, grouping.count() == 0, initial)
 
 
 def _shifted(values: Array, grouping: Grouping) -> Array:

@@ -38,9 +38,9 @@ def reduced(
     check_defined(grouping.op, row, name, values_dtype)
     dtype = row.result(values_dtype)
     _check_result(grouping, dtype)
-    start = start_of(row, dtype, grouping, values, fill_value)
+    initial = initial_result(row, dtype, grouping, values, fill_value)
     if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
-        if start is None:
+        if initial is None:
             raise errors.unknown_groups(grouping.op)
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
         return in_blocks(name, call, values, grouping, dtype)
@@ -49,15 +49,16 @@ def reduced(
             values = without_dropped_gradients(values, grouping)
         if skips and has_nan(values_dtype):
             unweighted = row is FUNCTIONS[row.name]
-            if unweighted and (result := skipping(row, values, grouping, start, ddof)) is not None:
+            result = skipping(row, values, grouping, initial, ddof) if unweighted else None
+            if result is not None:
                 return result
             if xp.holds_any(left_out := xp.isnan(values)):
                 grouping = grouping.without(left_out)
                 if not isinstance(values, np.ndarray):
                     values = xp.replaced(values, left_out, 0)  # otherwise, gradients have 0 * NaN
-        if start is None:
+        if initial is None:
             return _without_empty_groups(name, row, dtype, values, grouping, ddof)
-        return row.compose(values, grouping, start, ddof)
+        return row.compose(values, grouping, initial, ddof)
 
 
 def _without_empty_groups(
@@ -69,15 +70,15 @@ def _without_empty_groups(
     is only unlikely, its absence proves that no group is empty.
     """
     sentinel = row.unlikely(dtype)
-    start = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
-    result = None if sentinel is None else row.compose(values, grouping, start, ddof)
-    coordinates = grouping.first_empty(grouping.filled() if result is None else result != start)
+    initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
+    result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
+    coordinates = grouping.first_empty(grouping.filled() if result is None else result != initial)
     if coordinates is not None and result is not None and not row.locates:
         coordinates = grouping.first_empty(grouping.filled())
     if coordinates is not None:
         where = coordinates if grouping.elements else ()
         raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
-    return row.compose(values, grouping, start, ddof) if result is None else result
+    return row.compose(values, grouping, initial, ddof) if result is None else result
 
 
 def without_dropped_gradients(values: Array, grouping: Grouping) -> Array:
@@ -106,7 +107,7 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
     raise errors.not_defined(op, name, dtype, needs)
 
 
-def start_of(
+def initial_result(
     row: FunctionRow, dtype: AnyDType, grouping: Grouping, values: Array, fill_value: object
 ) -> Array | None:
     """Return the result of an empty group as an item, None if empty groups are an error."""

@@ -82,12 +82,12 @@ class Grouping:
         """Return 0 as an item of the values' dtype."""
         return self.xp.full((), 0, values.dtype, values)
 
-    def scatter(self, values: Array, reduction: str, start: Array) -> Array:
-        """Reduce the values of each group, or keep its last one. Empty groups become `start`.
+    def scatter(self, values: Array, reduction: str, initial: Array) -> Array:
+        """Reduce the values of each group, or keep its last one. Empty groups become `initial`.
 
-        The left fold begins at the first value of a group; `start`, an item, is not part of it.
+        The left fold begins at the first value of a group; `initial`, an item, is not part of it.
         """
-        return self._put(self.destinations, values, reduction, start)
+        return self._put(self.destinations, values, reduction, initial)
 
     def gather(self, results: Array, fill_value: object = 0) -> Array:
         """Return the result of each value's group, or `fill_value` for a value without a group."""
@@ -130,26 +130,26 @@ class Grouping:
         except IndexError as error:
             raise self._invalid(error) from None
 
-    def without_nan(self, values: Array, reduction: str, start: Array) -> Array | None:
+    def without_nan(self, values: Array, reduction: str, initial: Array) -> Array | None:
         """Reduce the values of each group that are not NaN, in one call of the framework. A group
-        without such values becomes `start`. Return None if the framework does not support this.
+        without such values becomes `initial`. Return None if the framework does not support this.
         """
         dtype, run = self.xp.plan_dtype(values), getattr(self.xp, "without_nan", None)
         if run is None or dtype.kind == "c" or not is_reducible(dtype, reduction):
             return None
         try:
-            result: Array | None = run(values, reduction, self.destinations, start)
+            result: Array | None = run(values, reduction, self.destinations, initial)
             return result
         except IndexError as error:
             raise self._invalid(error) from None
 
-    def count(self, start: Array | None = None) -> Array:
-        """Return the number of values in each group. For an empty group, return `start`, else 0.
+    def count(self, initial: Array | None = None) -> Array:
+        """Return the number of values in each group. For an empty group, return `initial`, else 0.
 
         The counts broadcast to the shape of a result.
         """
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.destinations.indices)
-        return self._along(item, "add", self.zero(item) if start is None else start)
+        return self._along(item, "add", self.zero(item) if initial is None else initial)
 
     def filled(self) -> Array:
         """Return a mask of the groups with values. It broadcasts to the shape of a result."""
@@ -165,11 +165,11 @@ class Grouping:
             return None
         return coordinates_of(int(known.argmin()), known.shape)
 
-    def first(self, values: Array, start: Array) -> Array:
-        """Return the first value of each group, or `start` for an empty group."""
+    def first(self, values: Array, initial: Array) -> Array:
+        """Return the first value of each group, or `initial` for an empty group."""
         destinations = self._checked() if self._traces() else self.destinations
         backward, reversed_values = destinations.reversed(values)
-        return self._put(backward, reversed_values, "none", start)
+        return self._put(backward, reversed_values, "none", initial)
 
     def group_numbers(self) -> Array:
         """Return the group of each entry, -1 for a dropped one, with the rank of the values."""
@@ -204,28 +204,28 @@ class Grouping:
         except IndexError as error:
             raise self._invalid(error) from None
 
-    def position(self, extreme: str, values: Array, start: Array) -> Array:
+    def position(self, extreme: str, values: Array, initial: Array) -> Array:
         """Return the argmax or argmin of each group of a NumPy array: the position along `axis` of
-        the first largest or smallest value, `start` for an empty group.
+        the first largest or smallest value, `initial` for an empty group.
         """
         attributes = self.destinations.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
         try:
             return positions_of_extremes(
-                attributes, data, self.destinations.indices, values, int(start)
+                attributes, data, self.destinations.indices, values, int(initial)
             )
         except IndexError as error:
             raise self._invalid(error) from None
 
-    def first_position(self, chosen: Array, start: Array) -> Array:
-        """Return the position along `axis` of the first chosen value of each group, `start` for an
+    def first_position(self, chosen: Array, initial: Array) -> Array:
+        """Return the position along `axis` of each group's first chosen value, `initial` for an
         empty group. Each nonempty group must have a chosen value.
         """
         n = chosen.shape[self.axis]
         trailing = (1,) * (len(chosen.shape) - self.axis - 1)
         position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *trailing))
-        positions = self.xp.astype(self.xp.where(chosen, position, n), start.dtype)
-        return self.scatter(positions, "min", start)
+        positions = self.xp.astype(self.xp.where(chosen, position, n), initial.dtype)
+        return self.scatter(positions, "min", initial)
 
     def _entries(self) -> tuple[Array, int]:
         """Return the entries and the number of groups."""
@@ -233,16 +233,16 @@ class Grouping:
         tuples = self.destinations.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
-    def _along(self, item: Array, reduction: str, start: Array) -> Array:
+    def _along(self, item: Array, reduction: str, initial: Array) -> Array:
         """Scatter one item for each entry, to an array that broadcasts to the shape of a result."""
         addressed = self.destinations.addressed()
-        return self.destinations.over_data(self._put(addressed, item, reduction, start))
+        return self.destinations.over_data(self._put(addressed, item, reduction, initial))
 
     def _put(
-        self, destinations: Destinations, values: Array, reduction: str, start: Array
+        self, destinations: Destinations, values: Array, reduction: str, initial: Array
     ) -> Array:
         try:
-            table = self.xp.broadcast_to(start, destinations.shape)
+            table = self.xp.broadcast_to(initial, destinations.shape)
             return destinations.put(table, values, FoldRule.afresh(reduction))
         except IndexError as error:
             raise self._invalid(error) from None

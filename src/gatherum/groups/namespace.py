@@ -230,9 +230,9 @@ def squares(
 
 
 def without_nan(
-    values: Array, reduction: str, destinations: Destinations, start: Array
+    values: Array, reduction: str, destinations: Destinations, initial: Array
 ) -> Array | None:
-    indices, table = destinations.indices, broadcast_to(start, destinations.shape)
+    indices, table = destinations.indices, broadcast_to(initial, destinations.shape)
     attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
     specs = ArraySpec.of(table), ArraySpec.of(indices), ArraySpec.of(values)
     result: Array = native.new_result(values.dtype, destinations.shape)

@@ -29,12 +29,12 @@ def quantile(
     method: str,
     values: Array,
     grouping: Grouping,
-    start: Array,
+    initial: Array,
     ddof: int,
 ) -> Array:
     """Return the quantile of each group, or an array of quantiles, one for each number of `q`."""
     ordered = SortedGroups.of(grouping, values)
-    quantile_of = partial(_quantile, ordered, values, grouping, start, method)
+    quantile_of = partial(_quantile, ordered, values, grouping, initial, method)
     return (
         grouping.xp.stack([quantile_of(number) for number in q], 0)
         if isinstance(q, tuple)
@@ -43,12 +43,12 @@ def quantile(
 
 
 def _quantile(
-    ordered: SortedGroups, values: Array, grouping: Grouping, start: Array, method: str, q: Any
+    ordered: SortedGroups, values: Array, grouping: Grouping, initial: Array, method: str, q: Any
 ) -> Array:
     xp, counts = grouping.xp, ordered.counts
 
     def located(counts: Array, grouping: Grouping, _: Array) -> Any:
-        return _positions(grouping, counts, q, method, start.dtype)
+        return _positions(grouping, counts, q, method, initial.dtype)
 
     lower, upper, *shares = xp.in_float64(located, located, counts, grouping, counts)
     if method not in INTERPOLATES:
@@ -57,11 +57,11 @@ def _quantile(
         dtype = xp.plan_dtype(values)
         low = ordered.values_at(values, ordered.starts + lower)
         high = ordered.values_at(values, ordered.starts + upper)
-        result = _interpolated(grouping, low, high, shares, dtype, start.dtype)
+        result = _interpolated(grouping, low, high, shares, dtype, initial.dtype)
     if has_nan(xp.plan_dtype(values)):
         last = ordered.values_at(values, ordered.starts + counts - 1)
-        result = xp.rounded(xp.replaced(result, xp.isnan(last), np.nan), start.dtype)
-    return xp.reshape(xp.replaced(result, counts == 0, start), grouping.shape)
+        result = xp.rounded(xp.replaced(result, xp.isnan(last), np.nan), initial.dtype)
+    return xp.reshape(xp.replaced(result, counts == 0, initial), grouping.shape)
 
 
 def _positions(grouping: Grouping, counts: Array, q: float, method: str, target: Any) -> Any:
@@ -118,15 +118,15 @@ def _interpolated(
     return xp.where(second, from_high, from_low)
 
 
-def nunique(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def nunique(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the number of distinct values of each group."""
     xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
-    begins = xp.astype(ordered.begins_run(values), start.dtype)
+    begins = xp.astype(ordered.begins_run(values), initial.dtype)
     result = ordered.reduce(begins, "add", 0)
-    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), grouping.shape)
+    return xp.reshape(xp.replaced(result, ordered.counts == 0, initial), grouping.shape)
 
 
-def mode(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def mode(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the smallest of the most frequent values of each group."""
     xp, ordered = grouping.xp, SortedGroups.of(grouping, values)
     positions = ordered.positions()
@@ -139,4 +139,4 @@ def mode(values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
     chosen = lengths == take(xp, longest, ordered.cells)
     first = ordered.reduce(xp.where(chosen, positions, count), "min", count)
     result = ordered.values_at(values, first)
-    return xp.reshape(xp.replaced(result, ordered.counts == 0, start), grouping.shape)
+    return xp.reshape(xp.replaced(result, ordered.counts == 0, initial), grouping.shape)

@@ -26,7 +26,7 @@ class Arrays(ArrayOps, Protocol):
     ``fused(name, values, destinations)`` that runs a transform in one call, with the bits and
     derivatives of the composition, or returns None. ``squares(values, destinations,
     skips_nan)`` returns the sums of squared distances from the exact means and the numbers of
-    real floats in one call, or None. ``without_nan(values, reduction, destinations, start)``
+    real floats in one call, or None. ``without_nan(values, reduction, destinations, initial)``
     folds the values that are not NaN in one call, or returns None. ``in_blocks(name, run,
     values, grouping, dtype, like)`` runs a function that needs all values of a group, for
     arrays in chunks. ``integers_of(op, operand, values, target)`` is that of

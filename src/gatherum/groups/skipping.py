@@ -14,24 +14,24 @@ _FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 def skipping(
-    row: FunctionRow, values: Array, grouping: Grouping, start: Array | None, ddof: int
+    row: FunctionRow, values: Array, grouping: Grouping, initial: Array | None, ddof: int
 ) -> Array | None:
     """Return the result of a function that skips NaN, or None if it needs other steps.
 
-    `start` is the result of empty groups.
+    `initial` is the result of empty groups.
     """
-    if start is None:
+    if initial is None:
         return None
     if row.folds and row.reduction is not None:
-        return grouping.without_nan(values, row.reduction, start)
+        return grouping.without_nan(values, row.reduction, initial)
     if row.name in ("var", "std"):
-        return spreads.variance_of_numbers(row.name == "std", values, grouping, start, ddof)
+        return spreads.variance_of_numbers(row.name == "std", values, grouping, initial, ddof)
     if row.method is not Method.COUNT or grouping.elements or not isinstance(values, np.ndarray):
         return None
     if values.dtype.name not in _FLOATS:
         return None
     counts = grouping.count() - _masked(np.isnan(values), grouping)
-    return np.where(counts == 0, start, counts)
+    return np.where(counts == 0, initial, counts)
 
 
 def _masked(left_out: Array, grouping: Grouping) -> Array:

@@ -67,10 +67,10 @@ class SortedGroups:
             same = same | (xp.isnan(value) & xp.isnan(earlier))
         return (self.positions_in_cell() == 0) | (of_before != self.cells) | ~same
 
-    def reduce(self, sorted_values: Array, reduction: str, start: int) -> Array:
+    def reduce(self, sorted_values: Array, reduction: str, initial: int) -> Array:
         """Reduce integers, one for each sorted value, to one for each cell."""
         xp = self.xp
-        table = xp.full((self.cell_count,), start, sorted_values.dtype, sorted_values)
+        table = xp.full((self.cell_count,), initial, sorted_values.dtype, sorted_values)
         return put(xp, table, self.cells, sorted_values, reduction)
 
     def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:

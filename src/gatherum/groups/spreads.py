@@ -24,8 +24,8 @@ Fold: TypeAlias = Callable[[Array], Array]
 _LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 
-def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
-    """Return the variance of each group, or its square root; `start` for an empty group."""
+def variance(root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+    """Return the variance of each group, or its square root; `initial` for an empty group."""
     xp = grouping.xp
 
     def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
@@ -33,7 +33,7 @@ def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: 
         total = sum_of_squares(
             away, values, grouping, counts, lambda squares: added(squares, grouping)
         )
-        return _divided(root, total, grouping, counts, start, ddof)
+        return _divided(root, total, grouping, counts, initial, ddof)
 
     def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
         away = _narrow_distances(values, grouping, 0)
@@ -41,43 +41,43 @@ def variance(root: bool, values: Array, grouping: Grouping, start: Array, ddof: 
         return xp.sqrt(spread) if root else spread
 
     if fused := grouping.squares(values):
-        return _from_squares(root, *fused, grouping, start, ddof)
+        return _from_squares(root, *fused, grouping, initial, ddof)
     with grouping.sharing():
         counts = grouping.count()
         spread = xp.in_float64(wide, narrow, values, grouping, counts)
-    return _without_few(spread, grouping, counts, start, ddof)
+    return _without_few(spread, grouping, counts, initial, ddof)
 
 
 def variance_of_numbers(
-    root: bool, values: Array, grouping: Grouping, start: Array, ddof: int
+    root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array | None:
     """Return the variance of the values that are not NaN, or its square root. Return None if the
     framework does not compute it in one call.
     """
     fused = grouping.squares(values, skips_nan=True)
-    return None if fused is None else _from_squares(root, *fused, grouping, start, ddof)
+    return None if fused is None else _from_squares(root, *fused, grouping, initial, ddof)
 
 
 def _from_squares(
-    root: bool, total: Array, counts: Array, grouping: Grouping, start: Array, ddof: int
+    root: bool, total: Array, counts: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array:
-    spread = _divided(root, total, grouping, counts, start, ddof)
-    return _without_few(spread, grouping, counts, start, ddof)
+    spread = _divided(root, total, grouping, counts, initial, ddof)
+    return _without_few(spread, grouping, counts, initial, ddof)
 
 
 def _divided(
-    root: bool, total: Array, grouping: Grouping, counts: Array, start: Array, ddof: int
+    root: bool, total: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
 ) -> Array:
     xp, spread = grouping.xp, _quotient(total, grouping, counts - ddof)
-    return rounded_root(xp, spread, start.dtype) if root else xp.rounded(spread, start.dtype)
+    return rounded_root(xp, spread, initial.dtype) if root else xp.rounded(spread, initial.dtype)
 
 
 def _without_few(
-    spread: Array, grouping: Grouping, counts: Array, start: Array, ddof: int
+    spread: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
 ) -> Array:
     """Replace the spreads of groups without enough values."""
     spread = grouping.xp.replaced(spread, counts <= ddof, np.nan)
-    return grouping.xp.replaced(spread, counts == 0, start)
+    return grouping.xp.replaced(spread, counts == 0, initial)
 
 
 def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = np.nan) -> Array:

@@ -34,7 +34,7 @@ def row_with(row: FunctionRow, weights: Array) -> FunctionRow:
     return replace(row, compose=partial(_variance, row.name == "std", weights))
 
 
-def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def _sum(weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the weighted sum of each group."""
     xp = grouping.xp
     dtype: Any = xp.plan_dtype(values)
@@ -44,11 +44,11 @@ def _sum(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: 
     with grouping.sharing():
         total, counts = _total(scale, wide, grouping), grouping.count()
     convert = xp.astype if dtype.kind in "biu" else xp.rounded
-    result = convert(total, start.dtype)
-    return xp.replaced(result, counts == 0, start)
+    result = convert(total, initial.dtype)
+    return xp.replaced(result, counts == 0, initial)
 
 
-def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int) -> Array:
+def _mean(weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the weighted mean of each group."""
     xp, target = grouping.xp, working_dtype(grouping.xp.plan_dtype(values))
     scale, wide = _real(weights, grouping, target), _converted(values, grouping, target)
@@ -57,14 +57,14 @@ def _mean(weights: Array, values: Array, grouping: Grouping, start: Array, ddof:
         total, divisor = _total(scale, wide, grouping), added(weight, grouping)
         counts = grouping.count()
     mean = _by_parts(grouping, lambda part: xp.divide(part, divisor, None), total)
-    return xp.replaced(xp.rounded(mean, start.dtype), counts == 0, start)
+    return xp.replaced(xp.rounded(mean, initial.dtype), counts == 0, initial)
 
 
 def _variance(
-    root: bool, weights: Array, values: Array, grouping: Grouping, start: Array, ddof: int
+    root: bool, weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array:
     """Return the weighted variance of each group, or its square root."""
-    xp, target = grouping.xp, start.dtype
+    xp, target = grouping.xp, initial.dtype
 
     def variance(pair: Any, grouping: Grouping, wide: bool) -> Array:
         values, weights = pair
@@ -92,7 +92,7 @@ def _variance(
     with grouping.sharing():
         counts = grouping.count()
         result = xp.in_float64(wide, narrow, (values, weights), grouping, counts)
-    return xp.replaced(result, counts == 0, start)
+    return xp.replaced(result, counts == 0, initial)
 
 
 def _total(weights: Array, values: Array, grouping: Grouping) -> Array:

@@ -57,7 +57,7 @@ class GatherBlockQuantized(NodeOp):
         attributes = self.defaults | attributes
         try:
             self._require_types(data, indices, scales)
-            block = self._block_size(data, attributes)
+            block_size = self._block_size(data, attributes)
             return (
                 gather_quantized(
                     data,
@@ -66,7 +66,7 @@ class GatherBlockQuantized(NodeOp):
                     zero_points,
                     axis=attributes["gather_axis"],
                     quantize_axis=attributes["quantize_axis"],
-                    block_size=block,
+                    block_size=block_size,
                     bits=None if data.dtype.name in _FLOAT8 else attributes["bits"],
                     dtype=scales.dtype.name,
                     mode="fill",
@@ -85,16 +85,16 @@ class GatherBlockQuantized(NodeOp):
 
     def _block_size(self, data: Array, attributes: dict[str, Any]) -> int:
         """Return the number of values of a block by the rules of the specification."""
-        block: int = attributes["block_size"]
+        block_size: int = attributes["block_size"]
         if data.dtype.name == "uint8" and attributes["gather_axis"] not in (0, -data.ndim):
             raise ValueError(f"`gather_axis` must be 0 for uint8, got {attributes['gather_axis']}")
-        if data.dtype.name in _FLOAT8 and block == 0:  # one block for the whole axis
+        if data.dtype.name in _FLOAT8 and block_size == 0:  # one block for the whole axis
             return int(max((1, *data.shape)))
-        if block < _LEAST_BLOCK or block & (block - 1):
+        if block_size < _LEAST_BLOCK or block_size & (block_size - 1):
             raise ValueError(
-                f"`block_size` must be a power of 2 from {_LEAST_BLOCK} on, got {block}"
+                f"`block_size` must be a power of 2 from {_LEAST_BLOCK} on, got {block_size}"
             )
-        return block
+        return block_size
 
     def _worded(self, error: Exception) -> str:
         text = super()._worded(error)

@@ -367,9 +367,9 @@ def _type_of(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 def _opset(imports: object) -> int:
     """Return the imported version of ONNX's standard operators, 0 if there is none."""
-    for entry in imports:  # type: ignore[attr-defined]  # a protobuf sequence
-        if entry.domain in ("", "ai.onnx"):
-            version: int = entry.version
+    for opset_import in imports:  # type: ignore[attr-defined]  # a protobuf sequence
+        if opset_import.domain in ("", "ai.onnx"):
+            version: int = opset_import.version
             return version
     return 0
 

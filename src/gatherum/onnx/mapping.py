@@ -100,8 +100,8 @@ def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict
         and not isinstance(lists["indices"][-1], int)
     ):
         return None
-    for group in _equal_sizes(op, axis, lists):
-        sizes_at = [(lists[name], d) for name, d in group if 0 <= d < len(lists[name])]
+    for equal in _equal_sizes(op, axis, lists):
+        sizes_at = [(lists[name], d) for name, d in equal if 0 <= d < len(lists[name])]
         value = next((s[d] for s, d in sizes_at if isinstance(s[d], int)), 1)
         for s, d in sizes_at:
             if not isinstance(s[d], int):

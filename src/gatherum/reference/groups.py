@@ -121,7 +121,7 @@ def reduce(
     q, method = _quantile_arguments(op, name, q, method)
     if name == "quantile" and np.ndim(q):
         more = {"method": method, "fill_value": fill_value, "mode": mode, "negative": negative}
-        return np.stack([reduce(values, groups, size, func, axis, q=entry, **more) for entry in q])
+        return np.stack([reduce(values, groups, size, func, axis, q=one_q, **more) for one_q in q])
     if (decimals := decimals_in(values)) is not None:
         given = weights is not None or dtype is not None
         place = groups, size, axis, mode, negative
@@ -135,7 +135,7 @@ def reduce(
     out = blank(op, members.shape, result)
     for group in np.ndindex(members.shape):
         every: Members = members.item(group)
-        kept = [entry for entry in every if func == name or not is_nan(entry[1], values.dtype)]
+        kept = [member for member in every if func == name or not is_nan(member[1], values.dtype)]
         if kept:
             item = _result(name, kept, scales, values.dtype, axis, ddof, q, method)
         elif fill is None:

@@ -31,13 +31,13 @@ def squares(
 
 
 def without_nan(
-    values: Tensor, reduction: str, destinations: Destinations, start: Tensor
+    values: Tensor, reduction: str, destinations: Destinations, initial: Tensor
 ) -> Tensor | None:
-    """Fold values except NaN, starting from `start`. Return None if the core cannot fold them."""
+    """Fold values except NaN, starting from `initial`. Return None if the core cannot fold them."""
     if (operands := _specs_and_views(values, destinations)) is None:
         return None
     attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
-    table = start.expand(destinations.shape)
+    table = initial.expand(destinations.shape)
     result = torch.empty(destinations.shape, dtype=values.dtype)
     data, out = (addresses.view(attributes.op, "data", tensor) for tensor in (table, result))
     specs = addresses.spec_of(attributes.op, "data", table), *operands[0]

@@ -87,10 +87,10 @@ class _Input(NamedTuple):
 def _input(file: str) -> _Input:
     if file != DASH:
         return _Input(file, file, file.lower().endswith(".onnx"))
-    start = open_input("FILE").read(1)
-    is_model = start == ONNX
+    head = open_input("FILE").read(1)
+    is_model = head == ONNX
     limit = LARGEST_MODEL if is_model else LARGEST
-    return _Input(INPUT, read_input("FILE", limit, start), is_model)
+    return _Input(INPUT, read_input("FILE", limit, head), is_model)
 
 
 def _check(

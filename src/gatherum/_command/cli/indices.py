@@ -117,27 +117,25 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
 class NotIntegers(ValueError):
     """A line of a text contains something other than integers.
 
-    `has_numbers`: whether all entries of the line are numbers.
+    `has_numbers`: whether all words of the line are numbers.
     """
 
     def __init__(self, name: str, line_number: int, line: str) -> None:
         super().__init__(f"{name}, line {line_number}: expected integers, got {short(line)}")
-        self.has_numbers = all(map(_is_number, _entries(line)))
+        self.has_numbers = all(map(_is_number, _words(line)))
 
 
 def _is_header(line: str) -> bool:
-    """Return True if no entry of a line is a number, or begins as one in another notation."""
-    return not any(
-        _NUMERIC.match(entry) or number_of(entry) is not None for entry in _entries(line)
-    )
+    """Return True if no word of a line is a number, or begins as one in another notation."""
+    return not any(_NUMERIC.match(word) or number_of(word) is not None for word in _words(line))
 
 
-def _entries(line: str) -> list[str]:
+def _words(line: str) -> list[str]:
     return re.split("[,\t]", line) if "," in line or "\t" in line else line.split()
 
 
-def _is_number(entry: str) -> bool:
-    return number_of(entry) is not None
+def _is_number(word: str) -> bool:
+    return number_of(word) is not None
 
 
 def _array(where: str, rows: list[list[int]]) -> Array:

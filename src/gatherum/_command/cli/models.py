@@ -63,5 +63,5 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
 
 def _is_onnx(file: str) -> bool:
     """Return True for a file that begins as an ONNX model."""
-    with open(file, "rb") as start:
-        return start.read(1) == ONNX
+    with open(file, "rb") as stream:
+        return stream.read(1) == ONNX

@@ -40,16 +40,16 @@ def read_array(folder: str, operator: Operator, role: str) -> Location | Array:
     """Read an array from standard input: a .npy file, copied to a folder, or numbers as text."""
     stream = open_input(role)
     with naming(INPUT):
-        start = stream.read(6)
-        if role not in ("INDICES", "GROUPS") or start == b"\x93NUMPY":
+        head = stream.read(6)
+        if role not in ("INDICES", "GROUPS") or head == b"\x93NUMPY":
             location = named_file(folder, INPUT)
             with open(location.file, "wb") as file:
-                file.write(start)
+                file.write(head)
                 shutil.copyfileobj(stream, file, 1 << 20)
             return location
-    if not start:
+    if not head:
         raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
-    return from_text(operator, INPUT, read_input(role, LARGEST, start))
+    return from_text(operator, INPUT, read_input(role, LARGEST, head))
 
 
 def array_input(operator: Operator, role: str) -> Array:
@@ -67,13 +67,13 @@ def open_input(role: str) -> IO[bytes]:
     return sys.stdin.buffer
 
 
-def read_input(role: str, limit: int, start: bytes = b"") -> bytes:
+def read_input(role: str, limit: int, head: bytes = b"") -> bytes:
     """Read all of standard input. Raise OSError if it has more than `limit` bytes.
 
-    `start` has the bytes that were read before.
+    `head` has the bytes that were read before.
     """
     with naming(INPUT):
-        content = start + open_input(role).read(limit + 1 - len(start))
+        content = head + open_input(role).read(limit + 1 - len(head))
     if len(content) > limit:
         raise errors.file_too_big(INPUT, limit)
     return content

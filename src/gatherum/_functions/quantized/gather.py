@@ -267,10 +267,10 @@ def _gathered(
     if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
         return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
-    taken, blocks, row_numbers = parts_of(spec, rows)
-    zeros = None if zero_points is None else apply("gather", zero_points, blocks, axis=axis)
+    taken, block_numbers, row_numbers = parts_of(spec, rows)
+    zeros = None if zero_points is None else apply("gather", zero_points, block_numbers, axis=axis)
     slices = apply("gather", data, taken, axis=axis)
-    factors = apply("gather", scales, blocks, axis=axis)
+    factors = apply("gather", scales, block_numbers, axis=axis)
     return spec.of_rows(taken.size), slices, row_numbers, factors, zeros
 
 
@@ -280,5 +280,5 @@ def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ..
     """
     flat = rows.reshape(-1)
     taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
-    blocks = taken // spec.block if spec.quantize_axis == spec.axis else taken
-    return taken, blocks, np.where(flat < 0, -1, np.arange(flat.size))
+    block_numbers = taken // spec.block_size if spec.quantize_axis == spec.axis else taken
+    return taken, block_numbers, np.where(flat < 0, -1, np.arange(flat.size))

@@ -36,7 +36,7 @@ class Spec(NamedTuple):
         The shape of the values: the shape of the data, unless a byte holds several values.
     axis, quantize_axis : int
         Nonnegative axes.
-    block : int
+    block_size : int
         The number of values that share a scale, at most the size of the axis.
     codes : Codes
         The storage format of the values.
@@ -47,7 +47,7 @@ class Spec(NamedTuple):
     values: Shape
     axis: int
     quantize_axis: int
-    block: int
+    block_size: int
     codes: Codes
     scale: str
     result: str
@@ -61,7 +61,7 @@ class Spec(NamedTuple):
     def scales(self) -> Shape:
         """The shape of the scales."""
         q = self.quantize_axis
-        blocks = -(-self.values[q] // self.block)
+        blocks = -(-self.values[q] // self.block_size)
         return (*self.values[:q], blocks, *self.values[q + 1 :])
 
     @property
@@ -83,8 +83,8 @@ class Spec(NamedTuple):
         """Return the spec of a call on the slices of `count` rows."""
         axis = self.axis
         values = (*self.values[:axis], count, *self.values[axis + 1 :])
-        block = 1 if self.quantize_axis == axis else self.block
-        return self._replace(values=values, block=block)
+        block_size = 1 if self.quantize_axis == axis else self.block_size
+        return self._replace(values=values, block_size=block_size)
 
     def sizes(self) -> tuple[Any, ...]:
         """Return the sizes of the core's loops.
@@ -94,14 +94,14 @@ class Spec(NamedTuple):
         of the scales' last dimension.
         """
         before, rows, after = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
-        q, block = self.quantize_axis, self.block
+        q, block_size = self.quantize_axis, self.block_size
         outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(after)), (1, 1, 1)
         if q < self.axis:
-            outer, blocks = _around(before, q), (block, 1, 1)
+            outer, blocks = _around(before, q), (block_size, 1, 1)
         elif q == self.axis:
-            blocks = (1, block, 1)
-        elif block > 1:  # else each value of a row has a separate scale
-            inner, blocks = _around(after, q - self.axis - 1), (1, 1, block)
+            blocks = (1, block_size, 1)
+        elif block_size > 1:  # else each value of a row has a separate scale
+            inner, blocks = _around(after, q - self.axis - 1), (1, 1, block_size)
         return outer, rows, inner, blocks, self.scales[-1]
 
 
@@ -120,14 +120,14 @@ def as_attributes(
     negative: object,
 ) -> QuantizedAttributes:
     """Convert the arguments that are not arrays to plain values."""
-    block = plain_values.as_size(NAME, "block_size", block_size, 1)
+    block_size = plain_values.as_size(NAME, "block_size", block_size, 1)
     result = result_name(dtype)
     if result is None:
         raise errors.other_type("dtype", RESULTS, repr(dtype))
     return QuantizedAttributes(
         plain_values.as_integer(NAME, "axis", axis),
         plain_values.as_integer(NAME, "quantize_axis", quantize_axis),
-        block,
+        block_size,
         None if bits is None else plain_values.as_integer(NAME, "bits", bits),
         result,
         plain_values.as_choice(NAME, "mode", mode, MODES),
@@ -169,8 +169,8 @@ def spec_of(
         raise out_of_range(NAME, "quantize_axis", q, -rank, rank)
     values = (*shape[:-1], shape[-1] * codes.in_byte)
     shape_limits.check_size(NAME, "data", values, 1)
-    block = min(attributes.block_size, max(values[q], 1))
-    spec = Spec(values, axis, q % rank, block, codes, scales[1], attributes.result)
+    block_size = min(attributes.block_size, max(values[q], 1))
+    spec = Spec(values, axis, q % rank, block_size, codes, scales[1], attributes.result)
     if scales[0] != spec.scales:
         raise errors.other_scales(spec.scales, scales[0], values, q % rank, attributes.block_size)
     if zero_points is not None and zero_points[0] != spec.zero_points:

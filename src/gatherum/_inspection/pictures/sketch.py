@@ -51,10 +51,10 @@ def sketch(s: Call, operands: CallValues, raises: bool, width: int, colours: boo
     for most_across in (MOST_ACROSS, 8, 5, 2):
         scene = scene_of(s, operands.indices, raises, most_across)
         cells = fill_cells(scene, operands)
-        blocks = list(_blocks(scene, cells))
-        lines = _side_by_side(blocks)
+        drawings = list(_drawings(scene, cells))
+        lines = _side_by_side(drawings)
         if _width(lines) > width:
-            lines = _stacked(blocks)
+            lines = _stacked(drawings)
         if _width(lines) <= width:
             break
     written = ["".join(_written(part, colours) for part in line).rstrip() for line in lines]
@@ -85,7 +85,7 @@ def _marks(scene: Scene, cells: Cells) -> set[str]:
     return marks | ({"wrong"} if any(any(link.entry.wrong) for link in scene.links) else set())
 
 
-def _blocks(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
+def _drawings(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
     """Yield the lines of each array, in the order of the call's operands."""
     headings = titles(scene)
     drawn = scene.drawn
@@ -139,22 +139,22 @@ def _rows(parts: list[Part], positions: tuple[Shape, ...]) -> Iterator[Line]:
         yield [Part(f"{label:<{start}}"), *aligned]
 
 
-def _side_by_side(blocks: list[list[Line]]) -> list[Line]:
-    height, lines = max(map(len, blocks)), []
-    widths = [_width(block) for block in blocks]
+def _side_by_side(drawings: list[list[Line]]) -> list[Line]:
+    height, lines = max(map(len, drawings)), []
+    widths = [_width(drawing) for drawing in drawings]
     for n in range(height):
         line: Line = []
-        for block, width in zip(blocks, widths, strict=True):
-            parts = block[n] if n < len(block) else []
+        for drawing, width in zip(drawings, widths, strict=True):
+            parts = drawing[n] if n < len(drawing) else []
             line += [*parts, Part(" " * (width - _width([parts])) + GAP)]
         lines.append(line)
     return lines
 
 
-def _stacked(blocks: list[list[Line]]) -> list[Line]:
+def _stacked(drawings: list[list[Line]]) -> list[Line]:
     lines: list[Line] = []
-    for block in blocks:
-        lines += [*([[]] if lines else []), *block]
+    for drawing in drawings:
+        lines += [*([[]] if lines else []), *drawing]
     return lines
 
 

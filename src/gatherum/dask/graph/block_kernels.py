@@ -227,12 +227,15 @@ class BlockFold:
 def fold_block(
     call: DaskCall,
     _: None,
-    start: Array | BlockFold,
+    initial: Array | BlockFold,
     indices: Sequence[Array],
     updates: Sequence[Array],
 ) -> BlockFold:
     """Fold blocks of updates, in order, into a block that has all rows of its column."""
-    fold = start.copy() if isinstance(start, BlockFold) else BlockFold(call, call.data_block(start))
+    if isinstance(initial, BlockFold):
+        fold = initial.copy()
+    else:
+        fold = BlockFold(call, call.data_block(initial))
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
     for where, values in zip(indices, updates, strict=True):
@@ -243,12 +246,12 @@ def fold_block(
 def fold_parts(
     call: DaskCall,
     _: None,
-    start: Sequence[Array | BlockFold],
+    initial: Sequence[Array | BlockFold],
     parts: Sequence[tuple[OwnerRows, Array]],
 ) -> list[BlockFold]:
     """Fold the updates of routes into adjacent owners, in the order of the routes."""
     folds = []
-    for owner, block in enumerate(start):
+    for owner, block in enumerate(initial):
         fold = block.copy() if isinstance(block, BlockFold) else BlockFold(call, call.table(block))
         for (starts, rows), values in parts:
             first, last = starts[owner], starts[owner + 1]
@@ -262,14 +265,14 @@ def fold_parts(
 def fold_whole(
     call: DaskCall,
     checked: None,
-    start: Sequence[Array],
+    initial: Sequence[Array],
     first: int,
     route: ChunkRoute,
     values: Array,
 ) -> list[BlockFold]:
     """Call `fold_parts` with the part of a route that belongs to the owners."""
     return fold_parts(
-        call, checked, start, [values_of(call, route, values, first, first + len(start))]
+        call, checked, initial, [values_of(call, route, values, first, first + len(initial))]
     )
 
 

@@ -90,11 +90,11 @@ class Tasks:
         key = (self.name, *coordinates)
         self.by_key[key] = private.Task(key, function, *arguments)
 
-    def entry_groups(self) -> list[range]:
+    def entry_runs(self) -> list[range]:
         """Return runs of adjacent blocks of entries that one task processes together."""
         return runs_within(self.entry_bytes, self.choice.chunk)
 
-    def owner_groups(self, shared: Coordinates) -> list[range]:
+    def owner_runs(self, shared: Coordinates) -> list[range]:
         """Return runs of adjacent blocks of a column's data that one task processes together.
 
         Blocks that are known to have no entries are skipped.
@@ -145,12 +145,14 @@ class Tasks:
         keyed = self.node("chunks", self.layout.keyed)
         for shared in self.layout.shared_coordinates():
             shape, columns[shared] = self.layout.column_shape(shared), []
-            for group, run in enumerate(entries):
+            for run_number, run in enumerate(entries):
                 blocks_at = [self.layout.indices_at(shared, self.entries[n]) for n in run]
                 origins = [self.layout.origin(coordinates) for coordinates in blocks_at]
                 blocks = private.List(*(self.indices(coordinates) for coordinates in blocks_at))
                 arguments = self.call, keyed, shape, origins, blocks
-                columns[shared].append(self.add("route", (*shared, group), make_route, *arguments))
+                columns[shared].append(
+                    self.add("route", (*shared, run_number), make_route, *arguments)
+                )
         return columns
 
     def check_routes(self, routes: dict[Coordinates, list[Ref]]) -> Ref:

@@ -76,7 +76,7 @@ class _Sizes:
         return prod(len(self.layout.data[d]) for d in self.layout.roles.free)
 
     @cached_property
-    def entry_groups(self) -> list[range]:
+    def entry_runs(self) -> list[range]:
         """The groups of blocks of entries that one task processes."""
         return runs_within(entry_bytes(self.call, self.layout), self.choice.chunk)
 
@@ -84,7 +84,7 @@ class _Sizes:
     def largest_group(self) -> int:
         """The number of entries in the largest group of entries."""
         counts = self.layout.entry_counts()
-        return max(sum(counts[n] for n in run) for run in self.entry_groups)
+        return max(sum(counts[n] for n in run) for run in self.entry_runs)
 
     @cached_property
     def row_bytes(self) -> int:
@@ -98,7 +98,7 @@ class _Sizes:
         return len(self.call.dimensions.indexed) * self.call.array_call.indices.dtype.itemsize
 
     @cached_property
-    def owner_group_bytes(self) -> list[int]:
+    def owner_run_bytes(self) -> list[int]:
         """The bytes of each group of owners that one task processes, for all `shared_columns`."""
         weights, addressed = owner_bytes(self.call, self.layout), self.layout.addressed
         if addressed is None:
@@ -147,7 +147,7 @@ class _Sizes:
     @cached_property
     def route_bytes(self) -> int:
         """The bytes of the routes: row numbers, positions, and where each owner's entries start."""
-        count = self.shared_columns * len(self.entry_groups)
+        count = self.shared_columns * len(self.entry_runs)
         position_bytes = _narrow(-(-self.entry_count // max(1, count)))
         return (
             self.row_number_bytes
@@ -170,7 +170,7 @@ class _Sizes:
 
     def piece_count(self) -> int:
         """Return the number of pieces into which the rows of all columns are divided."""
-        pair_count = len(self.owner_group_bytes) * len(self.entry_groups)
+        pair_count = len(self.owner_run_bytes) * len(self.entry_runs)
         return self.free_columns * min(pair_count, self.entry_count)
 
 
@@ -191,15 +191,15 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     strategy "shuffle" adds S E requests, and merges only groups of several blocks.
     """
     shared, free = sizes.shared_columns, sizes.free_columns
-    runs, owners = len(sizes.entry_groups), len(sizes.owner_group_bytes)
+    runs, owners = len(sizes.entry_runs), len(sizes.owner_run_bytes)
     columns, blocks = shared * free, len(sizes.layout.entry_counts())
     routes, small = shared * runs, is_small(index_bytes(sizes.call))
     tasks = 2 + routes + sizes.check_count * (routes + 1) + free * owners + columns * blocks
-    taken, replied = max(sizes.owner_group_bytes, default=0), sizes.largest_group * sizes.row_bytes
+    taken, replied = max(sizes.owner_run_bytes, default=0), sizes.largest_group * sizes.row_bytes
     if sizes.choice.strategy is Strategy.SHUFFLE:
         barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += shared + free * barriers + (shared if small else routes + shared)
-        tasks += columns * sum(len(run) > 1 for run in sizes.entry_groups)
+        tasks += columns * sum(len(run) > 1 for run in sizes.entry_runs)
         taken += sizes.choice.chunk + replied  # the last piece may exceed the batch size
     else:
         tasks += columns * runs + free * owners * runs
@@ -228,7 +228,7 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
     group of owners.
     """
     shared, free = sizes.shared_columns, sizes.free_columns
-    runs, owners = len(sizes.entry_groups), len(sizes.owner_group_bytes)
+    runs, owners = len(sizes.entry_runs), len(sizes.owner_run_bytes)
     routes = shared * runs
     tasks = 2 + routes + sizes.check_count * (routes + 1) + sizes.block_count
     cut = 2 * sizes.largest_group * sizes.row_bytes
@@ -238,11 +238,11 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
         peak = max(cut + sizes.choice.chunk, sizes.bytes_per_data_byte * sizes.block_bytes)
     else:
         weights = entry_bytes(sizes.call, sizes.layout)
-        sums = [sum(weights[n] for n in run) for run in sizes.entry_groups]
+        sums = [sum(weights[n] for n in run) for run in sizes.entry_runs]
         steps = len(runs_within(sums, FOLD_STEP * sizes.choice.chunk))
         tasks += free * (routes + owners * (runs + steps))
         step = max(sizes.largest_group * sizes.row_bytes, FOLD_STEP * sizes.choice.chunk)
-        peak = max(cut, sizes.bytes_per_data_byte * max(sizes.owner_group_bytes, default=0) + step)
+        peak = max(cut, sizes.bytes_per_data_byte * max(sizes.owner_run_bytes, default=0) + step)
     return Cost(
         tasks=tasks,
         pieces=sizes.piece_count(),
@@ -257,11 +257,11 @@ def _broadcast_scatter(sizes: _Sizes) -> Cost:
     """Return the cost of sending a route of all entries, and all updates, to every fold."""
     shared, free = sizes.shared_columns, sizes.free_columns
     columns = shared * free
-    owners, entries = len(sizes.owner_group_bytes), sum(sizes.layout.entry_counts())
+    owners, entries = len(sizes.owner_run_bytes), sum(sizes.layout.entry_counts())
     tasks = 2 + shared + sizes.check_count * (shared + 1) + columns + free * owners
     tasks += sizes.block_count
     updates = entries * sizes.row_bytes
-    taken = sizes.bytes_per_data_byte * max(sizes.owner_group_bytes, default=0)
+    taken = sizes.bytes_per_data_byte * max(sizes.owner_run_bytes, default=0)
     return Cost(
         tasks=tasks,
         pieces=free * owners,
@@ -306,11 +306,11 @@ def _partial_scatter(sizes: _Sizes) -> Cost:
     columns, several = shared * free, sizes.layout.owners > 1
     call = sizes.call
     table = sizes.layout.column_elements * element_bytes(call.dtype, call.array_call.reduction)
-    merges, left = 0, len(sizes.entry_groups)
+    merges, left = 0, len(sizes.entry_runs)
     while left > 1:
         left = -(-left // MERGED)
         merges += left
-    pieces = columns * (len(sizes.entry_groups) + merges)
+    pieces = columns * (len(sizes.entry_runs) + merges)
     checks = sizes.check_count * (shared * len(sizes.layout.entry_counts()) + 1)
     return Cost(
         tasks=1 + checks + pieces + sizes.block_count + (2 * columns if several else 0),

@@ -36,8 +36,8 @@ def fold_apart(
     """
     array_call = call.array_call
     mode = array_call.mode if array_call.mode in MOVING and not call.refuses else "drop"
-    start = np.broadcast_to(np.zeros((), call.dtype), shape)
-    table = begin(start, array_call.attributes._replace(mode=mode))
+    initial = np.broadcast_to(np.zeros((), call.dtype), shape)
+    table = begin(initial, array_call.attributes._replace(mode=mode))
     for where, values in zip(indices, updates, strict=True):
         getattr(table, array_call.op)(where, values, call.axis)
     return table

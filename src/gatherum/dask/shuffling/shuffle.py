@@ -210,11 +210,11 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
     If `whole`, every owner receives all indices, which are small. Otherwise a first shuffle sends
     each owner the numbers of the rows that are requested from it.
     """
-    entries = tasks.entry_groups()
+    entries = tasks.entry_runs()
     routes, most = tasks.routes(entries), tasks.choice.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
-        runs = tasks.owner_groups(shared)
+        runs = tasks.owner_runs(shared)
         owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
         column_routes = routes[shared]
         requests = None
@@ -234,9 +234,9 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
                 else:
                     shuffle.send(n, send_asked, *arguments, requests.id, requested, most)
             sent = shuffle.barrier() if runs else 0
-            for n, group in enumerate(entries):
-                blocks_at = tasks.entered(shared, free, group)
-                route, shapes = column_routes[n], tasks.shapes(shared, free, group)
+            for n, run in enumerate(entries):
+                blocks_at = tasks.entered(shared, free, run)
+                route, shapes = column_routes[n], tasks.shapes(shared, free, run)
                 received = shuffle.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(blocks_at) == 1:
                     tasks.result(blocks_at[0], receive_block, *received)
@@ -248,11 +248,11 @@ def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:
     """Add the tasks of a scatter; return the task that checks that all entries are valid."""
-    entries = tasks.entry_groups()
+    entries = tasks.entry_runs()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
-        members = [n for run in tasks.owner_groups(shared) for n in run]
+        members = [n for run in tasks.owner_runs(shared) for n in run]
         for free in tasks.layout.free_coordinates() if members else ():
             shuffle = Shuffle(tasks, "send", (*shared, *free), len(tasks.owners))
             for n, run in enumerate(entries):

@@ -1,7 +1,7 @@
 """Sinks are the outputs to which strategies write rows.
 
-A scatter writes the changed blocks of its table to a copy, or to a patch of the table itself. A
-patch contains every changed block before the table itself is changed. Until the patch is complete,
+A scatter writes the changed rows of its table to a copy, or to a patch of the table itself. A
+patch contains every changed row before the table itself is changed. Until the patch is complete,
 the table is unchanged. Afterwards, applying it can be repeated until it succeeds.
 """
 
@@ -26,8 +26,8 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import FortranLayout
 from gatherum.files.row_access.flat import FlatArray, FlatLayout
 from gatherum.files.row_access.table import (
-    Block,
     Panel,
+    RowRuns,
     RowTable,
     TableLayout,
     as_items,
@@ -177,7 +177,7 @@ class FileSink(Sink):
 
 
 class ScatterSink(Sink):
-    """Receives the changed blocks of a table. `layout` is the layout of the table."""
+    """Receives the changed rows of a table. `layout` is the layout of the table."""
 
     whole = False
 
@@ -186,7 +186,7 @@ class ScatterSink(Sink):
         self.layout, self._prepared = layout, False
 
     def rows(self, panel: Panel) -> RowTable:
-        """Return the rows for changed blocks of a panel. Copy all other rows first."""
+        """Return the rows for changed rows of a panel. Copy all other rows first."""
         self.prepare()
         return self.rows_of(panel)
 
@@ -201,12 +201,12 @@ class ScatterSink(Sink):
         raise NotImplementedError
 
     def rows_of(self, panel: Panel) -> RowTable:
-        """Return the rows to write a panel's changed blocks to."""
+        """Return the rows to write a panel's changed rows to."""
         raise NotImplementedError
 
 
 class PatchSink(ScatterSink):
-    """Receives the changed blocks of a table for a patch of the table itself."""
+    """Receives the changed rows of a table for a patch of the table itself."""
 
     build: Build
 
@@ -218,16 +218,16 @@ class PatchSink(ScatterSink):
     def write_whole(self, table: NDArray[Any], result: NDArray[Any]) -> None:
         """Write the rows whose bytes a scatter in memory has changed."""
         rows = self.rows(next(self.layout.panels()))
-        stored, most = 0, max(1, self.resources.budget.block // (rows.width * rows.dtype.itemsize))
+        stored, most = 0, max(1, self.resources.budget.piece // (rows.width * rows.dtype.itemsize))
         old, new = (array.reshape(rows.extent, rows.width) for array in (table, result))
         for start in range(0, rows.extent, most):
             changed = changed_rows(old[start : start + most], new[start : start + most])
             if changed.size:
                 rows_of = taken(new[start : start + most], changed)
-                block = Block(*stretches(start + changed), rows_of, rows_of)
-                rows.write(block)
-                stored += block.rows.nbytes
-                self.meter.chunks_touched += block.first.size
+                runs = RowRuns(*stretches(start + changed), rows_of, rows_of)
+                rows.write(runs)
+                stored += runs.rows.nbytes
+                self.meter.chunks_touched += runs.first.size
         self.finish(WHOLE, stored)
 
     def commit(self) -> None:
@@ -265,7 +265,7 @@ class CopySink(ScatterSink):
 
     def copy_unchanged(self) -> None:
         """Copy the whole table."""
-        size, piece = self.source.nbytes, max(1, self.resources.budget.block)
+        size, piece = self.source.nbytes, max(1, self.resources.budget.piece)
         self.meter.expect(size)
         self.meter.phase("copying the table")
         buffer = memoryview(bytearray(min(piece, size)))
@@ -360,7 +360,7 @@ class FlatPatchSink(PatchSink):
     def apply(self) -> None:
         """Write everything in the log to its position in the table."""
         table, log = self.table, self._log
-        for offset, piece in log.pieces(self.resources.budget.block):
+        for offset, piece in log.pieces(self.resources.budget.piece):
             if not table.offset <= offset <= table.offset + table.nbytes - len(piece):
                 raise OSError(f"{log.path}: a piece lies outside of the table")
             self._file.write_from(offset, piece)

@@ -138,12 +138,12 @@ def _by_content(text: str) -> Location:
         if not os.path.lexists(file) or os.path.isdir(file):
             continue
         with open(open_regular(file), "rb") as opened:
-            start = opened.read(START)
+            head = opened.read(START)
         for file_format in FORMATS:
-            if file_format.begins(start):
+            if file_format.begins(head):
                 _check_alone(file_format, file, None if member is None else f":{member}")
                 return Location(text, file, file_format, member)
-        why = next((why for begin, why in UNREAD.items() if start.startswith(begin)), None)
+        why = next((why for begin, why in UNREAD.items() if head.startswith(begin)), None)
         if why is not None:
             raise ValueError(f"{file}: is {why}")
         raise UnknownKind(

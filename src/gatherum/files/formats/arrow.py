@@ -41,9 +41,9 @@ class Arrow(Format):
     name, example, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return start.startswith((b"PAR1", b"ARROW1", FEATHER1, STREAM))
+        return head.startswith((b"PAR1", b"ARROW1", FEATHER1, STREAM))
 
     def require(self) -> None:
         """Raise ImportError if pyarrow is missing."""
@@ -209,9 +209,9 @@ class ArrowColumn(BoxArray):
         if rows.stop > self._ends[group_number]:
             return None
         is_kept = self._last is not None and self._last[0] == group_number
-        group = self._group(group_number)
-        first = self._ends[group_number] - len(group)
-        view = group[(slice(rows.start - first, rows.stop - first), *columns)]
+        row_group = self._group(group_number)
+        first = self._ends[group_number] - len(row_group)
+        view = row_group[(slice(rows.start - first, rows.stop - first), *columns)]
         view.flags.writeable = False  # other calls read the same group
         if not is_kept:
             self._meter.read(view.nbytes)
@@ -224,10 +224,10 @@ class ArrowColumn(BoxArray):
         row = rows.start
         while row < rows.stop:
             group_number = bisect_right(self._ends, row)
-            group = self._group(group_number)
-            first = self._ends[group_number] - len(group)
+            row_group = self._group(group_number)
+            first = self._ends[group_number] - len(row_group)
             stop = min(rows.stop, self._ends[group_number])
-            values[row - rows.start : stop - rows.start] = group[
+            values[row - rows.start : stop - rows.start] = row_group[
                 (slice(row - first, stop - first), *columns)
             ]
             row = stop

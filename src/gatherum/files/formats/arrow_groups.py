@@ -29,13 +29,13 @@ def groups_in(
     raw = open(file.fd, "rb", closefd=False)  # noqa: SIM115  # closed when the call ends
     resources.at_end(raw.close)
     with plain_errors(f"{location}: cannot be read"):
-        start = file.read_bytes(0, 8)
-        if start.startswith(FEATHER1):
+        head = file.read_bytes(0, 8)
+        if head.startswith(FEATHER1):
             raise ValueError("Feather's version 1 is not read; write it anew as version 2")
-        if start.startswith(STREAM):
+        if head.startswith(STREAM):
             return StreamGroups(raw)
-        named = location.file.lower().endswith(".parquet") and not start.startswith(b"ARROW1")
-        parquet = named or start.startswith(b"PAR1")
+        named = location.file.lower().endswith(".parquet") and not head.startswith(b"ARROW1")
+        parquet = named or head.startswith(b"PAR1")
         return ParquetGroups(raw, encoded) if parquet else ArrowGroups(raw)
 
 

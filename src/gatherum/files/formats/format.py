@@ -123,7 +123,7 @@ class Format(Protocol):
             return (text.rstrip(f"/{os.sep}"), None) if named else None
         return find_named(text, *self.suffixes, members=self.members)
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes.
 
         This is called if the name of a file does not determine the format.
@@ -224,7 +224,7 @@ class Format(Protocol):
             resources,
             build,
             lambda: self.create(out, shape, table.dtype, build),
-            lambda array: self.put(array, table, build, resources.budget.block),
+            lambda array: self.put(array, table, build, resources.budget.piece),
         )
 
     def copy(
@@ -234,7 +234,7 @@ class Format(Protocol):
         self.checked_header(out, table.shape, table.dtype)  # before the table is copied to a file
         laid = table.storage.flat(resources, any_order=self.any_order)
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
-        layout, limit = laid.layout(depth, resources.budget), resources.budget.block
+        layout, limit = laid.layout(depth, resources.budget), resources.budget.piece
         return CopySink(
             resources, build, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
         )

@@ -47,9 +47,9 @@ class Hdf5(Format):
     name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
     packs = True
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return any(start[offset : offset + 8] == SIGNATURE for offset in (0, *USERBLOCKS))
+        return any(head[offset : offset + 8] == SIGNATURE for offset in (0, *USERBLOCKS))
 
     def require(self) -> None:
         """Raise ImportError if h5py is missing."""

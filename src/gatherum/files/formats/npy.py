@@ -48,9 +48,9 @@ class Npy(Format):
     suffixes, members = ("npy",), False
     any_order = remote = True
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return start.startswith(MAGIC)
+        return head.startswith(MAGIC)
 
     def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check its header."""
@@ -85,19 +85,19 @@ class ArrayHeader:
         return Source(location, shape, dtype, storage, opened)
 
 
-def parse_header(name: str, start: bytes, size: int) -> ArrayHeader:
+def parse_header(name: str, head: bytes, size: int) -> ArrayHeader:
     """Parse the header of a `.npy` file and check it against the file's size.
 
-    `start` contains the first bytes, up to `header_end` or to the file's end. Raise ValueError if
+    `head` contains the first bytes, up to `header_end` or to the file's end. Raise ValueError if
     the file does not match its name or its header.
     """
-    length, length_bytes, encoding = _version(name, start)
+    length, length_bytes, encoding = _version(name, head)
     offset = 8 + length_bytes + length
-    if offset > size or offset > len(start):
+    if offset > size or offset > len(head):
         raise ValueError(
             f"{name}: the header of {length} bytes reaches past the end of the file ({size} bytes)"
         )
-    fields = _fields(name, start[8 + length_bytes : offset], encoding)
+    fields = _fields(name, head[8 + length_bytes : offset], encoding)
     header = ArrayHeader(
         _shape(name, fields["shape"]),
         _dtype(name, fields["descr"]),
@@ -118,9 +118,9 @@ def read_header(name: str, file: DiskFile, start: int, size: int) -> ArrayHeader
     return parse_header(name, file.read_bytes(start, min(size, end)), size)
 
 
-def header_end(name: str, start: bytes) -> int:
+def header_end(name: str, head: bytes) -> int:
     """Return the position after the header, from the first `PREFIX_BYTES` bytes."""
-    length, length_bytes, _ = _version(name, start)
+    length, length_bytes, _ = _version(name, head)
     return 8 + length_bytes + length
 
 
@@ -154,16 +154,16 @@ def _descr(dtype: np.dtype[Any]) -> Any:
     return f"<V{dtype.itemsize}" if is_added(dtype) else np.lib.format.dtype_to_descr(plain)
 
 
-def _version(name: str, start: bytes) -> tuple[int, int, str]:
-    if start and len(start) < PREFIX_BYTES and MAGIC.startswith(start[:6]):
-        raise ValueError(f"{name}: the file ends in its .npy header, after {len(start)} bytes")
-    if start[:6] != MAGIC:
+def _version(name: str, head: bytes) -> tuple[int, int, str]:
+    if head and len(head) < PREFIX_BYTES and MAGIC.startswith(head[:6]):
+        raise ValueError(f"{name}: the file ends in its .npy header, after {len(head)} bytes")
+    if head[:6] != MAGIC:
         raise ValueError(f"{name}: not a .npy file (no \\x93NUMPY at its beginning)")
-    major, minor = start[6], start[7]
+    major, minor = head[6], head[7]
     if minor != 0 or major not in (1, 2, 3):
         raise ValueError(f"{name}: .npy format {major}.{minor} is not known (1.0, 2.0 and 3.0 are)")
     length_bytes = 2 if major == 1 else 4
-    length = int.from_bytes(start[8 : 8 + length_bytes], "little")
+    length = int.from_bytes(head[8 : 8 + length_bytes], "little")
     if length > LONGEST_HEADER:
         raise ValueError(f"{name}: a header of {length} bytes is not believable (limit 1 MiB)")
     return length, length_bytes, "utf8" if major == 3 else "latin1"

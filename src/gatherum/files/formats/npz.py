@@ -26,9 +26,9 @@ class Npz(Format):
     name, example, suffixes = "npz", "'x.npz:name'", ("npz",)
     read_only = ".npz files are read only"
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return start.startswith((b"PK\3\4", b"PK\5\6"))
+        return head.startswith((b"PK\3\4", b"PK\5\6"))
 
     def decodes_from_start(self, location: Location) -> bool:
         """Return True if the member is compressed."""
@@ -115,13 +115,13 @@ def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Itera
 
 def _unpack(name: str, pieces: Iterator[bytes], size: int, scratch: DiskFile) -> npy.ArrayHeader:
     """Check the header of a member against its announced size, and copy it to a scratch file."""
-    start = next(pieces, b"")
-    end = npy.header_end(name, start)
-    while len(start) < end and (piece := next(pieces, b"")):
-        start += piece
-    header = npy.parse_header(name, start[:end], size)
+    head = next(pieces, b"")
+    end = npy.header_end(name, head)
+    while len(head) < end and (piece := next(pieces, b"")):
+        head += piece
+    header = npy.parse_header(name, head[:end], size)
     done = 0
-    for piece in chain([start], pieces):
+    for piece in chain([head], pieces):
         if done + len(piece) > size:
             raise ValueError(f"{name}: damaged: holds more than its {size} bytes")
         scratch.write_from(done, piece)

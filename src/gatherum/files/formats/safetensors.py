@@ -56,9 +56,9 @@ class Safetensors(Format):
     remote = True
     temporary = "safetensors:copied"
 
-    def begins(self, start: bytes) -> bool:
+    def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
-        return start[8:9] == b"{" and int.from_bytes(start[:8], "little") <= LONGEST_HEADER
+        return head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= LONGEST_HEADER
 
     def open(self, location: Location, resources: Resources) -> Source:
         """Open an input, and check the file's header."""
@@ -125,7 +125,7 @@ def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise ValueError(f"{name}: __metadata__ must map strings to strings")
     data = 8 + length
-    tensors = [_tensor(name, key, entry, data, size) for key, entry in header.items()]
+    tensors = [_tensor(name, key, fields, data, size) for key, fields in header.items()]
     end = data
     for tensor in sorted(tensors, key=lambda tensor: (tensor.offset, tensor.nbytes)):
         if tensor.offset != end:
@@ -137,11 +137,11 @@ def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors}
 
 
-def _header_length(name: str, size: int, start: bytes) -> int:
+def _header_length(name: str, size: int, head: bytes) -> int:
     """Return the length of the JSON header, from the first 8 bytes."""
-    if len(start) < 8:
+    if len(head) < 8:
         raise ValueError(f"{name}: not a safetensors file ({size} bytes are too few)")
-    length = int.from_bytes(start[:8], "little")
+    length = int.from_bytes(head[:8], "little")
     if length > LONGEST_HEADER:
         raise ValueError(f"{name}: a header of {length} bytes is above the format's limit")
     if length > size - 8:
@@ -160,8 +160,8 @@ def write_header(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> byt
     if code is None or dtype.str[0] == ">":
         raise cannot_hold("a safetensors file", dtype)
     nbytes = math.prod(shape) * dtype.itemsize
-    entry = {"dtype": code, "shape": list(shape), "data_offsets": [0, nbytes]}
-    text = json.dumps({name: entry}, separators=(",", ":")).encode()
+    fields = {"dtype": code, "shape": list(shape), "data_offsets": [0, nbytes]}
+    text = json.dumps({name: fields}, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return len(text).to_bytes(8, "little") + text
 
@@ -177,11 +177,11 @@ def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _tensor(name: str, key: str, entry: Any, data: int, size: int) -> Tensor:
+def _tensor(name: str, key: str, fields: Any, data: int, size: int) -> Tensor:
     where = f"{name}: tensor {key!r}"
-    if not isinstance(entry, Mapping) or not {"dtype", "shape", "data_offsets"} <= set(entry):
+    if not isinstance(fields, Mapping) or not {"dtype", "shape", "data_offsets"} <= set(fields):
         raise ValueError(f"{where} must have dtype, shape and data_offsets")
-    code, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    code, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     if not isinstance(code, str) or not re.fullmatch(r"\w{1,32}", code) or code not in _BITS:
         raise ValueError(f"{where} has the unknown type {code!r}")
     if not isinstance(shape, list) or not all(map(_is_count, shape)):

@@ -223,9 +223,9 @@ class _Opened:
         row, call = FUNCTIONS[name], self.call
         dtype: np.dtype[Any] = np.dtype(row.result(self.dtype))  # type: ignore[arg-type]
         self._check_space(dtype, out)
-        start = Fold.of(REDUCE_FILE, name, self.dtype, call.fill_value).start
+        initial = Fold.of(REDUCE_FILE, name, self.dtype, call.fill_value).initial
         groups = call.operands["groups"]
-        if start is None:
+        if initial is None:
             quiet = replace(call.settings, progress=None)
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
             touched = self._scattered(false, groups, true, quiet, "none", None)
@@ -234,10 +234,10 @@ class _Opened:
                 where = coordinates if self.attributes.operator.addressing.shares_back else ()
                 group = coordinates[self.attributes.axis]
                 raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
-            start = np.zeros((), dtype)
+            initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
         reduction = str(row.reduction)
-        return self._scattered(start, groups, updates, call.settings, reduction, out)
+        return self._scattered(initial, groups, updates, call.settings, reduction, out)
 
     def _check_space(self, dtype: np.dtype[Any], out: Path | None) -> None:
         """Raise OSError if the result, which may have many groups, does not fit on the disk."""
@@ -249,11 +249,11 @@ class _Opened:
             raise errors.no_space(REDUCE_FILE, self.shape, dtype, free, folder)
 
     def _scattered(
-        self, start: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
+        self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
         reduction: str, out: Path | None,
     ) -> Any:  # fmt: skip
-        """Reduce the updates of each group. An empty group is `start`."""
-        operands = {"table": np.broadcast_to(start, self.shape), "indices": groups}
+        """Reduce the updates of each group. An empty group is `initial`."""
+        operands = {"table": np.broadcast_to(initial, self.shape), "indices": groups}
         keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         operands["updates"] = updates
         with _scatter_messages():

@@ -17,7 +17,7 @@ from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum.groups import errors, namespace, options
 from gatherum.groups.dates import as_dates, as_integers, is_date
-from gatherum.groups.evaluation import start_of
+from gatherum.groups.evaluation import initial_result
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.rows import FunctionRow, Method
@@ -34,12 +34,15 @@ def is_folded(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """The fold of one function. `start` is the result of an empty group, None if it is an error."""
+    """The fold of one function.
+
+    `initial` is the result of an empty group, None if an empty group is an error.
+    """
 
     name: str
     row: FunctionRow
     dtype: np.dtype[Any]  # of the result
-    start: NDArray[Any] | None
+    initial: NDArray[Any] | None
 
     @classmethod
     def of(cls, op: str, name: str, dtype: np.dtype[Any], fill_value: object) -> Fold:
@@ -47,8 +50,8 @@ class Fold:
         row = FUNCTIONS[options.plain(name)]
         result: Any = row.result(dtype)
         one_group = Grouping.of(op, "groups", np.zeros(1, np.int64), (1,), 0)
-        start = start_of(row, result, one_group, np.zeros((), result), fill_value)
-        return cls(name, row, np.dtype(result), start)
+        initial = initial_result(row, result, one_group, np.zeros((), result), fill_value)
+        return cls(name, row, np.dtype(result), initial)
 
     @property
     def skips(self) -> bool:
@@ -78,10 +81,10 @@ class Fold:
         return np.dtype(np.int64) if self.orders_dates else self.dtype
 
     def begin(self, shape: tuple[int, ...]) -> NDArray[Any]:
-        """Return the data of an accumulator. An element without updates remains the start."""
-        start = np.zeros((), self.dtype) if self.start is None else self.start
-        start = as_integers(start, self.row.name) if self.orders_dates else start
-        return np.broadcast_to(start, shape)
+        """Return the data of an accumulator. An element without updates has the initial value."""
+        initial = np.zeros((), self.dtype) if self.initial is None else self.initial
+        initial = as_integers(initial, self.row.name) if self.orders_dates else initial
+        return np.broadcast_to(initial, shape)
 
     def updates(self, values: NDArray[Any] | None) -> NDArray[Any]:
         """Return the updates of an accumulator for a batch of values."""
@@ -196,9 +199,9 @@ class Folds:
         accumulator = self._accumulators[counter.name]
         if counter is not fold:
             counts = accumulator.counts()[: self.group_count]
-            return np.where(counts == 0, np.asarray(fold.start), counts)
+            return np.where(counts == 0, np.asarray(fold.initial), counts)
         shape_limits.check_result(self._op, (self.group_count, *self._row_shape), fold.dtype)
-        if fold.start is None:
+        if fold.initial is None:
             counts = accumulator.counts()[: self.group_count]
             if counts.size and not counts.all():
                 coordinates = shape_limits.coordinates_of(int((counts != 0).argmin()), counts.shape)

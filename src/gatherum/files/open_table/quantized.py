@@ -73,14 +73,16 @@ class QuantizedState(State):
     def parts(self, row_numbers: Ints) -> list[tuple[State, Ints]]:
         """Return the table, its scales and its zero points, each with the row numbers to read."""
         spec = self.spec._replace(axis=0)
-        blocks = np.unique(row_numbers // spec.block) if spec.quantize_axis == 0 else row_numbers
+        block_numbers = (
+            np.unique(row_numbers // spec.block_size) if spec.quantize_axis == 0 else row_numbers
+        )
         in_byte = spec.codes.in_byte if spec.divides_bytes else 1
         scales, *zeros = self.beside
         parts: list[tuple[State, Ints]] = [
             (self, np.unique(row_numbers // in_byte)),
-            (scales, blocks),
+            (scales, block_numbers),
         ]
-        return parts + [(part, np.unique(blocks // in_byte)) for part in zeros]
+        return parts + [(part, np.unique(block_numbers // in_byte)) for part in zeros]
 
     @property
     def opened_parts(self) -> tuple[State, ...]:
@@ -159,11 +161,11 @@ class QuantizedState(State):
         rows = quantized.resolve_rows(
             indices_array, spec.axis, spec.rows, quantization.mode, quantization.negative
         )
-        taken, blocks, row_numbers = quantized.parts_of(spec, rows)
+        taken, block_numbers, row_numbers = quantized.parts_of(spec, rows)
         scales, *zeros = self.beside
         codes = _unpacked(self, spec, taken)
-        factors = scales.taken(blocks, spec.axis)
-        points = _unpacked(zeros[0], spec, blocks) if zeros else None
+        factors = scales.taken(block_numbers, spec.axis)
+        points = _unpacked(zeros[0], spec, block_numbers) if zeros else None
         result: NDArray[Any] = np.empty(shape, self.dtype)
         part = spec.of_rows(taken.size)
         if spec.divides_bytes:
@@ -297,10 +299,10 @@ def _block_size(codes: tuple[int, ...], scales: tuple[int, ...], axis: int, in_b
     if not -len(codes) <= axis < len(codes) or len(scales) != len(codes):
         return 1  # the check of the shapes raises for it
     last = axis % len(codes) == len(codes) - 1
-    size, blocks = codes[axis] * (in_byte if last else 1), scales[axis]
-    block = ceil(size / max(blocks, 1))
-    if blocks > 1 and size % blocks:
+    size, count = codes[axis] * (in_byte if last else 1), scales[axis]
+    block = ceil(size / max(count, 1))
+    if count > 1 and size % count:
         raise ValueError(
-            f"{OPEN}: `block_size` must be given where {blocks} scales do not divide {size} values"
+            f"{OPEN}: `block_size` must be given where {count} scales do not divide {size} values"
         )
     return max(block, 1)

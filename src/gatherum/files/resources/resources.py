@@ -101,8 +101,8 @@ class Budget:
         return self.total * 3 // 4
 
     @property
-    def block(self) -> int:
-        """Bytes for a block of the table's rows. Up to three blocks are in memory."""
+    def piece(self) -> int:
+        """Bytes for a piece of the table's rows. Up to three pieces are in memory."""
         return min(self.total // 16, 8 << 20)
 
     @property

@@ -13,7 +13,7 @@ from gatherum.files.resources.stats import Meter
 
 from .flat import FlatArray, FlatRows
 from .grid import Box, BoxArray, BoxLayout, GridRows
-from .table import Block, Panel, RowTable, filled_first
+from .table import Panel, RowRuns, RowTable, filled_first
 
 __all__ = ["FlatBoxes", "FortranLayout", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type"]
 
@@ -42,7 +42,7 @@ class FlatBoxes(BoxArray):
         """Replace a box of the array."""
         stored = np.ascontiguousarray(values.T if self.fortran else values, self.dtype)
         row = stored.reshape(1, -1)
-        self._as_row(self._stored(box)).write(Block(FIRST, ONE, row, row))
+        self._as_row(self._stored(box)).write(RowRuns(FIRST, ONE, row, row))
 
     def _stored(self, box: Box) -> Box:
         return box[::-1] if self.fortran else box
@@ -57,7 +57,7 @@ class FortranLayout(BoxLayout):
     """The scattered rows of a file in Fortran order, as a grid of boxes that fit in memory."""
 
     def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
-        shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.block
+        shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.piece
         across = max(1, limit // max(1, math.prod(shape[depth:]) * item))
         keyed = filled_first(shape[:depth][::-1], 1, across)[::-1]
         chunks = (*keyed, *filled_first(shape[depth:], item, limit))

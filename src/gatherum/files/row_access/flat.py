@@ -12,7 +12,7 @@ from gatherum._system import native
 from gatherum.files.resources.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
 from gatherum.files.resources.resources import Budget
 
-from .table import Block, Ints, Panel, RowTable, Wanted, filled_first, panels
+from .table import Ints, Panel, RowRuns, RowTable, Wanted, filled_first, panels
 
 __all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
@@ -138,7 +138,7 @@ class FlatRows(RowTable):
         """Return True if `count` rows are so far apart that sorting makes none of them adjacent."""
         return self._stored.extent * self._stored.stride >= FAR_APART * count
 
-    # ------------------------------------------------------------ blocks of rows
+    # ------------------------------------------------------------ runs of rows
 
     def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read for sorted distinct `row_numbers`, of at most `most` rows."""
@@ -165,7 +165,7 @@ class FlatRows(RowTable):
         waste = self.array.file.waste
         return native.file_rows_bridge(self._whole(), np.ascontiguousarray(row_numbers), waste)
 
-    def read(self, first: Ints, count: Ints) -> Block:
+    def read(self, first: Ints, count: Ints) -> RowRuns:
         """Read runs of rows."""
         total = int(count.sum())
         space = self._buffer(total)
@@ -176,7 +176,7 @@ class FlatRows(RowTable):
         else:
             within = np.arange(total) - np.repeat(np.cumsum(count) - count, count)
             self._read_rows(np.repeat(first, count) + within, None, rows, Reading())
-        return Block(first, count, rows, space)
+        return RowRuns(first, count, rows, space)
 
     def _buffer(self, rows: int) -> NDArray[Any]:
         """Return one of two buffers in turn. New memory would take longer than reading."""
@@ -186,10 +186,10 @@ class FlatRows(RowTable):
             self._buffers[0] = np.empty((self._capacity, self.width), self.dtype)
         return self._buffers[0]
 
-    def write(self, block: Block) -> None:
+    def write(self, runs: RowRuns) -> None:
         """Write runs of rows."""
-        spans = [(int(f), int(n)) for f, n in zip(block.first, block.count, strict=True)]
-        view, done = byte_view(block.rows), 0
+        spans = [(int(f), int(n)) for f, n in zip(runs.first, runs.count, strict=True)]
+        view, done = byte_view(runs.rows), 0
         for offset, length in self._pieces(spans):
             self.array.file.write_from(offset, view[done : done + length])
             done += length
@@ -226,7 +226,7 @@ class FlatLayout:
 
     def panels(self) -> Iterator[Panel]:
         """Divide the rows into as few panels as memory allows."""
-        part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.block)
+        part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.piece)
         return panels(self.row_shape, part)
 
     def rows(self, panel: Panel) -> RowTable:

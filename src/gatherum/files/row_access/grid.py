@@ -12,15 +12,15 @@ from gatherum.files.resources.disk import byte_view
 from gatherum.files.resources.resources import Budget
 
 from .table import (
-    Block,
     Ints,
     Panel,
+    RowRuns,
     RowTable,
     Wanted,
-    blocks,
     distinct,
     filled_first,
     panels,
+    read_runs,
 )
 
 __all__ = ["Box", "BoxArray", "BoxLayout", "GridRows"]
@@ -89,12 +89,12 @@ class GridRows(RowTable):
         taken = np.empty((min(step, len(row_numbers)), self.width), self.dtype)
         self.array.announce(self._boxes_of(row_numbers))
         touched = 0
-        for start, stop, block in blocks(self, row_numbers, limit):
-            touched += block.first.size
+        for start, stop, runs in read_runs(self, row_numbers, limit):
+            touched += runs.first.size
             for begin in range(start, stop, step):
                 end = min(stop, begin + step)
-                local = block.locate(row_numbers[begin:end])
-                rows = apply("gather", block.space, local, out=taken[: end - begin])
+                local = runs.locate(row_numbers[begin:end])
+                rows = apply("gather", runs.space, local, out=taken[: end - begin])
                 where = np.arange(begin, end) if positions is None else positions[begin:end]
                 apply("scatter_nd", into, where[:, None], rows, out=into)
         return touched
@@ -108,10 +108,10 @@ class GridRows(RowTable):
         chunks = distinct(row_numbers // self.chunk_rows)
         return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)
 
-    def read(self, first: Ints, count: Ints) -> Block:
+    def read(self, first: Ints, count: Ints) -> RowRuns:
         """Read whole chunks. Rows outside of the array, in chunks at its edge, are zero bytes."""
         if first.size == 1 and (view := self._view(int(first[0]))) is not None:
-            return Block(first, count, view, view)
+            return RowRuns(first, count, view, view)
         rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
         for chunk, values in zip(first, self._by_chunk(rows), strict=True):
             box = self._box(int(chunk))
@@ -119,7 +119,7 @@ class GridRows(RowTable):
             if any(i.stop != n for i, n in zip(inside, values.shape, strict=True)):
                 byte_view(values)[:] = bytes(values.nbytes)
             values[inside] = self.array.read_box(box)
-        return Block(first, count, rows, rows)
+        return RowRuns(first, count, rows, rows)
 
     def _view(self, first: int) -> NDArray[Any] | None:
         """Return the rows of a chunk that is in memory, without a copy."""
@@ -128,9 +128,9 @@ class GridRows(RowTable):
             return None
         return view.reshape(self.chunk_rows, self.width) if view.flags.c_contiguous else None
 
-    def write(self, block: Block) -> None:
+    def write(self, runs: RowRuns) -> None:
         """Write whole chunks."""
-        for chunk, values in zip(block.first, self._by_chunk(block.rows), strict=True):
+        for chunk, values in zip(runs.first, self._by_chunk(runs.rows), strict=True):
             box = self._box(int(chunk))
             inside = tuple(slice(0, part.stop - part.start) for part in box)
             self.array.write_box(box, values[inside])

@@ -153,8 +153,8 @@ class Requests:
             return
         (row,), component, value = invalid
         dim = self.indexed[component]
-        entry = (start + row) % self.cycle * self.tuple_size + component
+        item = (start + row) % self.cycle * self.tuple_size + component
         shape = self.indices.shape
-        where = coordinates_of(entry, shape)
+        where = coordinates_of(item, shape)
         axis, size = self.order[dim], self.keyed[dim]
         raise errors.index_out_of_bounds(self.op, value, axis, size, where, self.mode)

@@ -20,18 +20,18 @@ from gatherum.files.resources.disk import PAGE
 
 __all__ = [
     "CACHED_SHARE",
-    "Block",
     "Panel",
+    "RowRuns",
     "RowTable",
     "TableLayout",
     "Wanted",
     "ahead",
     "as_items",
     "best_order",
-    "blocks",
     "filled_first",
     "is_long",
     "panels",
+    "read_runs",
     "taken",
 ]
 
@@ -84,11 +84,11 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Block:
+class RowRuns:
     """Runs of neighbouring rows in memory. Run `i` has the row numbers from `first[i]` on.
 
-    `space` begins with `rows`. Gathers may use `space` instead: it has the same shape for all
-    blocks, so that they share a plan.
+    `space` begins with `rows`. Gathers may use `space` instead: it has the same shape in all
+    reads, so that they share a plan.
     """
 
     first: Ints
@@ -147,15 +147,15 @@ class RowTable(Protocol):
     width: int
     extent: int
     quantum: int  # rows that are always read and written together
-    chunked: bool  # whether a block may use half of the budget, because chunks have a fixed size
+    chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
 
     def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
-        """Read rows to their positions in `into`, with at most `limit` bytes for a block of rows.
+        """Read rows to their positions in `into`, with at most `limit` bytes for a piece of rows.
 
-        `once`: the rows will not be read again. Return the number of blocks that were read.
+        `once`: the rows will not be read again. Return the number of pieces that were read.
         """
 
     def ordered(self, row_numbers: Ints, positions: Ints | None) -> Wanted:
@@ -176,10 +176,10 @@ class RowTable(Protocol):
     def stop(self) -> None:
         """Cancel pending work that may take long, because the call is over."""
 
-    def read(self, first: Ints, count: Ints) -> Block:
-        """Read runs of rows. A block stays valid during the next read, but not longer."""
+    def read(self, first: Ints, count: Ints) -> RowRuns:
+        """Read runs of rows. They stay valid during the next read, but not longer."""
 
-    def write(self, block: Block) -> None:
+    def write(self, runs: RowRuns) -> None:
         """Write runs of rows."""
 
 
@@ -239,20 +239,18 @@ def distinct(ordered: Ints) -> Ints:
     return ordered[keep]
 
 
-def blocks(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, int, Block]]:
-    """Read the rows with sorted numbers, in blocks of at most `limit` bytes.
+def read_runs(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, int, RowRuns]]:
+    """Read the rows with sorted numbers, in pieces of at most `limit` bytes.
 
-    Yield `start` and `stop`, the part of `ordered` that the block covers, and the block.
+    Yield `start` and `stop`, the part of `ordered` that a piece covers, and its rows.
     """
     if ordered.size == 0:
         return
     most = max(1, limit // max(1, table.width * table.dtype.itemsize))
     first, count = table.runs(distinct(ordered), most)
     batches = list(_batches(ordered, first, count, most))
-    block_reads = (
-        (start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches
-    )
-    yield from block_reads if len(batches) == 1 else ahead(block_reads, table.stop)
+    pieces = ((start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches)
+    yield from pieces if len(batches) == 1 else ahead(pieces, table.stop)
 
 
 def _batches(

@@ -91,7 +91,7 @@ class IntoArray:
                 positions = np.flatnonzero(~invalid)
                 row_numbers = row_numbers[positions]
             wanted = best_order(table, row_numbers, positions)
-            job.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.block, once=False)
+            job.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.piece, once=False)
             if not whole:
                 for first, last, part in panel.columns():
                     result[start:stop, first:last] = rows[:, part]

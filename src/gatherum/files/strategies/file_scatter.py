@@ -1,4 +1,4 @@
-"""The strategies of a scatter: in memory, or with its updates grouped by blocks of the table."""
+"""The strategies of a scatter: in memory, or with its updates grouped by pieces of the table."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from gatherum.files.job import IndexCheck, Job, Strategy
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
-from gatherum.files.row_access.table import Block, Panel, TableLayout, blocks, taken
+from gatherum.files.row_access.table import Panel, RowRuns, TableLayout, read_runs, taken
 
 __all__ = ["Updates", "strategies"]
 
@@ -103,14 +103,14 @@ class Updates:
     def _picked(self, sources: Ints) -> NDArray[Any]:
         wanted, where = np.unique(sources, return_inverse=True)
         first, count = self._rows.runs(wanted, max(1, wanted.size))
-        block = self._rows.read(first, count)
-        return taken(block.rows, block.locate(wanted)[where])
+        runs = self._rows.read(first, count)
+        return taken(runs.rows, runs.locate(wanted)[where])
 
 
 class BucketScatter:
     """Scatters to one panel of the table, bucket by bucket.
 
-    Updates are grouped by destination, so that each block of the table is read, changed and written
+    Updates are grouped by destination, so that each piece of the table is read, changed and written
     once.
     """
 
@@ -183,12 +183,12 @@ class BucketScatter:
             return
         order = np.argsort(row_numbers, kind="stable")
         ordered, stored = row_numbers[order], 0
-        for start, stop, block in blocks(self.table, ordered, self.budget.block):
-            self.meter.chunks_touched += block.first.size
-            positions = block.locate(ordered[start:stop])
-            self._apply(block.rows, positions, taken(rows, order[start:stop]))
-            self.into.write(block)
-            stored += block.rows.nbytes
+        for start, stop, runs in read_runs(self.table, ordered, self.budget.piece):
+            self.meter.chunks_touched += runs.first.size
+            positions = runs.locate(ordered[start:stop])
+            self._apply(runs.rows, positions, taken(rows, order[start:stop]))
+            self.into.write(runs)
+            stored += runs.rows.nbytes
         self.sink.finish(part, stored)
 
     def _folded(self, bucket: int, partition: Partition) -> None:
@@ -199,12 +199,12 @@ class BucketScatter:
         wanted, stored = np.zeros(0, np.int64), 0
         for row_numbers, _ in self._slices(partition, bucket):
             wanted = np.union1d(wanted, row_numbers)
-        for start, stop, block in blocks(self.table, wanted, self.budget.block // 4):
-            self.meter.chunks_touched += block.first.size
+        for start, stop, runs in read_runs(self.table, wanted, self.budget.piece // 4):
+            self.meter.chunks_touched += runs.first.size
             for rows, columns in self._tiles(wanted[start:stop]):
-                self._fold(block, rows, columns, self._slices(partition, bucket))
-            self.into.write(block)
-            stored += block.rows.nbytes
+                self._fold(runs, rows, columns, self._slices(partition, bucket))
+            self.into.write(runs)
+            stored += runs.rows.nbytes
         self.sink.finish(part, stored)
 
     def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
@@ -219,9 +219,9 @@ class BucketScatter:
             for column in range(0, self.table.width, across):
                 yield wanted[row : row + down], slice(column, column + across)
 
-    def _fold(self, block: Block, wanted: Ints, columns: slice, slices: Slices) -> None:
-        """Apply all updates of some rows and columns of a block, slice by slice."""
-        positions, target = block.locate(wanted), block.rows[:, columns]
+    def _fold(self, runs: RowRuns, wanted: Ints, columns: slice, slices: Slices) -> None:
+        """Apply all updates of some rows and columns of a piece, slice by slice."""
+        positions, target = runs.locate(wanted), runs.rows[:, columns]
         updates = of_rows(slices, wanted, columns)
         if not self.accumulates:  # consecutive scatters are the left fold
             for where, values in updates:

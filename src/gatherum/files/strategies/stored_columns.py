@@ -65,7 +65,7 @@ class StoredColumns:
                 row_numbers = row_numbers[positions]
             wanted = best_order(rows, row_numbers, positions)
             job.meter.chunks_touched += rows.fetch(
-                wanted, taken, limit=job.budget.block, once=False
+                wanted, taken, limit=job.budget.piece, once=False
             )
             columns[..., start:stop] = taken.reshape(stop - start, *outer[::-1]).T
             job.meter.advance(taken.nbytes)

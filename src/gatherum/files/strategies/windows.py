@@ -14,8 +14,8 @@ from gatherum.files.resources.disk import byte_view
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.table import (
     CACHED_SHARE,
-    Block,
     Panel,
+    RowRuns,
     RowTable,
     Wanted,
     ahead,
@@ -73,7 +73,7 @@ class Windows:
         self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
     ) -> None:
         """Read rows of the table, or parked rows, to their positions in `into`."""
-        limit = self.budget.block
+        limit = self.budget.piece
         self.meter.chunks_touched += table.fetch(wanted, into, limit=limit, once=once)
 
     def blank(self, rows: NDArray[Any], invalid: Mask | None) -> None:
@@ -84,7 +84,7 @@ class Windows:
     def write(self, start: int, rows: NDArray[Any]) -> None:
         """Write the rows of requests from `start` on."""
         first, count = np.array([start]), np.array([len(rows)])
-        self._written.write(Block(first, count, rows, rows))
+        self._written.write(RowRuns(first, count, rows, rows))
 
 
 class WindowPass:
@@ -103,7 +103,7 @@ class WindowPass:
         """Write the output window by window."""
         windows, table, length = self.windows, self.windows.table, self.windows.length
         in_pieces = self.cached >= CACHED_SHARE and table.is_far_apart(length)
-        piece = min(PIECE_BYTES, job.budget.block)
+        piece = min(PIECE_BYTES, job.budget.piece)
         longest = max(1, piece // windows.row_bytes) if in_pieces else length
         order = Wanted.as_asked if in_pieces and is_long(table) else table.ordered
         pieces = self._pieces(self._finished(sink), longest, order)

@@ -152,16 +152,22 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *attributes)
     scaled = gradient.float() * values
     rank = len(ctx.shape)
-    axis, q, block = attributes.axis % rank, attributes.quantize_axis % rank, attributes.block_size
+    axis, q, block_size = (
+        attributes.axis % rank,
+        attributes.quantize_axis % rank,
+        attributes.block_size,
+    )
     if q != axis:
-        scaled = _summed(scaled, q if q < axis else q + indices.dim() - 1, block, ctx.shape[q])
-        block = 1
+        scaled = _summed(scaled, q if q < axis else q + indices.dim() - 1, block_size, ctx.shape[q])
+        block_size = 1
     positions = torch.arange(_size(data, attributes, axis), device=data.device)
-    blocks = overload("gather")(
-        positions // block, indices, 0, attributes.mode, attributes.negative, -1
+    block_numbers = overload("gather")(
+        positions // block_size, indices, 0, attributes.mode, attributes.negative, -1
     )
     zero = torch.zeros(ctx.shape, device=data.device)
-    scaled = overload("scatter_slices")(zero, blocks, scaled, axis, "add", True, "drop", False)
+    scaled = overload("scatter_slices")(
+        zero, block_numbers, scaled, axis, "add", True, "drop", False
+    )
     return None, None, scaled.to(ctx.dtype), *none
 
 
@@ -171,10 +177,10 @@ def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
     return int(data.shape[axis]) * in_byte
 
 
-def _summed(x: Tensor, d: int, block: int, blocks: int) -> Tensor:
+def _summed(x: Tensor, d: int, block_size: int, block_count: int) -> Tensor:
     """Sum the blocks of a dimension in order, so that every device has the same bits."""
-    places = torch.arange(x.shape[d], device=x.device) // block
-    zeros = x.new_zeros((*x.shape[:d], blocks, *x.shape[d + 1 :]))
+    places = torch.arange(x.shape[d], device=x.device) // block_size
+    zeros = x.new_zeros((*x.shape[:d], block_count, *x.shape[d + 1 :]))
     total: Tensor = overload("scatter_slices")(zeros, places, x, d, "add", True, "drop", False)
     return total
 

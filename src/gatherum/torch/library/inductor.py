@@ -54,9 +54,9 @@ def _call_for(caller: str, *call: Any) -> Any:
 
 def register_ops() -> None:
     """Add the ops to inductor's table, which torch imports when it compiles a graph."""
-    if (entry := private.inductor_table()) is None:
+    if (table_and_row := private.inductor_table()) is None:
         return
-    table, row = entry
+    table, row = table_and_row
     if not _added.keys() <= table.keys():
         table.update({name: row(python=write) for name, write in _added.items()})
 

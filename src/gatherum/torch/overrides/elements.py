@@ -96,6 +96,6 @@ def _integer_mean(call: Scatter) -> Tensor:
     if data.dtype is torch.bool:
         raise Declined
     total = run(call._replace(reduction="add"))
-    start, ones = torch.full_like(data, int(call.include_self)), torch.ones_like(updates)
-    count = run(call._replace(data=start, updates=ones, reduction="add", include_self=True))
+    initial, ones = torch.full_like(data, int(call.include_self)), torch.ones_like(updates)
+    count = run(call._replace(data=initial, updates=ones, reduction="add", include_self=True))
     return total.div_(count.clamp_(min=1), rounding_mode="floor")

@@ -166,8 +166,9 @@ def _std(
 
 def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
-    start = values.new_zeros(()).expand(destinations.shape) if out is None else out.to(values.dtype)
-    total: Tensor = destinations.put(start, values, ADD)
+    zeros = values.new_zeros(()).expand(destinations.shape)
+    initial = zeros if out is None else out.to(values.dtype)
+    total: Tensor = destinations.put(initial, values, ADD)
     return total
 
 

@@ -156,8 +156,8 @@ def _mean(scatter: Callable[[Value, Value, str], Value], data: Value, updates: V
     summed = attributes._replace(reduction="add")
     total = _folded(scatter, data, updates, summed)
     ones = op.Expand(op.CastLike(op.Constant(value_float=1.0), updates), op.Shape(updates))
-    start = op.CastLike(op.Constant(value_float=float(attributes.include_self)), data)
-    count = scatter(op.Expand(start, op.Shape(data)), ones, "add")
+    initial = op.CastLike(op.Constant(value_float=float(attributes.include_self)), data)
+    count = scatter(op.Expand(initial, op.Shape(data)), ones, "add")
     divisor = op.Max(count, op.CastLike(op.Constant(value_float=1.0), count))
     result = _floor_divided(total, divisor) if whole else op.Div(total, divisor)
     return op.Cast(result, to=dtype) if wide != dtype else result

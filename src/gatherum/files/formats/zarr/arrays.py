@@ -311,17 +311,17 @@ def tree_state(path: str, root: str) -> str:
     while folders:
         folder = folders.pop()
         with os.scandir(folder) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
-        for entry in ordered:
-            if ".partial" in entry.name:
+            ordered = sorted(entries, key=lambda child: child.name)
+        for child in ordered:
+            if ".partial" in child.name:
                 continue
-            if entry.is_symlink():
-                check_within(entry.path, root)
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)
+            if child.is_symlink():
+                check_within(child.path, root)
+            if child.is_dir(follow_symlinks=False):
+                folders.append(child.path)
                 continue
-            status = entry.stat()
-            check_regular(entry.path, status)  # also raises for a link to a folder
-            text = f"{os.path.relpath(entry.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
+            status = child.stat()
+            check_regular(child.path, status)  # also raises for a link to a folder
+            text = f"{os.path.relpath(child.path, path)}\0{status.st_size}\0{status.st_mtime_ns}\n"
             digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

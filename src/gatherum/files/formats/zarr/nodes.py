@@ -67,7 +67,7 @@ def _read(file: str) -> Any:
 def _list_arrays(folder: str, prefix: str, names: list[str], depth: int) -> None:
     """Collect the arrays of a group and its subgroups, a few levels deep, without links."""
     with os.scandir(folder) as entries:
-        nodes = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        nodes = sorted(child.name for child in entries if child.is_dir(follow_symlinks=False))
     for name in nodes:
         if len(names) >= MOST_LISTED:
             return

@@ -71,15 +71,15 @@ def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
     """Copy an array's metadata to a new directory, and its chunks if `whole`."""
     os.makedirs(target)
     with os.scandir(source) as entries:
-        for entry in entries:
-            if ".partial" in entry.name:
+        for child in entries:
+            if ".partial" in child.name:
                 continue
-            into = os.path.join(target, entry.name)
-            if entry.is_dir():
+            into = os.path.join(target, child.name)
+            if child.is_dir():
                 if whole:
-                    copy_array(entry.path, into, meter, whole=whole)
-            elif whole or entry.name in (*METADATA, ".zattrs"):
-                shutil.copyfile(entry.path, into)
+                    copy_array(child.path, into, meter, whole=whole)
+            elif whole or child.name in (*METADATA, ".zattrs"):
+                shutil.copyfile(child.path, into)
                 meter.read(os.path.getsize(into))
                 meter.wrote(os.path.getsize(into))
 
