@@ -131,7 +131,7 @@ def _numbered(
     use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
     """
     xp = registry.namespace(NAME, {"data": data, operand: indptr, beside: edges})
-    if (traced := getattr(xp, "traced_segments", None)) is None:
+    if xp is None or not xp.traces_pointers:
         known: Any = conversion.as_indices(NAME, indptr, operand)
         ends = conversion.as_indices(NAME, edges, beside)
         count = _count(operand, known.dtype, known.shape, beside, ends, size)
@@ -141,7 +141,7 @@ def _numbered(
     pointer = xp.as_groups(NAME, operand, indptr, data)
     others = xp.as_groups(NAME, beside, edges, data)
     count = _count(operand, xp.plan_dtype(pointer), tuple(pointer.shape), beside, others, size)
-    if (segments := traced(NAME, operand, pointer, others)) is None:
+    if (segments := xp.traced_segments(NAME, operand, pointer, others)) is None:
         if beside == GATHER:
             return _kept(operand, pointer), pointer.shape[0] - 1
         segments = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)

@@ -19,7 +19,7 @@ from gatherum._model.dtypes import AnyDType, check_movable
 from gatherum.groups import integers
 from gatherum.groups import namespace as of_chunks
 from gatherum.groups.grouping import Grouping
-from gatherum.groups.protocol import Computed
+from gatherum.groups.protocol import DEFAULTS, Computed
 
 from . import errors as dask_errors
 from .lazy_calls import lazy_call
@@ -180,6 +180,15 @@ single = partial(_each, of_chunks.single, dtype=np.float32)
 
 def bits(x: Array) -> Array:
     return _each(of_chunks.bits, x, dtype=np.dtype(f"i{x.dtype.itemsize}"))
+
+
+in_chunks, traces_pointers = True, DEFAULTS.traces_pointers
+fused = DEFAULTS.fused
+squares = DEFAULTS.squares
+without_nan = DEFAULTS.without_nan
+sharing_calls = DEFAULTS.sharing_calls
+float_mode = DEFAULTS.float_mode
+traced_segments = DEFAULTS.traced_segments
 
 
 def in_blocks(

@@ -39,11 +39,11 @@ def reduced(
     dtype = row.result(values_dtype)
     _check_result(grouping, dtype)
     initial = initial_result(row, dtype, grouping, values, fill_value)
-    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
+    if row.sorts and xp.in_chunks:
         if initial is None:
             raise errors.unknown_groups(grouping.op)
         call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
-        return in_blocks(name, call, values, grouping, dtype)
+        return xp.in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
@@ -84,7 +84,7 @@ def _without_empty_groups(
 def without_dropped_gradients(values: Array, grouping: Grouping) -> Array:
     """Return values whose gradient is 0 if they are dropped. Otherwise, it may be 0 * NaN."""
     xp = grouping.xp
-    has_gradients = not isinstance(values, np.ndarray) and not hasattr(xp, "in_blocks")
+    has_gradients = not isinstance(values, np.ndarray) and not xp.in_chunks
     if not (has_gradients and grouping.destinations.skips):
         return values
     return xp.where(grouping.group_numbers() < 0, xp.stop_gradient(values), values)
@@ -131,8 +131,10 @@ def transformed(
     check_defined(grouping.op, row, name, values_dtype)
     dtype = row.result(values_dtype)
     _check_result(grouping, dtype)
-    if row.sorts and (in_blocks := getattr(xp, "in_blocks", None)) is not None:
-        return in_blocks(name, partial(transformed, name, row=row), values, grouping, dtype, True)
+    if row.sorts and xp.in_chunks:
+        return xp.in_blocks(
+            name, partial(transformed, name, row=row), values, grouping, dtype, True
+        )
     with np.errstate(all="ignore"), grouping.float_mode():
         target = xp.dtype(dtype)
         values = without_dropped_gradients(values, grouping)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -98,21 +98,18 @@ class Grouping:
 
     def fused(self, name: str, values: Array) -> Array | None:
         """Run a transform in one call of the framework; None if the framework has none."""
-        run = getattr(self.xp, "fused", None)
         try:
-            return None if run is None else run(name, values, self.destinations)
+            return self.xp.fused(name, values, self.destinations)
         except IndexError as error:
             raise self._invalid(error) from None
 
     def float_mode(self) -> AbstractContextManager[None]:
-        """Return the context in which a composition runs, if the framework has one."""
-        context: AbstractContextManager[None] = getattr(self.xp, "float_mode", nullcontext)()
-        return context
+        """Return the context in which a composition runs."""
+        return self.xp.float_mode()
 
     def sharing(self) -> AbstractContextManager[Any]:
         """Return a context in which calls share the results of checks and sorts of the groups."""
-        context: AbstractContextManager[Any] = getattr(self.xp, "sharing_calls", nullcontext)()
-        return context
+        return self.xp.sharing_calls()
 
     def squares(self, values: Array, skips_nan: bool = False) -> tuple[Array, Array] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
@@ -121,12 +118,11 @@ class Grouping:
         and the sum is in float64. The framework computes both in one call. Return None if the
         framework does not support this.
         """
-        dtype, run = self.xp.plan_dtype(values), getattr(self.xp, "squares", None)
-        if run is None or dtype.kind == "c" or not is_reducible(dtype, "fmean"):
+        dtype = self.xp.plan_dtype(values)
+        if dtype.kind == "c" or not is_reducible(dtype, "fmean"):
             return None
         try:
-            both: tuple[Array, Array] | None = run(values, self.destinations, skips_nan)
-            return both
+            return self.xp.squares(values, self.destinations, skips_nan)
         except IndexError as error:
             raise self._invalid(error) from None
 
@@ -134,12 +130,11 @@ class Grouping:
         """Reduce the values of each group that are not NaN, in one call of the framework. A group
         without such values becomes `initial`. Return None if the framework does not support this.
         """
-        dtype, run = self.xp.plan_dtype(values), getattr(self.xp, "without_nan", None)
-        if run is None or dtype.kind == "c" or not is_reducible(dtype, reduction):
+        dtype = self.xp.plan_dtype(values)
+        if dtype.kind == "c" or not is_reducible(dtype, reduction):
             return None
         try:
-            result: Array | None = run(values, reduction, self.destinations, initial)
-            return result
+            return self.xp.without_nan(values, reduction, self.destinations, initial)
         except IndexError as error:
             raise self._invalid(error) from None
 

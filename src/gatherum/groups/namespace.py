@@ -19,9 +19,9 @@ from gatherum._model.modes import MOVING
 from gatherum._plans import index_errors, skips, spreads
 from gatherum._system import native
 
-from . import rounding
+from . import integers, rounding
 from .dates import is_date
-from .protocol import Computed
+from .protocol import DEFAULTS, Computed
 
 if TYPE_CHECKING:
     from .grouping import Grouping
@@ -46,6 +46,11 @@ divide = np.divide
 equal = np.equal
 stack = np.stack
 float_mode = native.FloatMode
+in_chunks, traces_pointers = DEFAULTS.in_chunks, DEFAULTS.traces_pointers
+fused = DEFAULTS.fused
+in_blocks = DEFAULTS.in_blocks
+sharing_calls = DEFAULTS.sharing_calls
+traced_segments = DEFAULTS.traced_segments
 
 
 def as_values(op: str, operand: str, value: object) -> Array:
@@ -238,6 +243,11 @@ def without_nan(
     result: Array = native.new_result(values.dtype, destinations.shape)
     call = attributes, specs, table, indices, values, result
     return result if skips.scatter_without_nan(*call) else None
+
+
+def integers_of(op: str, operand: str, values: Array, target: Any) -> Array:
+    result: Array = integers.integers_of(sys.modules[__name__], op, operand, values, target)
+    return result
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:

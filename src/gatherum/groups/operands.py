@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from . import errors, namespace, options
 from .evaluation import check_defined
 from .functions import FUNCTIONS, REDUCES
 from .grouping import Grouping
-from .integers import integers_of
 from .protocol import Arrays
 
 
@@ -101,8 +99,7 @@ def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) 
     xp, source = grouping.xp, grouping.xp.plan_dtype(array)
     if target.kind not in "iu" or source.kind in "iub":
         return xp.astype(array, xp.dtype(target))
-    convert = getattr(xp, "integers_of", partial(integers_of, xp))
-    return convert(grouping.op, operand, array, target)
+    return xp.integers_of(grouping.op, operand, array, target)
 
 
 def _as_weights(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array, ArrayOps
+from gatherum._derivatives.array_ops import Array, ArrayOps, Destinations
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
@@ -19,22 +20,96 @@ if TYPE_CHECKING:
 Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
-class Arrays(ArrayOps, Protocol):
+class ArrayDefaults(Protocol):
+    """Members of `Arrays` that have a default: subclasses of `Arrays` inherit it.
+
+    A module that implements `Arrays` assigns the defaults that it uses from `DEFAULTS`.
+
+    Attributes
+    ----------
+    in_chunks : bool
+        Whether arrays are in chunks, so that `in_blocks` runs functions that sort. False by
+        default. Such arrays need no `sorted_order` and no `cumsum`.
+    traces_pointers : bool
+        Whether `as_groups` converts pointers to edges, and `traced_segments` numbers the segments
+        of a traced one. By default they become NumPy arrays.
+    """
+
+    in_chunks: bool = False
+    traces_pointers: bool = False
+
+    def fused(self, name: str, values: Array, destinations: Destinations) -> Array | None:
+        """Run a transform in one call, with the bits and derivatives of its composition.
+
+        By default, return None: the composition runs.
+        """
+        return None
+
+    def squares(
+        self, values: Array, destinations: Destinations, skips_nan: bool
+    ) -> tuple[Array, Array] | None:
+        """Return the sums of squared distances from the exact means, and the counts of values.
+
+        `values` are real floats. By default, return None: several calls compute both.
+        """
+        return None
+
+    def without_nan(
+        self, values: Array, reduction: str, destinations: Destinations, initial: Array
+    ) -> Array | None:
+        """Fold the values that are not NaN in one call.
+
+        By default, return None: NaN are removed from their groups first.
+        """
+        return None
+
+    def in_blocks(
+        self,
+        name: str,
+        run: Callable[..., Array],
+        values: Array,
+        grouping: Grouping,
+        dtype: Any,
+        like: bool = False,
+    ) -> Array:
+        """Run a function that needs all values of a group on arrays in chunks.
+
+        The result has one item for each group, or, with `like`, for each value. By default, call
+        ``run(values, grouping)``.
+        """
+        return run(values, grouping)
+
+    def sharing_calls(self) -> AbstractContextManager[Any]:
+        """Return a context in which calls on the same groups share their order.
+
+        By default, calls share nothing.
+        """
+        return nullcontext()
+
+    def float_mode(self) -> AbstractContextManager[None]:
+        """Return a context in which arithmetic rounds to nearest and keeps subnormal numbers.
+
+        It replaces the mode of the calling thread. By default, the mode does not change.
+        """
+        return nullcontext()
+
+    def traced_segments(self, op: str, operand: str, indptr: Array, edges: Array) -> Array | None:
+        """Return the segment of each edge while a graph is traced. By default, return None."""
+        return None
+
+
+class _Defaults(ArrayDefaults):
+    pass
+
+
+DEFAULTS = _Defaults()
+
+
+class Arrays(ArrayOps, ArrayDefaults, Protocol):
     """Functions of a framework that extend `gatherum._derivatives.array_ops.ArrayOps`.
 
-    Each operation rounds once, also in compiled graphs. A framework may also have a function
-    ``fused(name, values, destinations)`` that runs a transform in one call, with the bits and
-    derivatives of the composition, or returns None. ``squares(values, destinations,
-    skips_nan)`` returns the sums of squared distances from the exact means and the numbers of
-    real floats in one call, or None. ``without_nan(values, reduction, destinations, initial)``
-    folds the values that are not NaN in one call, or returns None. ``in_blocks(name, run,
-    values, grouping, dtype, like)`` runs a function that needs all values of a group, for
-    arrays in chunks. ``integers_of(op, operand, values, target)`` is that of
-    `gatherum.groups.integers`, for arrays in chunks. ``sharing_calls()`` returns a context in which
-    calls on the same groups share their order. ``float_mode()`` returns a context in which
-    arithmetic rounds to nearest and keeps subnormal numbers. It replaces the mode of the calling
-    thread. The result may use the memory of `spare`. The framework computes all derivatives,
-    including those of exp and log.
+    Each operation rounds once, also in compiled graphs. The result may use the memory of `spare`.
+    The framework computes all derivatives, including the derivatives of exp and log.
     """
 
     def as_values(self, op: str, operand: str, value: object) -> Array:
@@ -139,6 +214,9 @@ class Arrays(ArrayOps, Protocol):
         If the framework cannot differentiate `wide`, the derivatives are computed from `narrow`.
         `values` may be a tuple of arrays.
         """
+
+    def integers_of(self, op: str, operand: str, values: Array, target: Any) -> Array:
+        """Truncate floating values to an integer dtype, as `gatherum.groups.integers` does."""
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
         """Return the group of each entry, -1 for a dropped one, or raise IndexError."""

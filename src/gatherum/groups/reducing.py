@@ -339,7 +339,7 @@ class ReduceOptions:
         ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
         if row.name != "quantile" or quantiles is None:
             return reduced(name, array, grouping, ddof, fill_value, row)
-        if isinstance(quantiles, tuple) and hasattr(grouping.xp, "in_blocks"):
+        if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
             rows = (options.row_with_q(row, each, self.quantile_method) for each in quantiles)
             results = [reduced(name, array, grouping, ddof, fill_value, each) for each in rows]
             return grouping.xp.stack(results, 0)

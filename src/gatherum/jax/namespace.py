@@ -15,9 +15,9 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import edges as edge_errors
+from gatherum.groups import integers, rounding
 from gatherum.groups import namespace as of_numpy
-from gatherum.groups import rounding
-from gatherum.groups.protocol import Computed
+from gatherum.groups.protocol import DEFAULTS, Computed
 
 from . import dtypes, private
 from . import errors as jax_errors
@@ -287,7 +287,21 @@ def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
     return gather(attributes.gathering(), arange(0, size, entries), entries, -1)
 
 
+def integers_of(op: str, operand: str, values: Array, target: Any) -> Array:
+    return integers.integers_of(sys.modules[__name__], op, operand, values, target)
+
+
+in_chunks = DEFAULTS.in_chunks
+fused = DEFAULTS.fused
+squares = DEFAULTS.squares
+without_nan = DEFAULTS.without_nan
+in_blocks = DEFAULTS.in_blocks
+sharing_calls = DEFAULTS.sharing_calls
+float_mode = DEFAULTS.float_mode
+
 # --- for pointers to edges
+
+traces_pointers = True
 
 
 def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array | None:

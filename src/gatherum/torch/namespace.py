@@ -14,9 +14,9 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes
 from gatherum._plans import index_errors, sharing
 from gatherum._system import native
-from gatherum.groups import rounding
+from gatherum.groups import integers, rounding
 from gatherum.groups.dtypes import working_dtype
-from gatherum.groups.protocol import Computed
+from gatherum.groups.protocol import DEFAULTS, Computed
 from gatherum.torch.library.ops import overload
 from gatherum.torch.library.symbolic_sizes import surely_holds
 
@@ -155,6 +155,8 @@ size_of = group_operands.size_of
 sharing_calls = shared_results.sharing_calls
 squares = plain_folds.squares
 without_nan = plain_folds.without_nan
+in_chunks = DEFAULTS.in_chunks
+in_blocks = DEFAULTS.in_blocks
 isinf = torch.isinf
 add = torch.add
 as_size = symbolic_sizes.as_size
@@ -271,12 +273,18 @@ def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | Non
     return result
 
 
+def integers_of(op: str, operand: str, values: Tensor, target: Any) -> Tensor:
+    return integers.integers_of(sys.modules[__name__], op, operand, values, target)
+
+
 def resolve(attributes: Attributes, entries: Tensor, size: int) -> Tensor:
     positions = arange(0, size, entries)
     return gather(attributes.gathering(), positions, entries, -1)
 
 
 # --- for pointers to edges
+
+traces_pointers = True
 
 
 def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Tensor | None:
