@@ -695,8 +695,36 @@ def error_functions():
                     yield node.name, literals(*node.body[described:])
 
 
+# In messages of an operator, the name of an operand is in backticks or in an expression, so that
+# `errors.renamed` can replace it. These messages also have it as an ordinary word: advice about
+# masks, which is created only for `indices`, and advice that means the operand `updates`.
+ORDINARY = {"not_an_index_dtype", "not_reducible"}
+
+
+def test_names_of_operands_are_no_ordinary_words():
+    word = re.compile(r"(?<![`\w.(])(?:data|indices|updates)(?![`\w.\[=:])")
+    path = Path(errors.__file__)
+    found = set()
+    for module in ("calls.py", "shapes.py"):
+        for node in ast.parse((path.parent / module).read_text()).body:
+            if isinstance(node, ast.FunctionDef):
+                body = node.body[ast.get_docstring(node) is not None :]
+                parts = (
+                    part for part in literals(*body) if part not in {"data", "indices", "updates"}
+                )
+                found |= {node.name for part in parts if word.search(part)}
+    assert found == ORDINARY
+
+
+def test_an_error_names_the_calling_function_and_its_operands():
+    names = {"data": "indices", "indices": "index", "updates": "src"}
+    error = errors.renamed(TypeError("gather: `data` updates.x indices[0] data_x"), "mine", names)
+    assert (type(error), str(error)) == (TypeError, "mine: `indices` src.x index[0] data_x")
+    assert str(errors.renamed(IndexError("gather: index 3"), "mine", {})) == "mine: index 3"
+
+
 # They have no words: a helper of other sentences, and errors that other functions word.
-WORDLESS = {"invalid_index", "is_or_are", "not_groups"}
+WORDLESS = {"invalid_index", "is_or_are", "not_groups", "renamed"}
 LONG = 20  # characters; words of this length are in one message only, or in a few alike
 
 

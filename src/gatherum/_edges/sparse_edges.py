@@ -5,7 +5,6 @@ A matrix is recognized by its attributes; neither SciPy nor torch is imported.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -288,6 +287,7 @@ def _renaming(names: dict[str, str], cast: str) -> Iterator[None]:
         if not str(error).startswith(f"{NAME}: "):
             raise
         operands = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
-        renamed = errors.renamed(error, NAME, operands)
-        text = re.sub(r"(?<=write )\S+\.(astype|to)\(data\.dtype\)$", cast, str(renamed))
+        text = str(errors.renamed(error, NAME, operands))
+        for method in ("astype", "to"):
+            text = text.replace(f"{operands['weights']}.{method}(data.dtype)", cast)
         raise type(error)(text) from None

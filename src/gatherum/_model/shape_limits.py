@@ -69,11 +69,11 @@ def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
         raise errors.operand_too_big(op, operand, shape)
 
 
-def resolve_axis(op: str, data: Shape, axis: int) -> int:
-    """Return `axis` as a nonnegative number."""
+def resolve_axis(op: str, data: Shape, axis: int, operand: str = "data") -> int:
+    """Return `axis` as a nonnegative number. `operand` is the name of the data in errors."""
     r = len(data)
     if r == 0:
-        raise errors.too_few_dimensions(op, "data", 0)
+        raise errors.too_few_dimensions(op, operand, 0)
     if not -r <= axis < r:
         raise errors.out_of_range(op, "axis", axis, -r, r)
     return axis % r

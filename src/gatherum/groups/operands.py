@@ -14,7 +14,7 @@ from gatherum._derivatives.array_ops import Array
 from gatherum._frameworks import registry
 from gatherum._model import shape_limits
 from gatherum._model.dtypes import AnyDType, is_index
-from gatherum._model.errors import Shape, not_an_integer, renamed
+from gatherum._model.errors import Shape, not_an_integer
 from gatherum._model.modes import MODES
 
 from . import errors, namespace, options
@@ -52,10 +52,7 @@ def grouped(
     if not is_index(xp.plan_dtype(entries)):
         raise errors.not_groups(op, xp.plan_dtype(entries))
     whole = tuple(array.shape)
-    try:
-        along = shape_limits.resolve_axis(op, whole, along)
-    except ValueError as error:
-        raise renamed(error, op, {"data": "values"}) from None
+    along = shape_limits.resolve_axis(op, whole, along, "values")
     if tuple(entries.shape) not in (whole, whole[along : along + 1]):
         raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
     if labelled is not None:

@@ -37,6 +37,12 @@ CASES = {
         "; write index.to(torch.int64)",
         "gatherum.torch.scatter(src, index.to(torch.int64), 0)",
     ),
+    "sorted index of a mask": (
+        {"src": TABLE, "index": torch.tensor([True, False, True, False])},
+        "gatherum.torch.torch_scatter.gather_coo(src, index)",
+        "; write index.to(torch.int64)",
+        "gatherum.torch.torch_scatter.gather_coo(src, index.to(torch.int64))",
+    ),
     "pointer": (
         {"src": TABLE, "indptr": torch.tensor([0.0, 4])},
         "gatherum.torch.segment_csr(src, indptr)",

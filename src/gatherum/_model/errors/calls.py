@@ -30,16 +30,15 @@ from .texts import Shape, choices, indexed, short
 
 
 def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
-    """Reword an operator's error for a function that calls it with other operand names.
+    """Name the calling function in an operator's error, and rename the operands.
 
+    In the messages of an operator, each word `data`, `indices` or `updates` names the operand.
     `callers` creates the errors of invalid indices.
     """
     text = str(error).partition(": ")[2]
-    if "indices" in operands:  # a boolean mask was passed as groups
-        cast = "to(torch.int64)" if ".nonzero()" in text else "astype(np.int64)"
-        text = re.sub("; [^;]+ makes indices of a mask$", f"; write indices.{cast}", text)
-    for name, other in operands.items():
-        text = re.sub(rf"\b{name}\b", other, text)
+    if operands:
+        words = re.compile(rf"\b({'|'.join(operands)})\b")
+        text = words.sub(lambda word: operands[word[0]], text)
     return type(error)(f"{op}: {text}")
 
 
@@ -157,14 +156,16 @@ def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -
     return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{at}")
 
 
-def other_dtype(op: str, operand: str, expected: object, found: object) -> Exception:
+def other_dtype(
+    op: str, operand: str, expected: object, found: object, *, data: str = "data"
+) -> Exception:
     if dtype_name := named_bytes(expected) or named_bytes(found):
         return needs_ml_dtypes(op, dtype_name)
-    cast = advice("astype", "to")
     named = operand in ("updates", "weights")
+    cast = advice("astype", "to")
     suffix = hint(f"write {operand}.{cast}(data.dtype)" if named else "")
     return TypeError(
-        f"{op}: `{operand}` must have the dtype of `data`, {expected}, got {found}{suffix}"
+        f"{op}: `{operand}` must have the dtype of `{data}`, {expected}, got {found}{suffix}"
     )
 
 

@@ -271,10 +271,7 @@ def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
         opened.check_defined()
         return opened
     shape = values.shape
-    try:
-        axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis)
-    except ValueError as error:
-        raise renamed(error, REDUCE_FILE, {"data": "values"}) from None
+    axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis, "values")
     if entries.shape not in (shape, shape[axis : axis + 1]):
         raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"

@@ -26,6 +26,7 @@ from gatherum.torch import errors as torch_errors
 from gatherum.torch.dtypes import WIDE_UNSIGNED
 from gatherum.torch.library import symbolic_sizes
 
+_UNREAD = *WIDE_UNSIGNED, torch.bool  # dtypes of an index that `known_take` does not read
 # The names of a scatter's data and updates in folds.
 FOLDED = "out", "src"
 
@@ -65,7 +66,7 @@ def known_take(op: str, src: Any, index: Any) -> Tensor | None:
     """Return the result of a gather of plain tensors with one index per row, or None."""
     if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
         return None
-    if type(index) is not Tensor or index.dim() != 1 or index.dtype in WIDE_UNSIGNED:
+    if type(index) is not Tensor or index.dim() != 1 or index.dtype in _UNREAD:
         return None
     options = 0, "none", True, "raise", False
     try:
@@ -170,6 +171,10 @@ def cheapest_destinations(
     If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If it
     has size 1 in front of `dim`, it moves the same slices everywhere.
     """
+    if index.dtype is torch.bool:
+        dtype = namespace.plan_dtype(index)
+        with errors.for_tensors():
+            raise errors.not_an_index_dtype(caller.op, dtype, False, caller.indices)
     sizes = tuple(index.shape)
     shape = (*moved_shape[:dim], size, *moved_shape[dim + 1 :])
     if symbolic_sizes.same(sizes, (moved_shape[dim],)):
@@ -213,6 +218,5 @@ def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
     if tuple(changed(op, out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
-        error = errors.other_dtype(op, "out", result.dtype, out.dtype)
-        raise errors.renamed(error, op, {"data": "src"})
+        raise errors.other_dtype(op, "out", result.dtype, out.dtype, data="src")
     return out
