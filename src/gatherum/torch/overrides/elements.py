@@ -1,4 +1,4 @@
-"""Replace torch's scatters of elements: ``scatter``, ``scatter_add`` and ``scatter_reduce``."""
+"""Override torch's scatters of elements: ``scatter``, ``scatter_add`` and ``scatter_reduce``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
 def scatter(
     data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = ""
 ) -> Scatter | Tensor:
-    """Replace ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
+    """Override ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
     if reduce and reduce not in SCATTER_WORDS:
         raise Declined
     return _elements(data, dim, index, src, ALIASES.get(reduce, reduce) if reduce else "none")
@@ -62,7 +62,7 @@ def scatter(
 def scatter_value(
     data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str
 ) -> Scatter | Tensor:
-    """Replace ``scatter`` of a number with `reduce`."""
+    """Override ``scatter`` of a number with `reduce`."""
     src = data.new_full((), value).expand(index.shape)
     call = scatter(data, dim, index, src, reduce=reduce)
     if isinstance(call, Scatter):
@@ -71,14 +71,14 @@ def scatter_value(
 
 
 def scatter_add(data: Tensor, dim: int, index: Tensor, src: Tensor) -> Scatter | Tensor:
-    """Replace ``scatter_add``."""
+    """Override ``scatter_add``."""
     return _elements(data, dim, index, src, "add")
 
 
 def scatter_reduce(
     data: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Scatter | Tensor:
-    """Replace ``scatter_reduce``."""
+    """Override ``scatter_reduce``."""
     if reduce not in WORDS:
         raise Declined
     reduction = ALIASES.get(reduce, reduce)

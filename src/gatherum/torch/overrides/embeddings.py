@@ -1,4 +1,4 @@
-"""Replace torch's embedding bags, and the gradients of embeddings."""
+"""Override torch's embedding bags, and the gradients of embeddings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 def embedding_dense_backward(
     gradient: Tensor, indices: Tensor, size: int, padding: int, scale_by_frequency: bool
 ) -> Scatter | Tensor:
-    """Replace ``embedding_dense_backward``, which ignores invalid indices."""
+    """Override ``embedding_dense_backward``, which ignores invalid indices."""
     if indices.dtype not in INDEX_DTYPES or not indices.numel():
         raise Declined
     if gradient.shape[:-1] != indices.shape:
@@ -63,7 +63,7 @@ def embedding_bag(
     mode: int = SUM, sparse: bool = False, scales: Tensor | None = None,
     last_offset: bool = False, padding: int = -1,
 ) -> Bags:  # fmt: skip
-    """Replace ``_embedding_bag`` for sums and means.
+    """Override ``_embedding_bag`` for sums and means.
 
     A maximum has no order. On the CPU, torch adds float32 and float64 in order.
     """
@@ -108,7 +108,7 @@ def embedding_bag_dense_backward(
     gradient: Tensor, indices: Tensor, bags: Tensor, sizes: Tensor, maxima: Tensor, size: int,
     scale_by_frequency: bool, mode: int, scales: Tensor | None, padding: int = -1,
 ) -> Scatter | Tensor:  # fmt: skip
-    """Replace ``_embedding_bag_dense_backward``."""
+    """Override ``_embedding_bag_dense_backward``."""
     if not indices.numel() or not gradient.numel():
         raise Declined
     if mode == MAX:

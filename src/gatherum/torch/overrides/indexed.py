@@ -1,4 +1,4 @@
-"""Replace torch's writes of slices: ``index_add`` and others, ``put_``, and indexed assignment.
+"""Override torch's writes of slices: ``index_add`` and others, ``put_``, and indexed assignment.
 
 A function has the parameters of torch's operator, except ``out``. It returns a `Scatter`, or the
 result. For a call that torch's kernel must run, it raises `Declined`, or any error before it
@@ -41,7 +41,7 @@ def _slices(
 
 
 def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Scatter:
-    """Replace ``index_add``."""
+    """Override ``index_add``."""
     if alpha == 1:
         return _slices(data, dim, index, source, "add")
     if data.dtype is torch.bool or torch.result_type(source, alpha) is not source.dtype:
@@ -51,7 +51,7 @@ def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: A
 
 
 def index_copy(data: Tensor, dim: int, index: Tensor, source: Tensor) -> Scatter:
-    """Replace ``index_copy``. If an index occurs more than once, its last slice is stored."""
+    """Override ``index_copy``. If an index occurs more than once, its last slice is stored."""
     if index.dtype is not torch.int64:
         raise Declined
     return _slices(data, dim, index, source, "none")
@@ -61,7 +61,7 @@ def index_reduce(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
     include_self: bool = True,
 ) -> Scatter:  # fmt: skip
-    """Replace ``index_reduce``."""
+    """Override ``index_reduce``."""
     integer_mean = reduce == "mean" and not data.is_floating_point()
     if reduce not in WORDS or integer_mean:
         raise Declined
@@ -72,7 +72,7 @@ def index_reduce(
 
 
 def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Scatter | Tensor:
-    """Replace ``put_``, which numbers the elements of a tensor in row-major order."""
+    """Override ``put_``, which numbers the elements of a tensor in row-major order."""
     if index.dtype is not torch.int64 or data.dtype is not source.dtype:
         raise Invalid
     if index.numel() != source.numel():
@@ -87,7 +87,7 @@ def index_put(
     data: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False,
     unsafe: bool = False,
 ) -> Scatter:  # fmt: skip
-    """Replace ``_index_put_impl_``, which assigns to ``data[indices]`` or adds to it."""
+    """Override ``_index_put_impl_``, which assigns to ``data[indices]`` or adds to it."""
     named = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     reduction = "add" if accumulate else "none"
     if sum(_width(index) for index in indices) > data.dim():

@@ -1,4 +1,4 @@
-"""Replace kernels of torch by the functions of the table, and restore them.
+"""Override kernels of torch with the functions of the table, and restore them.
 
 A function describes a call. On the host, the core remembers the description, and runs later calls
 that differ only in the values of their tensors without Python (`OverrideKernel`).
@@ -221,11 +221,11 @@ def _returned(result: Tensor, data: Tensor, out: Tensor | None) -> Tensor:
     return out.copy_(result)
 
 
-def replace() -> torch.library.Library:
+def override() -> torch.library.Library:
     """Register the kernels of the table. Return the library that holds them."""
     library = torch.library.Library("aten", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about replaced kernels
+        warnings.simplefilter("ignore")  # about overridden kernels
         for row in ROWS:
             for name in filter(None, (row.new, row.in_place, row.out)):
                 for key in row.keys:

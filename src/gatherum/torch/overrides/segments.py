@@ -1,4 +1,4 @@
-"""Replace torch's weighted counts, reductions of segments and sums of sparse elements."""
+"""Override torch's weighted counts, reductions of segments and sums of sparse elements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _fold_of(word: str) -> tuple[str, float]:
 
 
 def bincount(labels: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Scatter:
-    """Replace ``bincount`` with weights. Without weights, the order does not matter."""
+    """Override ``bincount`` with weights. Without weights, the order does not matter."""
     if weights is None:
         raise Ordered
     if labels.dim() != 1 or weights.shape != labels.shape:
@@ -46,7 +46,7 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Scatter | Tensor:  # fmt: skip
-    """Replace ``segment_reduce`` of segments that all slices share."""
+    """Override ``segment_reduce`` of segments that all slices share."""
     reduction, start = _fold_of(reduce)
     bounds, count, segments = lengths, 0, "lengths"
     if offsets is not None:
@@ -72,14 +72,14 @@ def segment_reduce(
 
 
 def coalesce_few(data: Tensor) -> Tensor | None:
-    """Replace ``_coalesce`` of few elements on the host. Return None for other tensors."""
+    """Override ``_coalesce`` of few elements on the host. Return None for other tensors."""
     shape = data.shape
     parts = native.coalesce(data._indices(), data._values(), shape)
     return None if parts is None else _coalesced(*parts, shape)
 
 
 def coalesce(data: Tensor) -> Tensor:
-    """Replace ``_coalesce`` of sparse COO tensors."""
+    """Override ``_coalesce`` of sparse COO tensors."""
     indices, values, shape = data._indices(), data._values(), data.shape
     rank, count = indices.shape
     if count < 2 or not values.numel() or not rank:

@@ -1,6 +1,6 @@
-"""Turn the replaced kernels on and off: ``reproducible()`` and ``set_reproducible``.
+"""Turn the overrides on and off: ``reproducible()`` and ``set_reproducible``.
 
-Kernels and contexts belong to the process. Entering the first context replaces torch's kernels, and
+Kernels and contexts belong to the process. Entering the first context overrides torch's kernels, and
 exiting the last active context restores them.
 """
 
@@ -55,13 +55,13 @@ class _Switch:
         self.before = False, False  # torch's switch, and whether it only warns
 
     def start(self, strict: bool) -> _Use:
-        """Replace the kernels for a new use, if it is the first one."""
+        """Override the kernels for a new use, if it is the first one."""
         with self.lock:
             use = _Use(strict)
             if not self.active:
                 only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
                 self.before = torch.are_deterministic_algorithms_enabled(), only_warns
-                self.library = kernels.replace()
+                self.library = kernels.override()
             self.active.append(use)
             self._tell_torch()
             return use
@@ -94,7 +94,7 @@ class reproducible(ContextDecorator):
     same bits in every run, for every number of threads, and on the CPU and on a CUDA device.
     Shapes, dtypes and errors are torch's.
 
-    The kernels are replaced in the whole process: calls of other threads also use them. The context
+    The kernels are overridden in the whole process: calls of other threads also use them. The context
     can be nested, used more than once, and used as a decorator.
     ``torch.are_deterministic_algorithms_enabled()`` returns True inside.
 

@@ -1,4 +1,4 @@
-"""List torch's operators that gatherum replaces, with their replacements.
+"""List torch's operators that gatherum overrides, with its functions.
 
 A row has the names of an operator's overloads: `new` returns a new tensor, `in_place` changes its
 first operand, and `out` writes to ``out``.
@@ -15,7 +15,7 @@ DENSE, SPARSE = ("CPU", "CUDA"), ("SparseCPU", "SparseCUDA")
 
 
 class Row(NamedTuple):
-    """A function, and the names of the operators that it replaces.
+    """A function, and the names of the operators that it overrides.
 
     `run_in_core` runs frequent calls on the host. It returns None for other calls.
     """
