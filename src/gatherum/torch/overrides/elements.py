@@ -53,7 +53,7 @@ def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
 def scatter(
     data: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str = ""
 ) -> Scatter | Tensor:
-    """Override ``scatter`` of a tensor. Without `reduce`, the last of several elements is stored."""
+    """Override ``scatter`` of a tensor. Without `reduce`, the last of several elements remains."""
     if reduce and reduce not in SCATTER_WORDS:
         raise Declined
     return _elements(data, dim, index, src, ALIASES.get(reduce, reduce) if reduce else "none")

@@ -53,8 +53,12 @@ def _kernel(
         except torch.OutOfMemoryError:
             raise
         except (IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
-            # Nothing is written yet. On the host, torch's kernel raises an error; on a device, an
-            # index out of bounds would make the device unusable for the process.
+            # The call is invalid, or gatherum does not support it: TypeError for dtypes such as
+            # complex32, ValueError for shapes and for memory that overlaps, RuntimeError of torch
+            # for operands that do not broadcast, IndexError for indices and dimensions, MemoryError
+            # of the core. Nothing is written yet, so torch's kernel can run the call or raise its
+            # error. On a device, an index out of bounds would make the device unusable for the
+            # process.
             quiet = isinstance(error, IndexError)
             if device and quiet:
                 raise

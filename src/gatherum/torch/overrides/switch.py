@@ -1,7 +1,7 @@
 """Turn the overrides on and off: ``reproducible()`` and ``set_reproducible``.
 
-Kernels and contexts belong to the process. Entering the first context overrides torch's kernels, and
-exiting the last active context restores them.
+Kernels and contexts belong to the process. Entering the first context overrides torch's
+kernels, and exiting the last active context restores them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class reproducible(ContextDecorator):
     same bits in every run, for every number of threads, and on the CPU and on a CUDA device.
     Shapes, dtypes and errors are torch's.
 
-    The kernels are overridden in the whole process: calls of other threads also use them. The context
+    The kernels are overridden in the whole process, also for calls of other threads. The context
     can be nested, used more than once, and used as a decorator.
     ``torch.are_deterministic_algorithms_enabled()`` returns True inside.
 
