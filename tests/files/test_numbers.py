@@ -33,13 +33,13 @@ def put_numbers(path, array):
 
 
 def numbers(name, count=24):
-    codes = np.arange(count).astype(narrow_floats.FORMATS[name].codes)
+    codes = np.arange(count).astype(narrow_floats.FORMATS[name].code_type)
     return codes.view(getattr(ml_dtypes, name)).reshape(-1, 3)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_code_has_its_number(name):
-    codes = narrow_floats.FORMATS[name].codes
+    codes = narrow_floats.FORMATS[name].code_type
     every = np.arange(1 << 8 * np.dtype(codes).itemsize).astype(codes)
     result, expected = (
         narrow_floats.widened(every, name),

@@ -48,7 +48,7 @@ def test_each_batch_is_a_gather(tmp_path: Path, file_format: str, memory: str) -
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gather each batch with a separate call."""
-    monkeypatch.setattr(ahead, "TOGETHER", 1)
+    monkeypatch.setattr(ahead, "MOST_BATCHES", 1)
 
 
 @pytest.mark.usefixtures("one_by_one")
@@ -83,8 +83,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def slow(self: ahead.Batches, wait: bool = True) -> Any:
         with self._changed:
-            self._ask_on()
-            self._changed.wait_for(lambda: not self._asking or self._ended)
+            self._fetch_on()
+            self._changed.wait_for(lambda: not self._is_fetching or self._ended)
         return take(self, wait)
 
     monkeypatch.setattr(lookups.IntoArray, "run", counted)
@@ -95,7 +95,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_small_batches_are_gathered_together(
     calls: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "TOGETHER", 8)
+    monkeypatch.setattr(ahead, "MOST_BATCHES", 8)
     memory = 64 << 10
     monkeypatch.setattr(stream, "SHARE", memory // (10 * ROW))  # ten rows
     assert len(list(files.rows(TABLE, ([n] for n in range(30)), memory=memory))) == 30

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 INT32 = np.dtype(np.int32)
 module = importlib.import_module("gatherum._functions.sorted_updates")
 # With these thresholds, a few items have lists of a few blocks.
-SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "BLOCK_BYTES": 16}
+SMALL = {"FEWEST_ITEMS": 1, "FEWEST_BYTES": 1, "LIST_BYTES": 16}
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -104,7 +104,7 @@ ITEM_REDUCTIONS = [*REDUCTIONS, ("mul", True), ("mul", False), ("min", True), ("
 )  # fmt: skip
 @pytest.mark.usefixtures("settings_restored")
 def test_items_on_any_threads(op, reduction, include_self, dtype, monkeypatch):
-    monkeypatch.setattr(module, "BLOCK_BYTES", 32 << 10)
+    monkeypatch.setattr(module, "LIST_BYTES", 32 << 10)
     rng = np.random.default_rng(1)
     bins, places = 40_003, rng.zipf(1.2, 90_000) % 40_003
     data = (9 * rng.standard_normal(bins)).astype(dtype)

@@ -112,7 +112,7 @@ def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
 
 def _exponent_bits(dtype: DType) -> int:
     if narrow_format := FORMATS.get(dtype.name):
-        return 8 * dtype.itemsize - 1 - narrow_format.fraction
+        return 8 * dtype.itemsize - 1 - narrow_format.fraction_bits
     return int(np.finfo(dtype).nexp)
 
 

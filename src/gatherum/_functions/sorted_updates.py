@@ -24,10 +24,10 @@ from gatherum._system import native
 SHORTEST_ROW = 32
 # Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
 # and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
-# covers about BLOCK_BYTES of results, so that their accumulators fit a core's private cache.
+# covers about LIST_BYTES of results, so that their accumulators fit a core's private cache.
 FEWEST_ITEMS = 1 << 16
 FEWEST_BYTES = 32 << 10
-BLOCK_BYTES = 1 << 20
+LIST_BYTES = 1 << 20
 
 
 class SortedUpdates(NamedTuple):
@@ -46,8 +46,8 @@ class SortedUpdates(NamedTuple):
 
         On one thread, updates are often folded faster in their original order.
         """
-        fresh = self.call.attributes.fold.needs_accumulator(self.call.data.dtype)
-        return native.get_num_threads() > 1 or (fresh and self.per_list == 1)
+        needs_accumulator = self.call.attributes.fold.needs_accumulator(self.call.data.dtype)
+        return native.get_num_threads() > 1 or (needs_accumulator and self.per_list == 1)
 
     def fold(self, data: Array, indices: Array, updates: object, out: object) -> Array | None:
         """Fold updates. Return None if the updates or the result cannot be viewed as rows."""
@@ -63,12 +63,13 @@ class SortedUpdates(NamedTuple):
         result: Array = (
             native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
         )
-        target, start = _rows_of(result, self.keyed), _rows_of(data, self.keyed)
-        if source is None or target is None or start is None or start.strides != target.strides:
+        target, initial = _rows_of(result, self.keyed), _rows_of(data, self.keyed)
+        if source is None or target is None or initial is None or initial.strides != target.strides:
             return None
         pins = conversion.pinned(values, data, plain_out)
         program = self.edges.row_program(source, target, call.attributes.fold)
-        self.lists.fold(program, source, None, start, np.zeros((), data.dtype), target, out is None)
+        fill = np.zeros((), data.dtype)
+        self.lists.fold(program, source, None, initial, fill, target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
 
@@ -96,20 +97,20 @@ def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
     if dimensions.shared:
         return None
     keyed = dimensions.addressed.stop
-    row = prod(call.data.shape[keyed:]) * call.data.dtype.itemsize
+    row_bytes = prod(call.data.shape[keyed:]) * call.data.dtype.itemsize
     sizes = call.data.shape[:keyed]
     entries = call.operator.entries(OperandLayout(indices.shape, indices.strides)).shape
     if keyed == 0 or 0 in sizes or 0 in entries:
         return None
     per_list = 1
-    if row < SHORTEST_ROW:
+    if row_bytes < SHORTEST_ROW:
         per_list = _destinations_per_list(call, prod(sizes), prod(entries))
     if per_list == 0:
         return None
-    numbers = indices
+    destinations = indices
     if call.operator.takes_tuples:
-        numbers = number_entries(call.operator, sizes, indices, axis, "drop", False)
-    end = EdgeEnd("indices", np.ascontiguousarray(numbers).reshape(-1), prod(sizes))
+        destinations = number_entries(call.operator, sizes, indices, axis, "drop", False)
+    end = EdgeEnd("indices", np.ascontiguousarray(destinations).reshape(-1), prod(sizes))
     edges = EdgeLoops.of(end.indices, end.indices, (0,))
     lists = edges.make_lists(call.op, end, None, False, "drop", False, per_list)
     moved_shape = call.operator.moved_shape(call.data.shape, indices.shape, axis)
@@ -122,11 +123,11 @@ def _destinations_per_list(call: Call, destinations: int, updates: int) -> int:
     With lists, each thread reads only the updates of the destinations that it writes, and only one
     thread reads the indices.
     """
-    threads, result = native.get_num_threads(), destinations * call.data.dtype.itemsize
-    items = prod(call.data.shape) == destinations
-    if not items or threads == 1 or result < FEWEST_BYTES:
+    threads, result_bytes = native.get_num_threads(), destinations * call.data.dtype.itemsize
+    rows_are_items = prod(call.data.shape) == destinations
+    if not rows_are_items or threads == 1 or result_bytes < FEWEST_BYTES:
         return 0
     if updates < max(FEWEST_ITEMS, destinations):
         return 0
-    lists = max(threads, -(-result // BLOCK_BYTES))
+    lists = max(threads, -(-result_bytes // LIST_BYTES))
     return -(-destinations // lists)

@@ -21,29 +21,29 @@ class FloatFormat(NamedTuple):
 
     Attributes
     ----------
-    codes : type
+    code_type : type
         The unsigned integer type of the same width.
-    fraction : int
+    fraction_bits : int
         The number of fraction bits.
-    least : int
+    least_exponent : int
         The exponent of the smallest normal number.
-    largest : int
+    largest_code : int
         The code of the largest finite number.
-    infinity : int or None
+    infinity_code : int or None
         The code of infinity, None if the type has none.
-    nan : int
+    nan_code : int
         The code of the quiet NaN.
-    first : int
+    first_value : int
         The value of code 0: 0, or the smallest power of 2 in a type without zero and signs.
     """
 
-    codes: type[np.unsignedinteger[Any]]
-    fraction: int
-    least: int
-    largest: int
-    infinity: int | None
-    nan: int
-    first: int
+    code_type: type[np.unsignedinteger[Any]]
+    fraction_bits: int
+    least_exponent: int
+    largest_code: int
+    infinity_code: int | None
+    nan_code: int
+    first_value: int
 
 
 FORMATS = {
@@ -70,25 +70,30 @@ def rounded(exact: Floats, name: str) -> Rounded:
     """Round numbers to a type of `FORMATS`."""
     target = FORMATS[name]
     size, negative, finite = np.abs(exact), np.signbit(exact), np.isfinite(exact)
-    exponent = np.where(size == 0, target.least, np.maximum(np.frexp(size)[1] - 1, target.least))
+    exponent = np.where(
+        size == 0, target.least_exponent, np.maximum(np.frexp(size)[1] - 1, target.least_exponent)
+    )
     with np.errstate(all="ignore"):
-        steps = np.rint(np.ldexp(size, target.fraction - exponent))
-        values = np.copysign(np.ldexp(steps, exponent - target.fraction), exact)
+        steps = np.rint(np.ldexp(size, target.fraction_bits - exponent))
+        values = np.copysign(np.ldexp(steps, exponent - target.fraction_bits), exact)
         whole = np.where(finite, steps, 0).astype(np.int64)
     unsigned = (
-        ((exponent - target.least).astype(np.int64) << target.fraction) + whole - target.first
+        ((exponent - target.least_exponent).astype(np.int64) << target.fraction_bits)
+        + whole
+        - target.first_value
     )
-    stay_finite = not (finite & (unsigned > target.largest)).any()
+    stay_finite = not (finite & (unsigned > target.largest_code)).any()
     have_codes = not (finite & (unsigned < 0)).any()
-    if target.first:
+    if target.first_value:
         have_codes = have_codes and not (finite & negative).any()
-    if target.infinity is None:
+    if target.infinity_code is None:
         have_codes = have_codes and not np.isinf(exact).any()
-    unsigned = np.where(np.isinf(exact), target.infinity or target.nan, unsigned)
-    unsigned = np.where(np.isnan(exact), target.nan, unsigned)
-    sign = 1 << (8 * np.dtype(target.codes).itemsize - 1)
-    signed = negative & ((unsigned != 0) | (target.nan != sign))  # -0 would be NaN in some types
-    codes = np.where(signed, unsigned | sign, unsigned).astype(target.codes)
+    unsigned = np.where(np.isinf(exact), target.infinity_code or target.nan_code, unsigned)
+    unsigned = np.where(np.isnan(exact), target.nan_code, unsigned)
+    sign = 1 << (8 * np.dtype(target.code_type).itemsize - 1)
+    has_negative_zero = target.nan_code != sign
+    signed = negative & ((unsigned != 0) | has_negative_zero)
+    codes = np.where(signed, unsigned | sign, unsigned).astype(target.code_type)
     return Rounded(values, codes, stay_finite, have_codes)
 
 
@@ -102,22 +107,25 @@ def widened(codes: NDArray[Any], name: str) -> NDArray[np.float32]:
 def _decoded_values(name: str) -> NDArray[np.float32]:
     """Return the numbers that all codes of a type represent."""
     number_format = FORMATS[name]
-    bits = 8 * np.dtype(number_format.codes).itemsize
+    bits = 8 * np.dtype(number_format.code_type).itemsize
     codes = np.arange(1 << bits)
-    if number_format.first:
+    if number_format.first_value:
         return np.where(
-            codes == number_format.nan, np.nan, np.ldexp(1.0, codes + number_format.least)
+            codes == number_format.nan_code,
+            np.nan,
+            np.ldexp(1.0, codes + number_format.least_exponent),
         ).astype("f4")
     size = codes & ((1 << bits - 1) - 1)
-    exponent, fraction = size >> number_format.fraction, size & ((1 << number_format.fraction) - 1)
-    whole = fraction + np.where(exponent > 0, 1 << number_format.fraction, 0)
+    fraction_bits = number_format.fraction_bits
+    exponent, fraction = size >> fraction_bits, size & ((1 << fraction_bits) - 1)
+    whole = fraction + np.where(exponent > 0, 1 << fraction_bits, 0)
     values = np.ldexp(
         whole.astype(float),
-        np.maximum(exponent, 1) - 1 + number_format.least - number_format.fraction,
+        np.maximum(exponent, 1) - 1 + number_format.least_exponent - fraction_bits,
     )
-    values[size > number_format.largest] = np.nan
-    values[codes == number_format.nan] = np.nan
-    if number_format.infinity is not None:
-        values[size == number_format.infinity] = np.inf
+    values[size > number_format.largest_code] = np.nan
+    values[codes == number_format.nan_code] = np.nan
+    if number_format.infinity_code is not None:
+        values[size == number_format.infinity_code] = np.inf
     decoded: NDArray[np.float32] = np.where(codes > size, -values, values).astype(np.float32)
     return decoded

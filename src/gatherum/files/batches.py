@@ -13,7 +13,7 @@ from gatherum._arguments.conversion import as_indices
 
 __all__ = ["Batches", "batch_note"]
 
-TOGETHER = 1024  # batches of a group
+MOST_BATCHES = 1024  # of a piece
 
 
 class Batches:
@@ -22,7 +22,7 @@ class Batches:
     The thread fetches batches while there is space. At other times, the thread has no reference to
     this object, so that the garbage collector can collect it. No method waits until the thread
     ends, because the iterator may block forever. Batches are copied, because the iterator may reuse
-    their memory. Each index reads `nbytes` from the table. The indices and rows of a group have at
+    their memory. Each index reads `nbytes` from the table. The indices and rows of a piece have at
     most `most` bytes, which is at least 1.
     """
 
@@ -31,10 +31,10 @@ class Batches:
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
-        self._come: deque[NDArray[Any]] = deque()
+        self._fetched: deque[NDArray[Any]] = deque()
         self._next = 0  # the number of the batch that is fetched next
         self._fetched_bytes = 0  # the bytes of the fetched batches and their rows
-        self._asking = self._ended = False
+        self._is_fetching = self._ended = False
         self._error: BaseException | None = None
 
     def __enter__(self) -> "Batches":
@@ -54,39 +54,39 @@ class Batches:
         batch. After the last batch, raise the error that ended the iteration, if any.
         """
         with self._changed:
-            self._ask_on()
-            self._changed.wait_for(lambda: self._come or self._ended or not wait)
+            self._fetch_on()
+            self._changed.wait_for(lambda: self._fetched or self._ended or not wait)
             piece: list[NDArray[Any]] = []
             size = 0
-            while self._come:
-                indices = self._come[0]
+            while self._fetched:
+                indices = self._fetched[0]
                 size += self._size(indices)
                 if piece and (size > self._most or indices.dtype != piece[0].dtype):
                     break
                 self._fetched_bytes -= self._size(indices)
-                piece.append(self._come.popleft())
-            self._ask_on()
+                piece.append(self._fetched.popleft())
+            self._fetch_on()
         if wait and not piece and self._error is not None:
             raise self._error
         return piece
 
-    def _ask_on(self) -> None:
+    def _fetch_on(self) -> None:
         """Let the thread fetch more batches, unless it is already fetching."""
-        if not self._asking and self._has_space():
-            self._asking = True
-            self._tasks.put(self._ask)
+        if not self._is_fetching and self._has_space():
+            self._is_fetching = True
+            self._tasks.put(self._fetch)
 
-    def _ask(self) -> None:
+    def _fetch(self) -> None:
         """Fetch batches while there is space."""
         try:
             for batch in self._batches:
                 indices = self._copied(batch)
                 with self._changed:
-                    self._come.append(indices)
+                    self._fetched.append(indices)
                     self._fetched_bytes += self._size(indices)
                     self._changed.notify()
-                    self._asking = self._has_space()
-                    if not self._asking:
+                    self._is_fetching = self._has_space()
+                    if not self._is_fetching:
                         return
         except BaseException as error:  # raised after all earlier batches have been returned
             self._error = error
@@ -105,7 +105,11 @@ class Batches:
         return indices
 
     def _has_space(self) -> bool:
-        return not self._ended and self._fetched_bytes < self._most and len(self._come) < TOGETHER
+        return (
+            not self._ended
+            and self._fetched_bytes < self._most
+            and len(self._fetched) < MOST_BATCHES
+        )
 
     def _size(self, indices: NDArray[Any]) -> int:
         return indices.size * self._nbytes + indices.nbytes

@@ -124,7 +124,7 @@ def _dtype_of(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
 def _decoded(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
     """Convert values to a NumPy dtype."""
     name = name_of(stored)
-    return widened(values.view(FORMATS[name].codes), name) if name in FORMATS else values
+    return widened(values.view(FORMATS[name].code_type), name) if name in FORMATS else values
 
 
 def _converted(

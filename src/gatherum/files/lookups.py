@@ -26,7 +26,7 @@ class Lookups:
         self.table, self.resources = table, resources
         # Only one call at a time can use a reader of chunks.
         flat = isinstance(table.storage, FlatStorage)
-        self._turn: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
+        self._reader: AbstractContextManager[object] = nullcontext() if flat else threading.RLock()
         self._last: Job | None = None
 
     def gather(
@@ -37,7 +37,7 @@ class Lookups:
 
         The result is written to `out` if given.
         """
-        with self._turn, ExitStack() as stack:  # the call closes the files that it opens
+        with self._reader, ExitStack() as stack:  # the call closes the files that it opens
             own = replace(self.resources, at_end=stack.callback)
             where = find_operand("indices", indices, op)
             if isinstance(where, Location):

@@ -147,22 +147,22 @@ def rows_of(
     nbytes, most = _bytes_of_a_row(source), memory // SHARE
     if nbytes >= PAGE:
         most = min(most, CACHED)
-    with Batches(iter(batches), nbytes, most) as asked:
-        yield from _ahead(asked, Reader(source).read, stop)
+    with Batches(iter(batches), nbytes, most) as fetched:
+        yield from _ahead(fetched, Reader(source).read, stop)
     source.check()
 
 
 def _ahead(
-    asked: Batches, read: Callable[[Piece], PieceRows], stop: Callable[[], object]
+    batches: Batches, read: Callable[[Piece], PieceRows], stop: Callable[[], object]
 ) -> Iterator[NDArray[Any]]:
     """Yield rows. The next batches are read while these are used."""
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         reading: Future[PieceRows] | None = None
-        while reading is not None or (piece := asked.take()):
+        while reading is not None or (piece := batches.take()):
             piece_rows = (reading or thread.submit(read, piece)).result()
             reading = None
             for rows_of_one in piece_rows.rows:
-                if reading is None and (piece := asked.take(wait=False)):
+                if reading is None and (piece := batches.take(wait=False)):
                     reading = thread.submit(read, piece)
                 yield rows_of_one
             if piece_rows.error is not None:

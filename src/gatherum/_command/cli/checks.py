@@ -60,19 +60,19 @@ def check(
     inputs = list(map(_input, files))
     if sizes and not any(operand.is_model for operand in inputs):
         raise click.UsageError("--size is for ONNX models.")
-    answers = []
+    accepted_files = []
     results: list[dict[str, Any]] = []
     for operand in inputs:
         accepted, lines, result = _check(operand, feature_level, sizes)
-        answers.append(accepted)
+        accepted_files.append(accepted)
         results.append({"file": operand.name, **result} if len(files) > 1 else result)
         if not as_json:
             click.echo("\n".join([f"{operand.name}:", *lines] if len(files) > 1 else lines))
     if as_json:
         click.echo(json.dumps(results if len(files) > 1 else results[0], indent=2))
-    if False in answers:
+    if False in accepted_files:
         raise click.exceptions.Exit(1)
-    if None in answers:
+    if None in accepted_files:
         raise click.exceptions.Exit(NOTHING)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gatherum.dask.shuffling.clusters import Cluster
 
 # Options of a run on one machine that a run on a cluster does not support.
-_ALONE = {
+_UNSUPPORTED = {
     "memory": "workers have limits of their own",
     "spill_dir": "workers have folders of their own",
     "format": "workers go by the names and the first bytes of files",
@@ -58,7 +58,7 @@ def is_wanted(options: dict[str, Any]) -> bool:
     if len(named) > 1:
         raise click.UsageError("--scheduler and --workers exclude each other.")
     context = click.get_current_context()
-    for name, why in _ALONE.items():
+    for name, why in _UNSUPPORTED.items():
         if context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT):
             raise click.UsageError(f"--{named[0]} does not go with {flag(name)}: {why}.")
     if options["resume"] and not options.get("in_place"):
@@ -80,11 +80,11 @@ def run(
     """
     from gatherum.dask.outputs import ClusterCall
 
-    where_to_write = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
-    where_to_write["decode"] = options.pop("decode")
+    settings = {"in_place": options.pop("in_place", False), "resume": options.pop("resume")}
+    settings["decode"] = options.pop("decode")
     scheduler, workers = options.pop("scheduler"), options.pop("workers")
-    attributes = {name: value for name, value in options.items() if name not in _ALONE}
-    call = ClusterCall(operator.name, table, others, out, attributes, **where_to_write)
+    attributes = {name: value for name, value in options.items() if name not in _UNSUPPORTED}
+    call = ClusterCall(operator.name, table, others, out, attributes, **settings)
     with _cluster(scheduler, workers) as cluster:
         if (dashboard := cluster.dashboard) is not None:
             click.echo(f"Dashboard: {dashboard}")

@@ -142,7 +142,7 @@ class FlatStorage(Storage):
         across = filled_first(shape[::-1], item, 64 * item)[::-1]
         chunks = filled_first(shape, item, limit, unit=across)
         boxes = FlatBoxes(self.array, True, chunks)
-        return _laid_out(boxes, chunks, resources)
+        return _copied_in_c_order(boxes, chunks, resources)
 
     def _fetched(self, resources: Resources) -> "FlatStorage":
         """Copy the array to a scratch file, so that a remote file is read once."""
@@ -175,15 +175,17 @@ class BoxStorage(Storage):
         """Return the same array in C order in a scratch file."""
         array, limit = self.array, resources.budget.window
         chunks = filled_first(array.shape, array.dtype.itemsize, limit, unit=array.chunks)
-        return _laid_out(array, chunks, resources)
+        return _copied_in_c_order(array, chunks, resources)
 
 
-def _laid_out(boxes: BoxArray, chunks: tuple[int, ...], resources: Resources) -> FlatStorage:
+def _copied_in_c_order(
+    boxes: BoxArray, chunks: tuple[int, ...], resources: Resources
+) -> FlatStorage:
     """Copy an array in C order to a scratch file."""
-    laid = FlatArray(resources.scratch(), 0, boxes.shape, boxes.dtype)
-    for _ in copy_boxes(boxes, FlatBoxes(laid, False, chunks), chunks):
+    copy = FlatArray(resources.scratch(), 0, boxes.shape, boxes.dtype)
+    for _ in copy_boxes(boxes, FlatBoxes(copy, False, chunks), chunks):
         pass
-    return FlatStorage(laid)
+    return FlatStorage(copy)
 
 
 def boxes_of(storage: Storage) -> BoxArray:

@@ -26,7 +26,7 @@ def front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
     return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
-def _one(tensor: Tensor, dim: int | None) -> Tensor:
+def _member(tensor: Tensor, dim: int | None) -> Tensor:
     """Return a member of the batch, for its shape."""
     return tensor if dim is None else tensor.select(dim, 0)
 
@@ -39,42 +39,42 @@ def shape_of_one(tensor: Tensor, dim: int | None) -> tuple[Any, ...]:
 
 def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
             *arguments: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices), more = info.batch_size, dims[:2], arguments[1:]
-    shapes = (shape_of_one(data, of_data), shape_of_one(indices, of_indices))
+    n, (data_dim, indices_dim), options = info.batch_size, dims[:2], arguments[1:]
+    shapes = (shape_of_one(data, data_dim), shape_of_one(indices, indices_dim))
     axis = operator.resolve(*shapes, arguments[0] if arguments else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
-        data, indices = front(data, of_data, n), front(indices, of_indices, n)
-        return op(data, indices, axis + 1, *more), 0
-    if of_indices is None:
-        return op(data.movedim(of_data, 0), indices, axis + 1, *more), 0
-    indices = indices.movedim(of_indices, 0)
-    if of_data is None:
-        return op(data, indices, axis, *more), axis
-    rows = data.movedim(of_data, 0).movedim(axis + 1, 1)
-    result = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *more)
+        data, indices = front(data, data_dim, n), front(indices, indices_dim, n)
+        return op(data, indices, axis + 1, *options), 0
+    if indices_dim is None:
+        return op(data.movedim(data_dim, 0), indices, axis + 1, *options), 0
+    indices = indices.movedim(indices_dim, 0)
+    if data_dim is None:
+        return op(data, indices, axis, *options), axis
+    rows = data.movedim(data_dim, 0).movedim(axis + 1, 1)
+    result = overload("gather_nd")(rows, indices.unsqueeze(-1), 1, *options)
     q = indices.dim() - 1
     return result.movedim(tuple(range(1, 1 + q)), tuple(range(1 + axis, 1 + axis + q))), 0
 
 
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
              updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
-    n, (of_data, of_indices, of_updates), more = info.batch_size, dims[:3], arguments[1:]
-    single_shapes = _one(data, of_data), _one(indices, of_indices), _one(updates, of_updates)
-    axis, shape = moved_shape(scatter_attributes(operator.name, *arguments), *single_shapes)
-    data = front(data, of_data, n)
-    updates = stretched(front(updates, of_updates, n), shape)
+    n, (data_dim, indices_dim, updates_dim), options = info.batch_size, dims[:3], arguments[1:]
+    members = _member(data, data_dim), _member(indices, indices_dim), _member(updates, updates_dim)
+    axis, shape = moved_shape(scatter_attributes(operator.name, *arguments), *members)
+    data = front(data, data_dim, n)
+    updates = stretched(front(updates, updates_dim, n), shape)
     if operator.addressing.shares_front:
-        indices = front(indices, of_indices, n)
-        return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
-    if of_indices is None:
-        return overload(operator.name)(data, indices, updates, axis + 1, *more), 0
-    indices = indices.movedim(of_indices, 0)
+        indices = front(indices, indices_dim, n)
+        return overload(operator.name)(data, indices, updates, axis + 1, *options), 0
+    if indices_dim is None:
+        return overload(operator.name)(data, indices, updates, axis + 1, *options), 0
+    indices = indices.movedim(indices_dim, 0)
     q = indices.dim() - 1
     rows = data.movedim(axis + 1, 1)
     updates = updates.movedim(tuple(range(1 + axis, 1 + axis + q)), tuple(range(1, 1 + q)))
-    done = overload("scatter_nd")(rows, indices.unsqueeze(-1), updates, 1, *more)
-    return done.movedim(1, axis + 1), 0
+    result = overload("scatter_nd")(rows, indices.unsqueeze(-1), updates, 1, *options)
+    return result.movedim(1, axis + 1), 0
 
 
 def stretched(updates: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -36,10 +36,10 @@ class RemoteZarrArray(ZarrArray):
             attributes = remote.wait(remote.whole(ATTRIBUTES, LONGEST_METADATA))
             known |= {} if attributes is None else {ATTRIBUTES: attributes}
         self._store = RemoteStore(remote, known)
-        self._coming: Iterator[tuple[slice, ...]] = iter(())
+        self._announced: Iterator[tuple[slice, ...]] = iter(())
         item = check_document(self.path, f"{self.path}/{name}", content)
         self._open(self._store, item, budget, writable=False)
-        self._ahead = max(1, min(AT_ONCE, budget.window // self._store.limit))
+        self._most_kept = max(1, min(AT_ONCE, budget.window // self._store.limit))
 
     def _metadata(self) -> tuple[str, bytes]:
         for name in METADATA:
@@ -65,27 +65,27 @@ class RemoteZarrArray(ZarrArray):
 
     def announce(self, boxes: Iterator[tuple[slice, ...]]) -> None:
         """Prepare to read these boxes next. The first ones are requested immediately."""
-        self._store.forget()
-        self._coming = boxes
+        self._store.release_all()
+        self._announced = boxes
         self._fetch_ahead()
 
     def _fetch_ahead(self) -> None:
-        while self._store.waiting < self._ahead and (box := next(self._coming, None)):
-            self._store.hold(map(self._key, self._chunk_coordinates(box)))
+        while self._store.kept_count < self._most_kept and (box := next(self._announced, None)):
+            self._store.fetch(map(self._key, self._chunk_coordinates(box)))
 
     def read_box(self, box: tuple[slice, ...]) -> NDArray[Any]:
         """Return a box of the array, which covers whole chunks."""
         keys = list(map(self._key, self._chunk_coordinates(box)))
-        self._store.hold(keys)
+        self._store.fetch(keys)
         try:
             return super().read_box(box)
         finally:
-            self._store.drop(keys)
+            self._store.release(keys)
             self._fetch_ahead()
 
     def stop(self) -> None:
         """Cancel pending requests, because a server may be slow."""
-        self._coming = iter(())
+        self._announced = iter(())
         self._remote.stop()
 
 
@@ -118,16 +118,16 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     # ------------------------------------------------------------- chunks ahead
 
     @property
-    def waiting(self) -> int:
+    def kept_count(self) -> int:
         """The number of chunks that are kept."""
         return len(self._futures)
 
-    def hold(self, keys: Iterable[str]) -> None:
+    def fetch(self, keys: Iterable[str]) -> None:
         """Fetch chunks and keep them."""
         for key in keys:
             self._future(key)
 
-    def drop(self, keys: Iterable[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         """Release chunks."""
         for key in keys:
             with self._lock:
@@ -135,9 +135,9 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
             if future is not None:
                 future.cancel()
 
-    def forget(self) -> None:
+    def release_all(self) -> None:
         """Release all chunks."""
-        self.drop(list(self._futures))
+        self.release(list(self._futures))
 
     def _future(self, key: str) -> "Future[bytes | None]":
         with self._lock:
