@@ -42,7 +42,7 @@ class WithMask(np.ndarray):
     mask = property(lambda self: self == 1)
 
 
-def kind(module, name, **more):
+def class_named(module, name, **more):
     """Make a type of another package whose values NumPy would read."""
 
     def read(self, dtype=None, copy=None):
@@ -154,11 +154,14 @@ def test_the_reference_keeps_masks_too():
 
 GRAPH = {"__dask_graph__": lambda self: {}, "compute": lambda self: DATA}
 LAZY = [
-    (kind("netCDF4", "Variable"), "np.ma.filled({}[...], value), since its mask would be lost"),
-    (kind("tensorstore", "TensorStore"), "{}.read().result() to read all of it"),
-    (kind("pint", "Quantity", **GRAPH), "{}.compute() to read all of it"),
-    (kind("blosc2", "NDArray", chunks=(2,)), "{}[...] to read all of it"),
-    (kind("store", "Store", chunk_layout=None), "{}[...] to read all of it"),
+    (
+        class_named("netCDF4", "Variable"),
+        "np.ma.filled({}[...], value), since its mask would be lost",
+    ),
+    (class_named("tensorstore", "TensorStore"), "{}.read().result() to read all of it"),
+    (class_named("pint", "Quantity", **GRAPH), "{}.compute() to read all of it"),
+    (class_named("blosc2", "NDArray", chunks=(2,)), "{}[...] to read all of it"),
+    (class_named("store", "Store", chunk_layout=None), "{}[...] to read all of it"),
 ]
 
 
@@ -177,7 +180,7 @@ def test_arrays_outside_memory_are_not_read(of, words, operand):
 
 @every_call
 def test_chunks_are_not_read(call, plain, masked):
-    store = kind("store", "Store", chunks=(2,), dtype=plain.dtype)
+    store = class_named("store", "Store", chunks=(2,), dtype=plain.dtype)
     with pytest.raises(TypeError, match=r"must be a NumPy array, got a store\.Store; write"):
         call(store())
 

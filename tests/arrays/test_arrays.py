@@ -17,7 +17,7 @@ from strategies import OPERATORS, SCATTERS
 DATA = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
-def kind(module, name, **more):
+def class_named(module, name, **more):
     """Make a type of another framework, whose values NumPy would read."""
 
     def read(self, dtype=None, copy=None):
@@ -63,19 +63,22 @@ def test_the_message_suggests_code(op, module, name, words):
         if operand not in right:
             continue
         sentence = f"{op}: `{operand}` must be a NumPy array, got {words.format(operand)}"
-        for value in (kind(module, name)(), type("Mine", (kind(module, name),), {})()):
+        for value in (
+            class_named(module, name)(),
+            type("Mine", (class_named(module, name),), {})(),
+        ):
             with pytest.raises(TypeError) as caught:
                 getattr(gatherum, op)(**right | {operand: value})
             assert str(caught.value) == sentence
     with pytest.raises(TypeError) as caught:
-        getattr(gatherum, op)(**arguments(op), out=kind(module, name)())
+        getattr(gatherum, op)(**arguments(op), out=class_named(module, name)())
     assert str(caught.value) == f"{op}: `out` must be a numpy.ndarray, got {name}"
     assert set(sys.modules) == loaded
 
 
 @pytest.mark.parametrize("op", OPERATORS)
 def test_plans_explanations_reports_and_folds_refuse_them_too(op):
-    tensor = kind("torch", "Tensor")()
+    tensor = class_named("torch", "Tensor")()
     right = {name: arguments(op)[name] for name in ("data", "indices", "updates")[: 3 if op in
              SCATTERS else 2]}  # fmt: skip
     for operand in right:
@@ -96,13 +99,13 @@ def test_plans_explanations_reports_and_folds_refuse_them_too(op):
 
 
 def test_lists_of_them():
-    tensors = [kind("torch", "Tensor")(), kind("torch", "Tensor")()]
+    tensors = [class_named("torch", "Tensor")(), class_named("torch", "Tensor")()]
     message = "must be one array, got a list that holds a torch.Tensor; "
     with pytest.raises(TypeError, match=rf"^gather: `data` {message}make one array of them$"):
         gatherum.gather([tensors], [0])
     with pytest.raises(TypeError, match=rf"^gather: `data` {message}write torch\.stack\(data\)$"):
         gatherum.gather(tensors, [0])
-    lazy = [kind("dask.array.core", "Array")()]
+    lazy = [class_named("dask.array.core", "Array")()]
     with pytest.raises(TypeError, match=r"a dask\.Array; write dask\.array\.stack\(data\)$"):
         gatherum.gather(lazy, [0])
     with pytest.raises(TypeError, match=r"^gather_nd: `indices` must be one array, got a tuple "):
@@ -112,7 +115,7 @@ def test_lists_of_them():
 
 
 def test_two_frameworks_in_one_call():
-    one, other = kind("torch", "Tensor")(), kind("jaxlib._jax", "ArrayImpl")()
+    one, other = class_named("torch", "Tensor")(), class_named("jaxlib._jax", "ArrayImpl")()
     calls = {
         "`data` and a jax.ArrayImpl as `indices`": (one, other, 1.0),
         "`data` and a jax.ArrayImpl as `updates`": (one, [[0]], other),
@@ -129,7 +132,7 @@ def test_two_frameworks_in_one_call():
     with pytest.raises(ValueError, match="`mode` must be one of"):
         gatherum.gather(one, other, mode="no")
     with pytest.raises(TypeError, match=r"`data` must be a NumPy array, got a jax.Tracer"):
-        gatherum.gather(kind("jax._src.core", "Tracer")(), other)
+        gatherum.gather(class_named("jax._src.core", "Tracer")(), other)
 
 
 class Recorder(frameworks.Framework):
@@ -156,7 +159,7 @@ def test_an_adapter_takes_the_calls_on_its_arrays(monkeypatch):
     recorder = Recorder()
     frameworks.register(recorder)
     taken = recorder.taken
-    tensor, other = kind("torch", "Tensor")(), kind("jax", "Array")()
+    tensor, other = class_named("torch", "Tensor")(), class_named("jax", "Array")()
     assert gatherum.gather(tensor, [0], 1, mode="clip") == "a tensor"
     assert gatherum.scatter_nd(tensor, tensor, 1.0, reduction="add", out=tensor) == "a tensor"
     assert taken[0] == (Attributes("gather", 1, mode="clip"), tensor, [0], None, 0, None)
@@ -261,7 +264,7 @@ def test_missing_values_are_not_lost(value):
 
 
 def test_types_that_come_and_go_are_not_all_kept_alive():
-    types = [kind("torch", "Tensor") for _ in range(100)]
+    types = [class_named("torch", "Tensor") for _ in range(100)]
     assert {registry.foreign(of) for of in types} == {registry.foreign(types[0])}
     kept = [weakref.ref(of) for of in types]
     del types

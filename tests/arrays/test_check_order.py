@@ -74,9 +74,9 @@ def faulty(op):
 def test_the_order_of_checks(op):
     arguments, steps = faulty(op)
     getattr(gatherum, op)(**arguments)
-    for kind, words, fault in steps:
+    for error_type, words, fault in steps:
         arguments |= fault
-        with pytest.raises(kind) as caught:
+        with pytest.raises(error_type) as caught:
             getattr(gatherum, op)(**arguments)
         assert str(caught.value).startswith(f"{op}: ")
         assert words in str(caught.value)
@@ -111,8 +111,8 @@ def test_dtypes_come_before_dimensions_that_are_missing(op, plain):
         if op.startswith("scatter"):
             words = "be a real number where" if plain else "have the dtype of"
             arguments["updates"] = convert(np.complex128(1))
-            kind = ValueError if plain else TypeError
-            with pytest.raises(kind, match=f"`updates` must {words} `data`"):
+            error_type = ValueError if plain else TypeError
+            with pytest.raises(error_type, match=f"`updates` must {words} `data`"):
                 call(**arguments)
             arguments["updates"] = convert(np.float32(1)) if plain else np.float32(1)
         with pytest.raises(ValueError, match=f"`{few}` must have at least 1 dimension, got 0$"):

@@ -526,13 +526,13 @@ RAISED: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "op", "args", "kwargs"), RAISED)
+@pytest.mark.parametrize(("error_type", "op", "args", "kwargs"), RAISED)
 def test_exception_types(
-    kind: type[Exception], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    error_type: type[Exception], op: str, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    with pytest.raises(kind, match=f"^{op}: |integer") as caught:
+    with pytest.raises(error_type, match=f"^{op}: |integer") as caught:
         getattr(reference, op)(*args, **kwargs)
-    assert caught.type is kind
+    assert caught.type is error_type
 
 
 @pytest.mark.parametrize(

@@ -64,9 +64,9 @@ def model_of(node: Any, hidden: Any = frozenset()) -> Any:
     operands = operands if op_type.startswith("Scatter") else operands[:2]
     inputs = []
     for name, operand in zip(NAMES, operands, strict=False):
-        kind = TensorProto.FLOAT if operand.dtype == np.float32 else TensorProto.INT64
+        element_type = TensorProto.FLOAT if operand.dtype == np.float32 else TensorProto.INT64
         sizes = [None if (name, d) in hidden else n for d, n in enumerate(operand.shape)]
-        inputs.append(helper.make_tensor_value_info(name, kind, sizes))
+        inputs.append(helper.make_tensor_value_info(name, element_type, sizes))
     attributes = {} if op_type == "ScatterND" else {"axis": axis}
     if op_type == "GatherND":
         attributes = {"batch_dims": axis}

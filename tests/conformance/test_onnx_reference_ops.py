@@ -375,9 +375,9 @@ def test_an_index_out_of_bounds_without_a_node_name() -> None:
 WORDS = np.array([["a", "bb"], ["ccc", "d"], ["e", "ff"]], object)
 
 
-@pytest.mark.parametrize("kind", [object, "U3"])
-def test_strings_are_gathered(kind: Any) -> None:
-    words = WORDS.astype(kind)
+@pytest.mark.parametrize("text_dtype", [object, "U3"])
+def test_strings_are_gathered(text_dtype: Any) -> None:
+    words = WORDS.astype(text_dtype)
     for opset in (1, 13):
         assert run("Gather", opset, words, np.array(1)).tolist() == ["ccc", "d"]
     assert run("Gather", 13, words[:, 0], np.array(1)).tolist() == "ccc"
@@ -388,9 +388,9 @@ def test_strings_are_gathered(kind: Any) -> None:
     assert batched.dtype == words.dtype
 
 
-@pytest.mark.parametrize("kind", [object, "U7"])
-def test_strings_are_scattered(kind: Any) -> None:
-    words, updates = WORDS.astype(kind), np.array([["longer!", "x"]], kind)
+@pytest.mark.parametrize("text_dtype", [object, "U7"])
+def test_strings_are_scattered(text_dtype: Any) -> None:
+    words, updates = WORDS.astype(text_dtype), np.array([["longer!", "x"]], text_dtype)
     before = words.copy()
     expected = [["a", "x"], ["ccc", "d"], ["longer!", "ff"]]
     for op_type, opset in (("Scatter", 10), ("ScatterElements", 18)):

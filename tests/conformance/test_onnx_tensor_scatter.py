@@ -141,8 +141,8 @@ def test_the_types_are_all_of_the_text():
     (types,) = onnx.defs.get_schema("TensorScatter", 24).type_constraints
     assert len(types.allowed_type_strs) == 24
     for text in types.allowed_type_strs:
-        kind = getattr(onnx.TensorProto, text[7:-1].upper())
-        cache = np.zeros((1, 2, 1), helper.tensor_dtype_to_np_dtype(kind))
+        element_type = getattr(onnx.TensorProto, text[7:-1].upper())
+        cache = np.zeros((1, 2, 1), helper.tensor_dtype_to_np_dtype(element_type))
         assert run(cache, cache[:, :1]).dtype == cache.dtype, text
 
 

@@ -38,22 +38,22 @@ def _check(data, indices, updates, expected, **options):
         assert result.tobytes() == expected.tobytes(), threads
 
 
-@pytest.mark.parametrize("kind", ["i4", "u4", "i8", "u8"])
+@pytest.mark.parametrize("index_dtype", ["i4", "u4", "i8", "u8"])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
-def test_every_update_is_found_once_and_in_order(kind, dtype):
+def test_every_update_is_found_once_and_in_order(index_dtype, dtype):
     rng = _rng()
     data = rng.standard_normal(BINS).astype(dtype)
     updates = rng.standard_normal(UPDATES).astype(dtype)
-    indices = rng.integers(0, BINS, UPDATES).astype(kind)
+    indices = rng.integers(0, BINS, UPDATES).astype(index_dtype)
     _check(data, indices, updates, _folded(data, indices, updates), reduction="add")
 
 
-@pytest.mark.parametrize("kind", ["i4", "i8"])
+@pytest.mark.parametrize("index_dtype", ["i4", "i8"])
 @pytest.mark.parametrize("places", [slice(0, 1), slice(5_000, 5_300), slice(None, None, 997)])
-def test_negative_indices_here_and_there(kind, places):
+def test_negative_indices_here_and_there(index_dtype, places):
     rng = _rng()
     data, updates = np.zeros(BINS, "f4"), rng.standard_normal(UPDATES).astype("f4")
-    indices = rng.integers(0, BINS, UPDATES).astype(kind)
+    indices = rng.integers(0, BINS, UPDATES).astype(index_dtype)
     indices[places] -= BINS
     _check(data, indices, updates, _folded(data, indices, updates), reduction="add")
 
@@ -62,13 +62,14 @@ WRONG = (BINS, -BINS - 1, 2**31 - 1, -(2**31))
 
 
 @pytest.mark.parametrize(
-    ("kind", "bad"),
-    [(kind, bad) for kind in ("i4", "i8") for bad in WRONG] + [("i8", 2**32 + 5), ("i8", -(2**40))],
+    ("index_dtype", "bad"),
+    [(index_dtype, bad) for index_dtype in ("i4", "i8") for bad in WRONG]
+    + [("i8", 2**32 + 5), ("i8", -(2**40))],
 )
-def test_no_thread_writes_for_invalid_indices(kind, bad):
+def test_no_thread_writes_for_invalid_indices(index_dtype, bad):
     rng = _rng()
     data, updates = rng.standard_normal(BINS), rng.standard_normal(UPDATES)
-    indices = rng.integers(0, BINS, UPDATES).astype(kind)
+    indices = rng.integers(0, BINS, UPDATES).astype(index_dtype)
     places = [77, 78, 150_000, UPDATES - 1]
     valid = np.delete(np.arange(UPDATES), places)
     indices[places] = bad

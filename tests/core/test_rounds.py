@@ -82,11 +82,11 @@ def test_the_bits_of_one_thread(pattern, bins, dtype, reduction, include_self):
             assert strided.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("kind", ["u1", "i2", ">i4", "i4", "u8"])
-def test_every_kind_of_index(kind):
-    bins = min(9_000, np.iinfo(kind).max)
-    updates, indices = _values(UPDATES, "f4"), _places("uniform", bins).astype(kind)
-    if np.dtype(kind).kind == "i":
+@pytest.mark.parametrize("index_dtype", ["u1", "i2", ">i4", "i4", "u8"])
+def test_every_kind_of_index(index_dtype):
+    bins = min(9_000, np.iinfo(index_dtype).max)
+    updates, indices = _values(UPDATES, "f4"), _places("uniform", bins).astype(index_dtype)
+    if np.dtype(index_dtype).kind == "i":
         indices[::997] -= bins
     with chosen_from(MANY_ROUNDS):
         result = _on_threads(

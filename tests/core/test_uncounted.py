@@ -14,7 +14,7 @@ THREADS = (1, 2, 3)
 pytestmark = pytest.mark.usefixtures("settings_restored")
 
 
-def _operands(dtype, kind="i8", seed=7, bins=BINS):
+def _operands(dtype, index_dtype="i8", seed=7, bins=BINS):
     rng = np.random.default_rng(seed)
     values = rng.integers(-9, 9, UPDATES) if dtype[0] != "u" else rng.integers(0, 9, UPDATES)
     updates = values.astype(dtype)
@@ -22,7 +22,7 @@ def _operands(dtype, kind="i8", seed=7, bins=BINS):
         updates *= np.asarray(1.37, dtype)
     indices = rng.integers(0, bins - 3, UPDATES)  # the last three have no updates
     data = np.full(bins, 5, dtype)
-    return data, indices.astype(kind), updates
+    return data, indices.astype(index_dtype), updates
 
 
 def _counted(*operands, **options):
@@ -52,10 +52,10 @@ def _check(operands, sizes=None, name="uncounted_accumulators", numbers=THREADS,
             assert out.tobytes() == expected, threads
 
 
-@pytest.mark.parametrize("kind", ["i2", "i4", "u4", "i8", ">i8"])
+@pytest.mark.parametrize("index_dtype", ["i2", "i4", "u4", "i8", ">i8"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "c16"])
-def test_sums(dtype, kind):
-    _check(_operands(dtype, kind), reduction="add")
+def test_sums(dtype, index_dtype):
+    _check(_operands(dtype, index_dtype), reduction="add")
 
 
 @pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u8", "i8"])

@@ -78,21 +78,21 @@ def descs(draw):
     along = draw(extent)
     taken = [*sizes[:axis], along, *sizes[axis + 1 :]]
     data = draw(tensors(sizes))
-    kind = data.data_type
+    data_type = data.data_type
     indices = draw(tensors(taken, draw(st.sampled_from(["INT64", "UINT32"]))))
     which = draw(st.sampled_from(["gather", "elements", "scatter", "nd"]))
     if which == "elements":
-        return GatherElementsOperatorDesc(data, indices, draw(tensors(taken, kind)), axis)
+        return GatherElementsOperatorDesc(data, indices, draw(tensors(taken, data_type)), axis)
     if which == "scatter":
-        updates, output = draw(tensors(taken, kind)), draw(tensors(sizes, kind))
+        updates, output = draw(tensors(taken, data_type)), draw(tensors(sizes, data_type))
         return ScatterOperatorDesc(data, indices, updates, output, axis)
     if which == "gather":
         one = draw(tensors([1] * (d - 1) + [along], "INT32"))
-        return GatherOperatorDesc(data, one, draw(tensors(taken, kind)), axis, 1)
+        return GatherOperatorDesc(data, one, draw(tensors(taken, data_type)), axis, 1)
     tuples = draw(tensors([1] * (d - 1) + [draw(st.integers(1, d))], "UINT64"))
     left = sizes[tuples.sizes[-1] :]
-    updates = draw(tensors([1] * (d - len(left)) + left, kind))
-    return ScatterNdOperatorDesc(data, tuples, updates, draw(tensors(sizes, kind)), d, 1)
+    updates = draw(tensors([1] * (d - len(left)) + left, data_type))
+    return ScatterNdOperatorDesc(data, tuples, updates, draw(tensors(sizes, data_type)), d, 1)
 
 
 @settings(max_examples=300)

@@ -129,11 +129,11 @@ def leftovers(folder: Path) -> list[str]:
     return [name for name in os.listdir(folder) if "partial" in name or "gatherum" in name]
 
 
-def refused(folder: Path, table: str, kind: type[Exception] = ValueError) -> str:
+def refused(folder: Path, table: str, error_type: type[Exception] = ValueError) -> str:
     """Gather from a table that must raise. Return the error's line."""
     indices, out = put(folder, "i", np.array([0])), folder / "o.npy"
     before = set(os.listdir(folder))
-    with pytest.raises(kind) as caught:
+    with pytest.raises(error_type) as caught:
         files.gather_file(table, indices, out)
     assert set(os.listdir(folder)) == before
     line = str(caught.value)

@@ -19,13 +19,13 @@ pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("quick_sync")]
-KINDS = ("parquet", "arrow", "feather", "stream")
+FILE_FORMATS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)
 NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=FILE_FORMATS)
 def parquet_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Make a file with columns of many kinds, in four row groups."""
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(VECTORS.ravel()), 4)
@@ -49,16 +49,16 @@ def parquet_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         return write(tmp_path, table.set_column(7, "some missing", column), request.param)
 
 
-def write(folder: Path, table: Any, kind: str, rows: int = 300) -> Path:
+def write(folder: Path, table: Any, file_format: str, rows: int = 300) -> Path:
     """Write a table to a file with row groups of the given size."""
-    path = folder / f"t.{'arrow' if kind == 'stream' else kind}"
-    if kind == "parquet":
+    path = folder / f"t.{'arrow' if file_format == 'stream' else file_format}"
+    if file_format == "parquet":
         parquet.write_table(table, path, row_group_size=rows)
-    elif kind == "stream":
+    elif file_format == "stream":
         with pyarrow.ipc.new_stream(path, table.schema) as writer:
             writer.write_table(table, rows)
     else:
-        compression = "lz4" if kind == "feather" else "uncompressed"
+        compression = "lz4" if file_format == "feather" else "uncompressed"
         feather.write_feather(table, path, chunksize=rows, compression=compression)
     return path
 
@@ -161,10 +161,10 @@ COLUMNS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("file_format", FILE_FORMATS)
+def test_columns_that_become_arrays(tmp_path: Path, file_format: str) -> None:
     table = pyarrow.table({name: column for name, (column, _) in COLUMNS.items()})
-    path, indices = write(tmp_path, table, kind, rows=3), np.array([7, 2, 0, 7])
+    path, indices = write(tmp_path, table, file_format, rows=3), np.array([7, 2, 0, 7])
     for name, (_, expected) in COLUMNS.items():
         if expected is not None:
             result = files.gather_file(f"{path}:{name}", indices)
@@ -173,17 +173,17 @@ def test_columns_that_become_arrays(tmp_path: Path, kind: str) -> None:
         files.gather_file(f"{path}:a", indices)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file_format", FILE_FORMATS)
 @pytest.mark.parametrize("order", [(1, 0), (2, 0, 1), (0, 2, 1)])
 def test_tensors_whose_dimensions_are_permuted(
-    tmp_path: Path, kind: str, order: tuple[int, ...]
+    tmp_path: Path, file_format: str, order: tuple[int, ...]
 ) -> None:
     shape = (3, 2, 4)[: len(order)]
     storage = pyarrow.array(np.zeros((5, *shape)).reshape(5, -1).tolist(),
                             pyarrow.list_(pyarrow.float64(), int(np.prod(shape))))  # fmt: skip
     tensors = pyarrow.fixed_shape_tensor(pyarrow.float64(), shape, permutation=order)
     column = pyarrow.ExtensionArray.from_storage(tensors, storage)
-    path = write(tmp_path, pyarrow.table({"x": column}), kind)
+    path = write(tmp_path, pyarrow.table({"x": column}), file_format)
     with pytest.raises(ValueError) as caught:
         files.gather_file(f"{path}:x", np.array([0]))
     assert str(caught.value) == (
@@ -192,7 +192,7 @@ def test_tensors_whose_dimensions_are_permuted(
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("file_format", FILE_FORMATS)
 @pytest.mark.parametrize(
     ("rows", "line"),
     [
@@ -205,9 +205,11 @@ def test_tensors_whose_dimensions_are_permuted(
         ([[[1]], None], f"group 0: {NULLS}"),
     ],
 )
-def test_lists_of_unequal_length_raise(tmp_path: Path, kind: str, rows: Any, line: str) -> None:
+def test_lists_of_unequal_length_raise(
+    tmp_path: Path, file_format: str, rows: Any, line: str
+) -> None:
     column = pyarrow.array(rows, pyarrow.list_(pyarrow.list_(pyarrow.int32())))
-    path = write(tmp_path, pyarrow.table({"x": column}), kind)
+    path = write(tmp_path, pyarrow.table({"x": column}), file_format)
     with pytest.raises(ValueError) as caught:
         files.gather_file(f"{path}:x", np.array([0]))
     assert str(caught.value) == f"{path}:x: {line}"
@@ -235,9 +237,9 @@ def test_a_batch_of_a_stream_must_fit_in_the_budget(tmp_path: Path) -> None:
         files.gather_file(f"{path}:x", np.array([0]), memory="1MiB")
 
 
-@pytest.mark.parametrize("kind", ["arrow", "stream"])
-def test_offsets_that_leave_their_buffers(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path, pyarrow.table({"x": [[1, 2], [3, 4]]}), kind)
+@pytest.mark.parametrize("file_format", ["arrow", "stream"])
+def test_offsets_that_leave_their_buffers(tmp_path: Path, file_format: str) -> None:
+    path = write(tmp_path, pyarrow.table({"x": [[1, 2], [3, 4]]}), file_format)
     content, offsets = path.read_bytes(), np.array([0, 2, 4], np.int32)
     assert content.count(offsets.tobytes()) == 1
     for start, stop in ((2_000_000_000, 2_000_000_002), (2, 6)):
@@ -253,9 +255,9 @@ def test_the_first_version_of_feather(tmp_path: Path) -> None:
         files.gather_file(f"{tmp_path}/t.feather:x", np.array([0]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_content_determines_the_format_for_any_suffix(tmp_path: Path, kind: str) -> None:
-    path = write(tmp_path, pyarrow.table({"x": NUMBERS}), kind)
+@pytest.mark.parametrize("file_format", FILE_FORMATS)
+def test_content_determines_the_format_for_any_suffix(tmp_path: Path, file_format: str) -> None:
+    path = write(tmp_path, pyarrow.table({"x": NUMBERS}), file_format)
     for suffix in ("parquet", "arrow", "feather"):
         path = path.rename(path.with_suffix(f".{suffix}"))
         assert files.gather_file(f"{path}:x", np.array([7, 5])).tolist() == [7, 5]

@@ -38,24 +38,30 @@ def test_rows_are_tensors(table, device, tmp_path):
     assert [batch.tolist() for batch in batches] == [TABLE[[1]].tolist(), TABLE[[2, 3]].tolist()]
 
 
-@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e5m2, torch.uint16, torch.bool])
-def test_dtypes(tmp_path, kind):
+@pytest.mark.parametrize(
+    "torch_dtype", [torch.bfloat16, torch.float8_e5m2, torch.uint16, torch.bool]
+)
+def test_dtypes(tmp_path, torch_dtype):
     safetensors = pytest.importorskip("safetensors.torch", reason="install safetensors")
-    stored = torch.arange(256, dtype=torch.uint8).view(kind).reshape(8, -1)
-    stored = stored.view(torch.uint8).clamp(max=1).view(kind) if kind == torch.bool else stored
+    stored = torch.arange(256, dtype=torch.uint8).view(torch_dtype).reshape(8, -1)
+    stored = (
+        stored.view(torch.uint8).clamp(max=1).view(torch_dtype)
+        if torch_dtype == torch.bool
+        else stored
+    )
     safetensors.save_file({"t": stored}, tmp_path / "t.safetensors")
     with files.open(tmp_path / "t.safetensors") as table:
         result = table.gather([7, 2], device="cpu")
-    assert result.dtype == kind
+    assert result.dtype == torch_dtype
     assert torch.equal(result.view(torch.uint8), stored[[7, 2]].view(torch.uint8))
 
 
-@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e5m2])
-def test_rows_of_dtypes_that_numpy_lacks_are_written(tmp_path, kind):
+@pytest.mark.parametrize("torch_dtype", [torch.bfloat16, torch.float8_e5m2])
+def test_rows_of_dtypes_that_numpy_lacks_are_written(tmp_path, torch_dtype):
     safetensors = pytest.importorskip("safetensors.torch", reason="install safetensors")
     path = str(tmp_path / "t.safetensors")
-    safetensors.save_file({"t": torch.zeros(4, 2, dtype=kind)}, path)
-    rows = torch.tensor([[1.5, -2.0], [0.5, 3.0]]).to(kind)
+    safetensors.save_file({"t": torch.zeros(4, 2, dtype=torch_dtype)}, path)
+    rows = torch.tensor([[1.5, -2.0], [0.5, 3.0]]).to(torch_dtype)
     with files.open(path) as table:
         table.write([3, 1], rows)
         table.write([0], rows.T[:1])
