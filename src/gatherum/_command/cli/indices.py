@@ -57,7 +57,7 @@ def as_operand(
 
     `components` is the number of values after ``--values`` that form a tuple.
     """
-    from gatherum.files.formats import UnknownKind, locate
+    from gatherum.files.formats import UnknownFormat, locate
     from gatherum.files.remote import refuse_url
 
     if not isinstance(indices, str):
@@ -68,14 +68,14 @@ def as_operand(
         return from_text(operator, indices, read_regular(indices, LARGEST))
     try:
         locate(indices)
-    except UnknownKind as error:
+    except UnknownFormat as error:
         text_files = f"{', '.join(TEXTS[:-1])} or {TEXTS[-1]} file"
         more = (
             f"numbers in a {text_files}, or after --values"
             if role == "INDICES"
             else f"a {text_files}"
         )
-        raise UnknownKind(f"{error}. {role} may also be {more}") from None
+        raise UnknownFormat(f"{error}. {role} may also be {more}") from None
     return indices
 
 

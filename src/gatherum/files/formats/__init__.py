@@ -13,7 +13,7 @@ from gatherum.files.formats.safetensors import Safetensors
 from gatherum.files.formats.zarr import Zarr
 from gatherum.files.remote import UrlAddress, address_of
 
-__all__ = ["FORMATS", "UnknownKind", "locate", "locate_output"]
+__all__ = ["FORMATS", "UnknownFormat", "locate", "locate_output"]
 
 
 def checked(formats: list[Format]) -> list[Format]:
@@ -49,7 +49,7 @@ UNREAD = {
 }
 
 
-class UnknownKind(ValueError):
+class UnknownFormat(ValueError):
     """The format of a file is known neither from its name nor from its first bytes."""
 
 
@@ -89,23 +89,23 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     elif remote is None:
         first = _by_content(text)
     else:
-        raise UnknownKind(f"{text!r} is not a known kind of file: expected {_examples()}")
+        raise UnknownFormat(f"{text!r} is not a known kind of file: expected {_examples()}")
     return first if remote is None else _at_url(first, remote)
 
 
 def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str] = ()) -> Location:
-    """Parse an output path like `locate`. UnknownKind lists the formats that can be written, and
+    """Parse an output path like `locate`. UnknownFormat lists the formats that can be written, and
     `tables`, the suffixes of tables that the caller can write.
     """
     if isinstance(path, Location):
         return path
     try:
         return locate(path)
-    except UnknownKind:
+    except UnknownFormat:
         arrays = [file_format.example for file_format in FORMATS if not file_format.read_only]
         examples = _listed([*arrays, *(f"'x.{suffix}'" for suffix in tables)])
         text = f"{os.fspath(path)!r} names no kind of output: expected {examples}"
-        raise UnknownKind(text) from None
+        raise UnknownFormat(text) from None
 
 
 def _examples() -> str:
@@ -146,11 +146,11 @@ def _by_content(text: str) -> Location:
         why = next((why for begin, why in UNREAD.items() if head.startswith(begin)), None)
         if why is not None:
             raise ValueError(f"{file}: is {why}")
-        raise UnknownKind(
+        raise UnknownFormat(
             f"{file!r} is not a known kind of file, by its name or its first bytes: expected "
             f"{_examples()}"
         )
-    raise UnknownKind(f"{text!r} is not there, nor a known kind of file: expected {_examples()}")
+    raise UnknownFormat(f"{text!r} is not there, nor a known kind of file: expected {_examples()}")
 
 
 def _check_alone(file_format: Format, file: str, rest_of_name: str | None) -> None:

@@ -46,7 +46,7 @@ def table_suffix(out: Path) -> str | None:
 
 
 def check_suffix(out: Path) -> None:
-    """Raise UnknownKind for a path that is neither an array nor a table."""
+    """Raise UnknownFormat for a path that is neither an array nor a table."""
     if table_suffix(out) is None:
         locate_output(out, TABLES)
 
