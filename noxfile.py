@@ -173,7 +173,7 @@ def cuda(session: nox.Session) -> None:
     session.run("pytest", tests, *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
     if session.posargs:
         return
-    kernels = f"{tests}/test_kernels.py", f"{tests}/test_kernel_folds.py"
+    kernels = [f"{tests}/test_kernel{name}.py" for name in ("s", "_folds", "_sorts")]
     session.run(
         "pytest", "-s", *kernels, "-k", "not every",
         env={

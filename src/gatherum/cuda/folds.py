@@ -258,7 +258,7 @@ def _launch(
     work = run.work
     all_steps = work.to, work.tuples, row
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, total[0], pairs.length + WARP_RUN, work.destinations)
+    most = max(most, total[0], pairs.length + HUGE_RUN, work.destinations)
     if run.weighted:  # bytes of the weights
         most = max(most, pairs.length * run.plan.call.data.dtype.itemsize)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)

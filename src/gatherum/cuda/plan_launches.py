@@ -19,6 +19,7 @@ Only mode "raise" waits for the device.
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple, NoReturn
 
@@ -211,35 +212,57 @@ def _scatter(run: Execution, source: Slot | None, record: Slot | None) -> None:
         checks.check_indices(run, record)
     if run.work.copy_block and source:
         movement.copy_data(run, source, record)
-    if run.work.block and run.work.destinations:
-        _write(run, record)
+    _write(run, record)
+
+
+class Method(Enum):
+    """How a scatter writes the updates; see the module's docstring."""
+
+    NOTHING = auto()  # there are no bytes to write
+    ATOMICS = auto()
+    SORTED_FOLD = auto()
+    DISTINCT = auto()  # no two tuples have the same destination
+    LINES = auto()
+    TABLE = auto()  # of winners
+    SORTED_MOVE = auto()
+
+
+def method_of(call: Call, work: Work, atomic: bool) -> Method:
+    """Return the method of a call. `atomic` tells if integer atomics can fold the updates."""
+    if not call.operator.scatters or not work.block or not work.destinations:
+        return Method.NOTHING
+    if call.reduction != "none":
+        return Method.ATOMICS if atomic else Method.SORTED_FOLD
+    if work.positions <= 1:
+        return Method.DISTINCT
+    if movement.updates_of_line(work):
+        return Method.LINES
+    return Method.TABLE if _has_table(call, work) else Method.SORTED_MOVE
 
 
 def _write(run: Execution, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
-    if run.order:
-        reduces = run.plan.call.reduction != "none"
-        (folds.fold_updates if reduces else folds.scatter_sorted)(run, record)
-    elif run.plan.call.reduction != "none":
-        (folds.fold_atomic if folds.is_atomic(run) else folds.fold_updates)(run, record)
-    elif run.work.positions <= 1:
-        movement.scatter(run, record, None)
-    elif movement.updates_of_line(run.work):
-        movement.scatter_lines(run, record)
-    elif _has_table(run.plan.call, run.work):
-        movement.scatter(run, record, movement.find_winners(run))
-    else:
-        folds.scatter_sorted(run, record)
+    match method_of(run.plan.call, run.work, folds.is_atomic(run) and not run.order):
+        case Method.ATOMICS:
+            folds.fold_atomic(run, record)
+        case Method.SORTED_FOLD:
+            folds.fold_updates(run, record)
+        case Method.SORTED_MOVE:
+            folds.scatter_sorted(run, record)
+        case _ if run.order:  # the order is known, so the last updates are, too
+            folds.scatter_sorted(run, record)
+        case Method.DISTINCT:
+            movement.scatter(run, record, None)
+        case Method.LINES:
+            movement.scatter_lines(run, record)
+        case Method.TABLE:
+            movement.scatter(run, record, movement.find_winners(run))
 
 
 def sorts(plan: Plan) -> bool:
     """Return True if a plan sorts the updates by destination, for aligned operands."""
-    call, work = plan.call, work_of(plan)
-    if not call.operator.scatters or not work.block or not work.destinations:
-        return False
-    if call.reduction != "none":
-        return not folds.may_be_atomic(call)
-    return work.positions > 1 and not movement.updates_of_line(work) and not _has_table(call, work)
+    method = method_of(plan.call, work_of(plan), folds.may_be_atomic(plan.call))
+    return method in (Method.SORTED_FOLD, Method.SORTED_MOVE)
 
 
 def _has_table(call: Call, work: Work) -> bool:
@@ -266,7 +289,7 @@ def scratch(plan: Plan) -> int:
 
         gathers                               0
         movement along lines                  0
-        movement, if tuples may collide       min(4 d, 16 n), 4 d up to 16 MiB
+        movement, if tuples may collide       min(4 d, other folds), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
         other folds                           16 n, 8 n for up to 4096 tuples,
                                               up to 18 n + 8192 for up to 2^20
@@ -279,10 +302,9 @@ def scratch(plan: Plan) -> int:
     """
     call, work = plan.call, work_of(plan)
     record = checks.RECORD_BYTES if call.mode == "raise" and work.checks else 0
-    if not call.operator.scatters or not work.block or not work.destinations:
-        return record
-    if call.reduction == "none":
-        if work.positions <= 1 or movement.updates_of_line(work):
-            return record
-        return record + (_table_bytes(work) if _has_table(call, work) else _sort_bytes(call, work))
-    return record + (0 if folds.may_be_atomic(call) else _sort_bytes(call, work))
+    match method_of(call, work, folds.may_be_atomic(call)):
+        case Method.TABLE:
+            return record + _table_bytes(work)
+        case Method.SORTED_FOLD | Method.SORTED_MOVE:
+            return record + _sort_bytes(call, work)
+    return record
