@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -77,7 +78,12 @@ def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype; `Value.none` if no reduction is defined for it."""
     if not dtype.isnative or (isinstance(dtype, np.dtype) and dtype.char in "gG"):
         return Value.none
-    return value_named(dtype.name)
+    return _native_value(dtype)
+
+
+@lru_cache(maxsize=256)
+def _native_value(dtype: AnyDType) -> Value:
+    return value_named(dtype.name)  # NumPy computes the name in Python
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:

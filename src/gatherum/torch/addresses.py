@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from gatherum._model.call import ArraySpec
+from gatherum._model.dtypes import AnyDType
 from gatherum._system import native
 
 from . import dtypes
@@ -30,8 +32,13 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
 
 def spec_of(op: str, operand: str, tensor: Tensor) -> ArraySpec:
     """Return the spec of a tensor. Raise TypeError for a dtype that plans do not support."""
-    strides = tuple(step * tensor.element_size() for step in tensor.stride())
-    return ArraySpec(tuple(tensor.shape), dtypes.plan_dtype(op, operand, tensor.dtype), strides)
+    dtype = dtypes.plan_dtype(op, operand, tensor.dtype)
+    return _spec(tensor.shape, dtype, tensor.stride())
+
+
+@lru_cache(maxsize=1024)
+def _spec(shape: tuple[int, ...], dtype: AnyDType, steps: tuple[int, ...]) -> ArraySpec:
+    return ArraySpec(tuple(shape), dtype, tuple(step * dtype.itemsize for step in steps))
 
 
 def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:

@@ -74,7 +74,7 @@ class _Torch(DeviceFramework):
         self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
     ) -> tuple[object, int]:
         """Return a new tensor and its address."""
-        tensor = torch.empty(shape, dtype=dtypes.of_name(dtype.name), device=like.device)
+        tensor = torch.empty(shape, dtype=dtypes.of_plan(dtype), device=like.device)
         return tensor, tensor.data_ptr()
 
     def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:

@@ -29,6 +29,13 @@ _SUMMED = {
     if is_reducible(dtypes.dtype_of(code), "add")
 }
 _BY_NAME = {code.name: torch_dtype for torch_dtype, code in _CODES.items()}
+# The dtypes of plans, except those that a package may register with NumPy later.
+_OF_NUMPY = {
+    torch_dtype: dtypes.dtype_of(code)
+    for torch_dtype, code in _CODES.items()
+    if ROWS[code.name].of_numpy
+}
+_OF_PLAN = {dtype: torch_dtype for torch_dtype, dtype in _OF_NUMPY.items()}
 
 
 def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
@@ -43,12 +50,13 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
 
 def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
     """Return the dtype that plans use, or raise TypeError."""
-    return dtypes.dtype_of(code_of(op, operand, dtype))
+    known = _OF_NUMPY.get(dtype)
+    return dtypes.dtype_of(code_of(op, operand, dtype)) if known is None else known
 
 
 def is_of_numpy(dtype: torch.dtype) -> bool:
     """Return True for a dtype of NumPy itself, regardless of packages that extend it."""
-    return ROWS[_CODES[dtype].name].of_numpy
+    return dtype in _OF_NUMPY
 
 
 def bits(dtype: torch.dtype) -> torch.dtype:
@@ -74,6 +82,12 @@ def signed(dtype: torch.dtype) -> torch.dtype:
 def of_name(name: str) -> torch.dtype | None:
     """Return the torch dtype for a NumPy name, including bfloat16 of ml_dtypes."""
     return _BY_NAME.get(name)
+
+
+def of_plan(dtype: AnyDType) -> torch.dtype | None:
+    """Return the torch dtype for a dtype of plans."""
+    known = _OF_PLAN.get(dtype)
+    return of_name(dtype.name) if known is None else known
 
 
 def has_sums(dtype: torch.dtype) -> bool:
