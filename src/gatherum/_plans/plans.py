@@ -92,6 +92,16 @@ class Plan:
     bytes: int
     program: native.Program = field(repr=False, compare=False)
     device: str = "cpu"
+    # Computed once, because several tables have plans as keys.
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compute the hash of the call, which determines the other fields except the device."""
+        object.__setattr__(self, "_hash", hash((self.call, self.device)))
+
+    def __hash__(self) -> int:
+        """Return the hash."""
+        return self._hash
 
     @property
     def algorithm(self) -> str:

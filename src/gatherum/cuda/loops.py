@@ -35,6 +35,7 @@ class Work:
     to: Steps
     parts: Parts  # the components of an index tuple
     block: int  # contiguous bytes moved per point of the row; 0 if the call moves nothing
+    entries: int  # number of tuples that move something
     destinations: int  # number of distinct destinations of a scatter
     positions: int  # maximum number of updates per destination
     # The loops over all index tuples, in row-major order. Empty if the call checks no indices. A
@@ -43,11 +44,6 @@ class Work:
     copy: Steps  # the loops that copy the data to the result
     # Contiguous bytes copied per point of the copy; 0 if nothing is copied.
     copy_block: int
-
-    @property
-    def entries(self) -> int:
-        """Number of tuples that move something."""
-        return count_points(self.tuples)
 
     def chunks(self, width: int) -> Steps:
         """Return the row with its blocks split into chunks of `width` bytes."""
@@ -76,6 +72,7 @@ def work_of(plan: Plan) -> Work:
         to=() if 0 in sizes else tuple(step for step in to if step.extent > 1),
         parts=parts or tuple(_part(Component(*c), from_end) for c in components),
         block=nest.block,
+        entries=count_points(tuples),
         destinations=prod(sizes),
         positions=prod(step.extent for step in tuples if not step.data),
         checks=tuple(Step(*loop) for loop in checks) if components else (),

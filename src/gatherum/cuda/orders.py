@@ -77,21 +77,21 @@ class SharedIndices(NamedTuple):
 
     def sorted_pairs(self, device: Device, plan: Plan, carried: Carried = POSITIONS) -> Pairs:
         """Return the pairs that a scatter sorts, or raise IndexError as the scatter does."""
-        mode = plan.call.mode
-        key = (self._memory, _sorting(plan), carried.identity)
-        for kept_mode in ("raise", "drop") if mode != "raise" else ("raise",):
-            if (kept := self.shared.find((kept_mode, key))) is not None:
-                pairs: Pairs = kept[0]
-                self._note_call(pairs)
-                return pairs
-        adjacent = self.shared.find(("adjacent", self._memory)) is not None
+        mode, memory = plan.call.mode, self._memory
+        key = "order", memory, _sorting(plan), carried.identity
+        kept = self.shared.find(key)
+        if kept is not None and (kept[0] or mode != "raise"):
+            pairs: Pairs = kept[1]
+            self._note_call(pairs)
+            return pairs
+        adjacent = self.shared.find(("adjacent", memory)) is not None
         adjacent = adjacent and _stays_adjacent(plan)
         places = self.address, carried.address()
         pairs = _computed(device, plan, *places, carried.width, adjacent)
         keeper = self.shared.keeper(self.address)
         if keeper is not None and (keeper.address is None or not self._is_captured()):
-            kept_mode = "raise" if mode == "raise" else "drop"
-            keeper.results[kept_mode, key] = pairs, self.holder, carried.holder
+            is_checked = mode == "raise"
+            keeper.results[key] = is_checked, pairs, self.holder, carried.holder
             self._note_call(pairs)
         return pairs
 

@@ -100,7 +100,7 @@ def run(
         _run_ordered(device, plan, (data, order.keys.address, updates, out), order, weights)
         return
     operands = data, indices, updates, out
-    placement = Placement.of(operands, is_in_place(plan) and data == out)
+    placement = Placement.of(operands, data == out and is_in_place(plan))
     nowhere = unaddressable(plan.call, work_of(plan))
     if nowhere >= 0:
         raise_first(device, plan, placement, operands, nowhere)
@@ -114,7 +114,7 @@ def _run_ordered(
 ) -> None:
     """Run a scatter whose updates are sorted. `operands` has the keys in place of indices."""
     data, _, _, out = operands
-    placement = Placement.of(operands, is_in_place(plan) and data == out)
+    placement = Placement.of(operands, data == out and is_in_place(plan))
     width, *places = weights or (0,)
     ordered = order.length, order.widths, width
     program = ordered_program(plan, placement, device.processors, *ordered)

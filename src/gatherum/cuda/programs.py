@@ -12,6 +12,7 @@ import struct
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import gcd
 from typing import NamedTuple, TypeAlias
 
@@ -45,7 +46,7 @@ class Placement(NamedTuple):
     @classmethod
     def of(cls, addresses: Addresses, in_place: bool) -> Placement:
         """Return the placement of operands that have these addresses."""
-        data, indices, updates, out = (gcd(WIDEST, address) for address in addresses)
+        data, indices, updates, out = map(gcd, repeat(WIDEST), addresses)
         return cls(data, indices, updates, out, in_place)
 
 
@@ -152,12 +153,7 @@ class DeviceProgram:
     steps: tuple[Step, ...]
     scratch: tuple[Scratch, ...]
     slots: int
-
-    @property
-    def arena(self) -> int:
-        """Bytes of a common allocation of all scratch memory."""
-        units = (-(-buffer.nbytes // SCRATCH_ALIGNMENT) for buffer in self.scratch)
-        return sum(units) * SCRATCH_ALIGNMENT
+    arena: int = 0  # bytes of a common allocation of all scratch memory
 
 
 class Recorder:
@@ -170,10 +166,11 @@ class Recorder:
         self._steps: list[Step] = []
         self._scratch: list[Scratch] = []
         self._slots = operands
+        self._arena = 0
 
     def program(self) -> DeviceProgram:
         """Return the steps recorded so far."""
-        return DeviceProgram(tuple(self._steps), tuple(self._scratch), self._slots)
+        return DeviceProgram(tuple(self._steps), tuple(self._scratch), self._slots, self._arena)
 
     def _new_slot(self) -> Slot:
         self._slots += 1
@@ -181,9 +178,9 @@ class Recorder:
 
     def allocate(self, nbytes: int) -> Slot:
         """Return scratch memory, which lasts until the last step."""
-        offset = self.program().arena
         slot = self._new_slot()
-        self._scratch.append(Scratch(slot.ordinal, nbytes, offset))
+        self._scratch.append(Scratch(slot.ordinal, nbytes, self._arena))
+        self._arena += -(-nbytes // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         return slot
 
     def cleared(self, nbytes: int) -> Slot:
