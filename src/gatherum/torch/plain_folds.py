@@ -61,6 +61,12 @@ def _specs_and_views(
     return (indices, updates), cast(tuple[View, View], tuple(views))
 
 
+def is_dispatched(*operands: Tensor) -> bool:
+    """Return True if torch's dispatcher does more than to call the kernel for a device."""
+    plain = not is_recorded(*operands) and all(map(private.holds_values, operands))
+    return not plain or private.is_observed()
+
+
 def is_recorded(*operands: Tensor) -> bool:
     """Return True if a call must use torch's dispatcher.
 

@@ -125,10 +125,18 @@ def in_forward_mode() -> bool:
 
 def is_plain(tensor: Tensor) -> bool:
     """Return True for a plain tensor in CPU memory, if nothing observes calls on it."""
-    known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.device.type == "cpu"
-    if not known or tensor.layout is not torch.strided or tensor.is_neg() or tensor.is_conj():
-        return False
-    return not (in_forward_mode() or any(watcher() for watcher in watchers))
+    return tensor.device.type == "cpu" and holds_values(tensor) and not is_observed()
+
+
+def holds_values(tensor: Tensor) -> bool:
+    """Return True for a strided tensor, not of a subclass, whose memory has its values."""
+    known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    return known and not (tensor.is_neg() or tensor.is_conj())
+
+
+def is_observed() -> bool:
+    """Return True if torch observes all calls, as a transform or a trace does."""
+    return in_forward_mode() or any(watcher() for watcher in watchers)
 
 
 # The capsule with the functions that exchange tensors, or None if the core does not support it.

@@ -32,6 +32,7 @@ from gatherum.torch.autograd.recording import (
     value_alone,
 )
 from gatherum.torch.library.ops import LIBRARY, overload, with_below
+from gatherum.torch.plain_folds import is_dispatched
 from gatherum.torch.torch_scatter.scatter_arguments import checked_out
 
 _LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)
@@ -152,7 +153,7 @@ def _folded(
     rows = data.shape[0]
     if fold.skips:
         targets = edge_reductions.complete(namespace, sources, targets, rows, fold)
-    index_dtype = dtypes.of_name(edges.source_dtype(rows).name)
+    index_dtype = dtypes.of_plan(edges.source_dtype(rows))
 
     def numbers() -> Tensor:
         positions = torch.arange(rows, dtype=index_dtype, device=data.device)
@@ -258,7 +259,10 @@ def _again(
 ) -> Tensor:
     options = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
     more = () if fold[5:] == (None, 0) else (fold.fill_value, fold.axis)
-    result: Tensor = overload(NAME)(data, sources, targets, *options, *more)
+    call = data, sources, targets, *options, *more
+    tensors = (data, sources, targets) if weights is None else (data, sources, targets, weights)
+    direct = shared_results.on_device(data) and not is_dispatched(*tensors)
+    result: Tensor = (_on_cuda if direct else overload(NAME))(*call)
     return result
 
 
