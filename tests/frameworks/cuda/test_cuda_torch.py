@@ -10,6 +10,7 @@ torch = pytest.importorskip(
 from types import SimpleNamespace  # noqa: E402
 
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 import gatherum  # noqa: E402
 import gatherum.torch as room  # noqa: E402
@@ -21,8 +22,9 @@ from gatherum.cuda import device_views  # noqa: E402
 from gatherum.cuda.device import Pairs, Widths  # noqa: E402
 from gatherum.torch import cuda  # noqa: E402
 from gatherum.torch.autograd import gradients  # noqa: E402
+from gatherum.torch.functions import aggregation  # noqa: E402
 from gatherum.torch.library import ops  # noqa: E402
-from strategies import OPERATORS, SCATTERS  # noqa: E402
+from strategies import OPERATORS, SCATTERS, same_bits  # noqa: E402
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -248,6 +250,31 @@ def test_the_framework_has_every_member_of_the_protocol():
     asked = [name for name in vars(device_views.DeviceFramework) if name[0] != "_"]
     assert {"view", "stream", "empty", "allocate", "sort", "keep"} <= set(asked)
     assert [name for name in asked if not hasattr(cuda.FRAMEWORK, name)] == []
+
+
+def test_aggregate_uses_the_dispatcher_only_if_it_has_an_effect(on_core, as_cuda, monkeypatch):
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            return op(*args, **(kwargs or {}))
+
+    names = []
+    monkeypatch.setattr(aggregation, "overload", lambda name: names.append(name) or overload(name))
+    overload, index = ops.overload, torch.tensor([3, 0, 3])
+
+    def dispatches(data):
+        names.clear()
+        result = gatherum.aggregate(data, index, index, 4, "add", mode="clip")
+        values = data.detach().resolve_conj().numpy()
+        host = gatherum.aggregate(values, index.numpy(), index.numpy(), 4, "add", mode="clip")
+        assert same_bits(result.detach().numpy(), host)
+        return len(names) > 0
+
+    data = torch.complex(torch.arange(8.0), torch.arange(8.0) + 1).reshape(4, 2)
+    assert not dispatches(data)
+    assert dispatches(data.conj())
+    assert dispatches(data.requires_grad_())
+    with Mode():
+        assert dispatches(data.detach())
 
 
 def test_an_op_that_is_called_itself_names_two_devices(as_cuda):
