@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from gatherum._system import native
+
 from . import kernel_tables
 from .device import Device, Kernel
 from .execution import NARROW, THREADS, grid_of
-from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Field, Launch, Slot
+from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Launch, Slot
 
 __all__ = ["map_on_device", "program_of"]
 
@@ -18,26 +22,21 @@ def map_on_device(
     See `gatherum._derivatives.elementary`. Both addresses are aligned to the items and may be
     equal.
     """
-    if count == 0:
-        return
-    kernel, grid, block, arguments = _launch(function, dtype, values, out, count, device.processors)
-    device.launch(kernel, grid, block, arguments.content)
+    if count:
+        program = program_of(function, dtype, count, device.processors)
+        device.play(program, (values, 0, 0, out))
 
 
+@native.emptied_at_exit
+@lru_cache(maxsize=1024)
 def program_of(function: str, dtype: str, count: int, processors: int) -> DeviceProgram:
     """Return the program that writes exp or log of `count` items of the data to the result.
 
     `processors` is the number of multiprocessors of the device.
     """
-    launch = _launch(function, dtype, Slot(DATA), Slot(OUT), count, processors)
-    return DeviceProgram((launch,), (), OPERANDS)
-
-
-def _launch(
-    function: str, dtype: str, values: Field, out: Field, count: int, processors: int
-) -> Launch:
     bits = 32 if count < NARROW else 64
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
     kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
     grid = grid_of(processors, count, THREADS)
-    return Launch(kernel, grid, THREADS, Arguments.of((values, out, count)))
+    launch = Launch(kernel, grid, THREADS, Arguments.of((Slot(DATA), Slot(OUT), count)))
+    return DeviceProgram((launch,), (), OPERANDS)

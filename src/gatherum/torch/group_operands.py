@@ -67,7 +67,7 @@ def plan_dtype(x: Tensor) -> AnyDType:
 
 def dtype(plan_dtype: AnyDType) -> torch.dtype:
     """Return torch's dtype for a dtype of plans."""
-    result = dtypes.of_name(plan_dtype.name)
+    result = dtypes.of_plan(plan_dtype)
     assert result is not None, plan_dtype
     return result
 
