@@ -80,11 +80,12 @@ def check_edges(
     ends = tuple(targets.shape)
     if len(ends) != len(edges) or not all(map(shape_limits.holds, map(operator.eq, ends, edges))):
         raise errors.other_shape(NAME, "scatter_indices", edges, ends)
-    shape = () if weights is None else tuple(weights.shape)
-    expected = weighted_shape(edges, tuple(data.shape)[axis + 1 :], len(shape))
-    known = all(type(n) is int for n in (*expected, *shape))
-    if known and not shape_limits.broadcasts(shape, expected):
-        raise errors.other_shape(NAME, "weights", expected, shape)
+    if weights is not None:
+        shape = tuple(weights.shape)
+        expected = weighted_shape(edges, tuple(data.shape)[axis + 1 :], len(shape))
+        known = all(type(n) is int for n in (*expected, *shape))
+        if known and not shape_limits.broadcasts(shape, expected):
+            raise errors.other_shape(NAME, "weights", expected, shape)
     return axis
 
 

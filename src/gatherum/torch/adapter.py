@@ -36,7 +36,6 @@ class TorchAdapter(Framework):
     ) -> Tensor:
         """Run `gatherum.aggregate` on a tensor."""
         checks.check_out_tensor(NAME, out)
-        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
         return aggregation.run(data, sources, targets, fold, weights, out)
 
     def accumulator(self, data: Any) -> Any:

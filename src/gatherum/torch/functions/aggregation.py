@@ -49,6 +49,7 @@ def run(
     data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
 ) -> Tensor:
     """Run `aggregate` on data that are a tensor."""
+    size = namespace.as_size(NAME, "size", fold.size)
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     if isinstance(targets, Pointer):
@@ -63,7 +64,7 @@ def run(
             namespace.plan_dtype, data, *ends, weights, fold.reduction, fold.axis
         )
         fill = None if fold.fill_value is None else operands.as_fill(NAME, fold.fill_value, data)
-    fold = fold._replace(axis=axis, fill_value=fill)
+    fold = fold._replace(size=size, axis=axis, fill_value=fill)
     result = _again(data, sources, targets, weights, fold)
     return result if out is None else checked_out(NAME, out, result).copy_(result)
 
