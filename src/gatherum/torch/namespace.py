@@ -107,6 +107,8 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
         known := shared_results.without_check(shares, attributes, data, indices)
     ):
         attributes, fill_value = known, 0
+    if not attributes.fills:
+        fill_value = 0  # the core replays such calls
     op, caller = attributes.op, attributes.caller
     if is_recorded(data):
         options = attributes.axis, attributes.mode, attributes.negative
