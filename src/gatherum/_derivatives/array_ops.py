@@ -138,7 +138,10 @@ class Destinations(NamedTuple):
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
-        scatter = attributes._replace(op=op, fill=b"").with_fold(fold)
+        reduction, include_self = fold
+        scatter = attributes._replace(
+            op=op, reduction=reduction, include_self=include_self, fill=b""
+        )
         return self.xp.scatter(scatter, table, self.indices, updates)
 
     def full(self, value: int, dtype: Any) -> Array:
