@@ -24,7 +24,7 @@ RECORD_BYTES = _RECORD.size
 
 def new_record(run: Execution) -> Slot | None:
     """Return a cleared record if the call can raise, else None."""
-    if run.plan.call.mode != "raise" or not run.work.checks:
+    if run.plan.call.mode != "raise" or not run.work.check_steps:
         return None
     return run.program.cleared(RECORD_BYTES)
 
@@ -60,7 +60,7 @@ def search_first(run: Execution, record: Slot, only: int = -1) -> None:
 
 def _launch(name: str, run: Execution, record: Slot, only: int) -> None:
     parts = run.work.parts if only < 0 else run.work.parts[only : only + 1]
-    steps = tuple(step for step in run.work.checks if step.extent != 1)
+    steps = tuple(step for step in run.work.check_steps if step.extent != 1)
     macros = run.index_macros("raise")
     run.launch_nest(name, (record, run.indices), steps, parts, macros)
 

@@ -44,14 +44,14 @@ FOLDERS = 32
 # Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block, and 0.85
 # with 4, which is the number for this value on that device. On an H200, values from 8 to 64 took
 # the same time.
-SPREAD = 16
-# Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH bytes of the rows:
+LONG_BLOCKS_PER_PROCESSOR = 16
+# Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH_BYTES of the rows:
 # such a run takes the latency of the loads of each tile, and tiles of short stretches have more
 # entries. On an H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for
 # runs of more than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89
 # ms. With stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
 HUGE_RUN = 1 << 13
-HUGE_STRETCH = 16
+HUGE_STRETCH_BYTES = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
 # of bytes of shared memory. Not measured.
 EXACT_FOLDERS = 8
@@ -59,14 +59,14 @@ EXACT_FOLDERS = 8
 # bytes, and if there are this many updates for each item. On an H200 (2026-11-27), 2^16 int64 into
 # 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24 into 1000
 # took 0.08 and 0.92.
-TABLE = 8 << 10
-TABLE_RUN = 256
+TABLE_BYTES = 8 << 10
+TABLE_UPDATES_PER_ITEM = 256
 # The most blocks of that launch per multiprocessor (2^24 into 256 on that device: 0.08 ms, 0.11
 # with 4, 0.09 with 16), and the fewest updates of a block: a number, and a multiple of the items
 # that it adds to the data (4, 16 and 64 took the same time).
-TABLE_BLOCKS = 8
-TABLE_UPDATES = 4096
-TABLE_SHARE = 16
+TABLE_BLOCKS_PER_PROCESSOR = 8
+TABLE_UPDATES_PER_BLOCK = 4096
+TABLE_UPDATES_PER_ADDED_ITEM = 16
 # Largest item, in bytes, that a sort carries as payload.
 _MOST_CARRIED = 8
 
@@ -154,15 +154,23 @@ def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_bloc
     run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
 
 
-def scatter_sorted(run: Execution, guard: Slot | None) -> None:
+class SortedUpdates(NamedTuple):
+    """The sorted tuples, the loops over parts of an update, and the record of invalid indices."""
+
+    pairs: Pairs
+    row: Steps
+    record: Slot | None
+
+
+def scatter_sorted(run: Execution, record: Slot | None) -> None:
     """Move the last update of every destination."""
     width = run.alignment(WIDEST, run.work.block)
     pairs, row = run.order or sort(run, 0), run.work.chunks(width)
-    total = pairs.length * count_points(row)
-    _launch(run, "scatter_sorted", pairs, row, guard, [total], [], {"WIDTH": width})
+    total, updates = pairs.length * count_points(row), SortedUpdates(pairs, row, record)
+    run.launch(*_kernel(run, "scatter_sorted", updates, [total], [], {"WIDTH": width}))
 
 
-def fold_updates(run: Execution, guard: Slot | None) -> None:
+def fold_updates(run: Execution, record: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
     call, work = run.plan.call, run.work
     exact = is_exact(Reduction[call.reduction])
@@ -172,6 +180,7 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
     lanes = max(1, align // item)
     carried = 0 if run.order else carried_bytes(call, work)
     pairs, row = run.order or sort(run, carried), work.chunks(item * lanes)
+    updates, parts = SortedUpdates(pairs, row, record), count_points(row)
     macros: Macros = {
         "VALUE": value,
         "VALUE_ALIGN": align,
@@ -179,22 +188,14 @@ def fold_updates(run: Execution, guard: Slot | None) -> None:
         "CARRIED": carried,
     }
     macros |= {} if exact else {"LANES": lanes, "WEIGHTED": run.weighted}
-    parts = count_points(row)
     # Rows with this many parts already fill a warp, which reads contiguous memory.
     alone = (ITEM_RUN if parts == 1 else THREAD_RUN) if parts < WARP else WARP_RUN
-    total = [pairs.length * parts, alone, call.include_self]
-    _launch(run, name, pairs, row, guard, total, [], macros)
+    numbers = [pairs.length * parts, alone, call.include_self]
+    run.launch(*_kernel(run, name, updates, numbers, [], macros))
     macros |= {"FOLDERS": EXACT_FOLDERS if exact else FOLDERS}
     for tier in _tiers(parts, item * lanes, alone, exact):
-        if pairs.length <= tier.above:
-            continue
-        stretches = -(-parts // tier.stretch)
-        candidates = -(-pairs.length // tier.above) * stretches
-        threads = max(tier.group, LONG_THREADS)
-        each = _spread(candidates, run.processors * (threads // tier.group), tier.group)
-        total = [candidates, tier.above, tier.longest, call.include_self, tier.stretch, each]
-        own = macros | {"THREADS": threads, "GROUP": tier.group}
-        _launch(run, f"{name}_long", pairs, row, guard, total, [stretches], own)
+        if pairs.length > tier.above:
+            _launch_groups(run, f"{name}_long", updates, tier, macros)
 
 
 class Tier(NamedTuple):
@@ -213,7 +214,7 @@ def _tiers(parts: int, part_bytes: int, alone: int, exact: bool) -> list[Tier]:
     """Return the launches for runs of more than `alone` entries, with rows of `parts` parts."""
     folders = EXACT_FOLDERS if exact else FOLDERS
     block = LONG_THREADS if exact or parts == 1 else ROW_THREADS
-    short = max(1, HUGE_STRETCH // part_bytes)
+    short = max(1, HUGE_STRETCH_BYTES // part_bytes)
     tiers = [Tier(alone, WARP_RUN, WARP, folders)] if alone < WARP_RUN else []
     if exact or parts <= short:
         return [*tiers, Tier(WARP_RUN, 0, block, folders)]
@@ -221,9 +222,26 @@ def _tiers(parts: int, part_bytes: int, alone: int, exact: bool) -> list[Tier]:
     return [*tiers, Tier(WARP_RUN, HUGE_RUN, block, folders), huge]
 
 
-def _spread(candidates: int, groups: int, most: int) -> int:
+def _launch_groups(
+    run: Execution, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
+) -> None:
+    """Launch the groups of a tier, which test all entries where a run of the tier may be found."""
+    stretches = -(-count_points(updates.row) // tier.stretch)
+    candidates = -(-updates.pairs.length // tier.above) * stretches
+    threads = max(tier.group, LONG_THREADS)
+    groups = threads // tier.group  # of a block
+    each = _candidates_per_group(candidates, run.processors * groups, tier.group)
+    self = run.plan.call.include_self
+    numbers = [candidates, tier.above, tier.longest, self, tier.stretch, each]
+    macros = macros | {"THREADS": threads, "GROUP": tier.group}
+    kernel, _, fields = _kernel(run, name, updates, numbers, [stretches], macros)
+    grid = grid_of(run.processors, candidates, groups * each)
+    run.program.launch(kernel, grid, threads, Arguments.of(fields))
+
+
+def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
     """Return the candidates that each group tests at a time, for a number of groups at a time."""
-    return min(most, -(-candidates // (SPREAD * groups)))
+    return min(most, -(-candidates // (LONG_BLOCKS_PER_PROCESSOR * groups)))
 
 
 def _value(call: Call) -> str:
@@ -240,29 +258,27 @@ def _part(call: Call) -> tuple[str, int]:
     )
 
 
-def _launch(
+def _kernel(
     run: Execution,
     name: str,
-    pairs: Pairs,
-    row: Steps,
-    guard: Slot | None,
-    total: Fields,
+    updates: SortedUpdates,
+    numbers: Fields,
     divided_by: Fields,
     macros: Macros,
-) -> None:
-    """Launch a kernel whose arguments contain ``Sorted`` of kernels/sorted.cuh.
+) -> tuple[Kernel, int, list[Field]]:
+    """Return a kernel for sorted updates, the number of its flat numbers, and its arguments.
 
-    The numbers in `total`, flat numbers first, precede it; the divisors of flat numbers follow it.
-    If groups of threads share runs, the last number in `total` is the candidates of a group.
+    The arguments contain ``Sorted`` of kernels/sorted.cuh. The `numbers` precede it; the first one
+    is the number of flat numbers. The divisors of flat numbers follow it.
     """
-    work = run.work
-    all_steps = work.to, work.tuples, row
+    (pairs, row, record), work = updates, run.work
+    all_steps = work.destination_steps, work.tuples, row
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, total[0], pairs.length + HUGE_RUN, work.destinations)
+    most = max(most, numbers[0], pairs.length + HUGE_RUN, work.destinations)
     if run.weighted:  # bytes of the weights
         most = max(most, pairs.length * run.plan.call.data.dtype.itemsize)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
-    fields: list[Field] = [run.data, run.moved, or_null(guard), *total]
+    fields: list[Field] = [run.data, run.moved, or_null(record), *numbers]
     fields += [pairs.keys, pairs.payload, pairs.length, work.destinations]
     for steps in all_steps:
         fields += kernel_tables.loops(steps, bits, size)
@@ -271,12 +287,7 @@ def _launch(
     fields += [Slot(ROWS), Slot(WEIGHTS)] if run.weighted else []
     widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
-    if "GROUP" not in macros:
-        run.launch(kernel, total[0], fields)
-        return
-    threads, group = int(str(macros["THREADS"])), int(str(macros["GROUP"]))
-    grid = grid_of(run.processors, total[0], threads // group * total[-1])
-    run.program.launch(kernel, grid, threads, Arguments.of(fields))
+    return kernel, numbers[0], fields
 
 
 def may_be_atomic(call: Call) -> bool:
@@ -292,16 +303,19 @@ def is_atomic(run: Execution) -> bool:
     return may_be_atomic(call) and run.alignment(item) == item
 
 
-def fold_atomic(run: Execution, guard: Slot | None) -> None:
+def fold_atomic(run: Execution, record: Slot | None) -> None:
     """Fold integers in place."""
     call, work = run.plan.call, run.work
     item = call.data.dtype.itemsize
     macros = run.index_macros(writing_mode(run))
     macros |= {"VALUE": _value(call), "REDUCTION": call.reduction}
-    first = run.data, run.indices, run.moved, or_null(guard)
+    first = run.data, run.indices, run.moved, or_null(record)
     row = work.chunks(item)
     items = work.destinations * count_points(row)
-    if items * item <= TABLE and work.entries * count_points(row) >= TABLE_RUN * items:
+    if (
+        items * item <= TABLE_BYTES
+        and work.entries * count_points(row) >= TABLE_UPDATES_PER_ITEM * items
+    ):
         _fold_in_table(run, [*first, items], row, macros)
     else:
         run.launch_nest("fold_atomic", first, (*work.tuples, *row), work.parts, macros)
@@ -317,8 +331,10 @@ def _fold_in_table(run: Execution, first: list[Field], row: Steps, macros: Macro
     tuples = (step._replace(destination=width * step.destination) for step in work.tuples)
     parts = tuple(part._replace(destination=width * part.destination) for part in work.parts)
     total, items = work.entries * width, work.destinations * width
-    fewest = max(TABLE_UPDATES, TABLE_SHARE * items)
-    blocks = max(1, min(TABLE_BLOCKS * run.processors, total // fewest))
-    macros |= {"TABLE": TABLE, "EACH": EACH}
+    fewest = max(TABLE_UPDATES_PER_BLOCK, TABLE_UPDATES_PER_ADDED_ITEM * items)
+    blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * run.processors, total // fewest))
+    macros |= {"TABLE": TABLE_BYTES, "EACH": EACH}
     nest = first, (*tuples, *steps), parts, macros, EACH
-    run.launch_nest("fold_table", *nest, blocks=blocks, table=(*work.to, *row) or _ONE)
+    run.launch_nest(
+        "fold_table", *nest, blocks=blocks, table=(*work.destination_steps, *row) or _ONE
+    )

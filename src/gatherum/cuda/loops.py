@@ -1,12 +1,13 @@
 """Split a plan's nest into tuples, rows and destinations for a device.
 
-    tuples   the loops over index tuples, which read indices
-    row      the inner loops, which read no index, and the chunks of a contiguous block
-    to       the destinations of a scatter: the tuple loops that move the data, and the components
+    tuples              the loops over index tuples, which read indices
+    row                 the inner loops, which read no index, and the chunks of a contiguous block
+    destination_steps   the destinations of a scatter: the tuple loops that move the data, and the
+                        components
 
-Two tuples have the same destination if they agree in the loops and components of `to`. The other
-loops of the tuples do not move the data. They are the ordered fold: their points are the updates of
-a destination in row-major order.
+Two tuples have the same destination if they agree in the loops and components of
+`destination_steps`. The other loops of the tuples do not move the data. They are the ordered fold:
+their points are the updates of a destination in row-major order.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ class Work:
     # See the module's docstring. The chunks of a block are excluded: a launch chooses their width.
     tuples: Steps
     row: Steps
-    to: Steps
+    destination_steps: Steps
     parts: Parts  # the components of an index tuple
     block: int  # contiguous bytes moved per point of the row; 0 if the call moves nothing
     entries: int  # number of tuples that move something
     destinations: int  # number of distinct destinations of a scatter
-    positions: int  # maximum number of updates per destination
+    most_updates: int  # of a destination
     # The loops over all index tuples, in row-major order. Empty if the call checks no indices. A
     # single tuple is one loop of one step.
-    checks: Steps
-    copy: Steps  # the loops that copy the data to the result
+    check_steps: Steps
+    copy_steps: Steps  # the loops that copy the data to the result
     # Contiguous bytes copied per point of the copy; 0 if nothing is copied.
     copy_block: int
 
@@ -69,14 +70,14 @@ def work_of(plan: Plan) -> Work:
     return Work(
         tuples=tuples,
         row=_steps(nest.loops[nest.line + 1 :]),
-        to=() if 0 in sizes else tuple(step for step in to if step.extent > 1),
+        destination_steps=() if 0 in sizes else tuple(step for step in to if step.extent > 1),
         parts=parts or tuple(_part(Component(*c), from_end) for c in components),
         block=nest.block,
         entries=count_points(tuples),
         destinations=prod(sizes),
-        positions=prod(step.extent for step in tuples if not step.data),
-        checks=tuple(Step(*loop) for loop in checks) if components else (),
-        copy=_steps(Loop(*loop) for loop in copy),
+        most_updates=prod(step.extent for step in tuples if not step.data),
+        check_steps=tuple(Step(*loop) for loop in checks) if components else (),
+        copy_steps=_steps(Loop(*loop) for loop in copy),
         copy_block=copy_block,
     )
 
@@ -124,7 +125,7 @@ def with_chunks(steps: Steps, block: int, width: int) -> Steps:
 
 def unaddressable(call: Call, work: Work) -> int:
     """Return the first component that clip or wrap cannot resolve (size 0), or -1."""
-    if call.mode not in MOVING or not work.checks:
+    if call.mode not in MOVING or not work.check_steps:
         return -1
     empty = [c for c, part in enumerate(work.parts) if part.size == 0]
     return empty[0] if empty else -1
@@ -132,5 +133,5 @@ def unaddressable(call: Call, work: Work) -> int:
 
 def index_strides(work: Work) -> Shape:
     """Return all steps between indices, in bytes."""
-    steps = (step.index for step in (*work.tuples, *work.checks))
+    steps = (step.index for step in (*work.tuples, *work.check_steps))
     return (*steps, *(part.offset for part in work.parts))

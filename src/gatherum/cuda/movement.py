@@ -19,10 +19,10 @@ _GATHER_BLOCKS = WHOLE_GRID // (THREADS * EACH)
 # Scatters along lines: bytes of the table of a line in shared memory, threads per block, the fewest
 # lines, and the fewest updates of a line as a part of its positions. None of the four values is
 # measured.
-LINE_TABLE = 32 << 10
+LINE_TABLE_BYTES = 32 << 10
 LINE_THREADS = 512
 FEWEST_LINES = 128
-FEWEST_UPDATES = 1 / 4
+LEAST_UPDATED_SHARE = 1 / 4
 # The bytes of a fill item that one launch of ``pattern`` writes.
 _PIECE = 240
 # A copy has no components, so these values are unused.
@@ -55,26 +55,26 @@ def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]
     return buffer, nbytes // width
 
 
-def copy_data(run: Execution, source: Slot, guard: Slot | None) -> None:
+def copy_data(run: Execution, source: Slot, record: Slot | None) -> None:
     """Copy the data to a scatter's result."""
     work = run.work
-    steps = work.copy
+    steps = work.copy_steps
     moved = [step_bytes for step in steps for step_bytes in (step.data, step.moved)]
     alignments = source.alignment, run.data.alignment
     width = kernel_tables.alignment(WIDEST, *alignments, work.copy_block, *moved)
     macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
-    first = source, 0, run.data, 0, or_null(guard), 0, 1
+    first = source, 0, run.data, 0, or_null(record), 0, 1
     steps = with_chunks(steps, work.copy_block, width)
     run.launch_nest("gather", first, steps, (), macros, EACH, blocks=_GATHER_BLOCKS)
 
 
-def scatter(run: Execution, guard: Slot | None, winners: Slot | None) -> None:
+def scatter(run: Execution, record: Slot | None, winners: Slot | None) -> None:
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
     macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
     macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
-    first = run.data, run.indices, run.moved, or_null(guard), or_null(winners)
+    first = run.data, run.indices, run.moved, or_null(record), or_null(winners)
     steps = (*work.tuples, *work.chunks(width))
     run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
 
@@ -96,22 +96,22 @@ def updates_of_line(work: Work) -> int:
     of the data, such as in `scatter_elements` along the last axis.
     """
     moving = [step for step in work.tuples if step.data]
-    lines, updates = kernel_tables.count_points(moving), work.positions
+    lines, updates = kernel_tables.count_points(moving), work.most_updates
     is_ordered = moving == list(work.tuples[: len(moving)])
     if not is_ordered or len(work.parts) != 1 or work.row or work.block > WIDEST:
         return 0
     size = work.parts[0].size
-    fits = 4 * size <= LINE_TABLE and FEWEST_UPDATES * size <= updates < 1 << 32
+    fits = 4 * size <= LINE_TABLE_BYTES and LEAST_UPDATED_SHARE * size <= updates < 1 << 32
     return updates if fits and lines >= FEWEST_LINES else 0
 
 
-def scatter_lines(run: Execution, guard: Slot | None) -> None:
+def scatter_lines(run: Execution, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
     work, updates = run.work, updates_of_line(run.work)
     width = run.alignment(WIDEST, work.block)
-    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "TABLE": LINE_TABLE}
+    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "TABLE": LINE_TABLE_BYTES}
     chunks, lines = work.block // width, work.entries // updates
-    first = run.data, run.indices, run.moved, or_null(guard), chunks, updates, lines
+    first = run.data, run.indices, run.moved, or_null(record), chunks, updates, lines
     run.launch_nest(
         "scatter_lines",
         first,
@@ -125,7 +125,7 @@ def scatter_lines(run: Execution, guard: Slot | None) -> None:
 
 def winner_width(work: Work) -> int:
     """Return the bytes of an entry in the table of winners, which holds 0 to `positions`."""
-    return 4 if work.positions < 1 << 32 else 8
+    return 4 if work.most_updates < 1 << 32 else 8
 
 
 def writing_mode(run: Execution) -> str:

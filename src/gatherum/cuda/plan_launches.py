@@ -233,7 +233,7 @@ def method_of(call: Call, work: Work, atomic: bool) -> Method:
         return Method.NOTHING
     if call.reduction != "none":
         return Method.ATOMICS if atomic else Method.SORTED_FOLD
-    if work.positions <= 1:
+    if work.most_updates <= 1:
         return Method.DISTINCT
     if movement.updates_of_line(work):
         return Method.LINES
@@ -301,7 +301,7 @@ def scratch(plan: Plan) -> int:
     not included.
     """
     call, work = plan.call, work_of(plan)
-    record = checks.RECORD_BYTES if call.mode == "raise" and work.checks else 0
+    record = checks.RECORD_BYTES if call.mode == "raise" and work.check_steps else 0
     match method_of(call, work, folds.may_be_atomic(call)):
         case Method.TABLE:
             return record + _table_bytes(work)

@@ -216,7 +216,9 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
 
 @pytest.mark.parametrize("candidates", [1, 3, 128])
 def test_a_block_tests_any_number_of_candidates(shim, candidates, monkeypatch):
-    monkeypatch.setattr(folds, "_spread", lambda _, groups, most: min(candidates, most))
+    monkeypatch.setattr(
+        folds, "_candidates_per_group", lambda _, groups, most: min(candidates, most)
+    )
     indices = runs(600, 0, 3000, 520, 1)
     data, updates = np.zeros(5, "f4"), spread(indices.size)
     result = shim.scatter_slices(data, indices, updates, reduction="add")
@@ -236,7 +238,7 @@ def test_stretches_of_the_longest_runs_are_short(shim, items, monkeypatch):
 
 def test_candidates_are_spread_over_all_processors():
     for candidates, expected in ((1, 1), (2048, 1), (8192, 4), (1 << 24, 128)):
-        assert folds._spread(candidates, 132, 128) == expected
+        assert folds._candidates_per_group(candidates, 132, 128) == expected
 
 
 ATOMIC = [pytest.param("i8", "add", id="add of i8")]
@@ -250,8 +252,8 @@ ATOMIC += [
 
 @pytest.mark.parametrize(("dtype", "reduction"), ATOMIC)
 def test_integers_fold_into_few_destinations_in_shared_memory(shim, reduction, dtype, monkeypatch):
-    monkeypatch.setattr(folds, "TABLE_RUN", 2)
-    monkeypatch.setattr(folds, "TABLE_UPDATES", 64)
+    monkeypatch.setattr(folds, "TABLE_UPDATES_PER_ITEM", 2)
+    monkeypatch.setattr(folds, "TABLE_UPDATES_PER_BLOCK", 64)
     options, limits = {"reduction": reduction, "mode": "drop"}, np.iinfo(dtype)
     for shape, batch_dims in (((5,), 0), ((3, 4, 2), 1), ((1, 2, 3), 2)):
         data = RNG.integers(limits.min, limits.max, shape, dtype, endpoint=True)
@@ -263,8 +265,8 @@ def test_integers_fold_into_few_destinations_in_shared_memory(shim, reduction, d
         result = shim.scatter_nd(*call, batch_dims=batch_dims, **options)
         assert shim.last.names() == ["gather", "fold_table"]
         assert same_bits(result, gatherum.scatter_nd(*call, batch_dims=batch_dims, **options))
-    data = np.zeros(folds.TABLE, dtype)  # too many destinations
-    call = data, RNG.integers(0, folds.TABLE, 2 * folds.TABLE), data[:1]
+    data = np.zeros(folds.TABLE_BYTES, dtype)  # too many destinations
+    call = data, RNG.integers(0, folds.TABLE_BYTES, 2 * folds.TABLE_BYTES), data[:1]
     shim.scatter_slices(*call[:2], np.broadcast_to(call[2], call[1].shape), **options)
     assert shim.last.names() == ["gather", "fold_atomic"]
 

@@ -121,7 +121,7 @@ class _Opened:
         results: Results = {}
         for name in others:
             needed = int(self._copies(name) * nbytes)
-            if needed > total and not self._scatters(name):
+            if needed > total and not self._is_one_scatter(name):
                 raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
             if needed > total:
                 raise TooLargeError
@@ -140,7 +140,7 @@ class _Opened:
         is_fused = row.name not in ("var", "std") or self.dtype.kind == "f"
         return READING if plain and is_fused else CONVERTING
 
-    def _scatters(self, name: str) -> bool:
+    def _is_one_scatter(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""
         row = FUNCTIONS.get(name)
         if row is None or row.reduction is None or row.method is Method.TRUTH:
@@ -212,14 +212,15 @@ class _Opened:
         """Compute the functions with buckets on the disk, each with a separate scatter."""
         memory = Budget.parse(self.call.settings.memory).total
         for name in self.call.names:
-            if not self._scatters(name):
+            if not self._is_one_scatter(name):
                 raise errors.too_many_groups(REDUCE_FILE, name, self.shape, memory)
         if direct:
-            stats: Stats = self._scatter(self.call.names[0], out)
+            stats: Stats = self._reduce_on_disk(self.call.names[0], out)
             return {}, stats
-        return {name: self._scatter(name, None) for name in self.call.names}, None
+        return {name: self._reduce_on_disk(name, None) for name in self.call.names}, None
 
-    def _scatter(self, name: str, out: Path | None) -> Any:
+    def _reduce_on_disk(self, name: str, out: Path | None) -> Any:
+        """Compute a function by one scatter with buckets on the disk."""
         row, call = FUNCTIONS[name], self.call
         dtype: np.dtype[Any] = np.dtype(row.result(self.dtype))  # type: ignore[arg-type]
         self._check_space(dtype, out)
@@ -228,7 +229,7 @@ class _Opened:
         if initial is None:
             quiet = replace(call.settings, progress=None)
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
-            touched = self._scattered(false, groups, true, quiet, "none", None)
+            touched = self._run_scatter(false, groups, true, quiet, "none", None)
             if not touched.all():
                 coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
                 where = coordinates if self.attributes.operator.addressing.shares_back else ()
@@ -237,7 +238,7 @@ class _Opened:
             initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
         reduction = str(row.reduction)
-        return self._scattered(initial, groups, updates, call.settings, reduction, out)
+        return self._run_scatter(initial, groups, updates, call.settings, reduction, out)
 
     def _check_space(self, dtype: np.dtype[Any], out: Path | None) -> None:
         """Raise OSError if the result, which may have many groups, does not fit on the disk."""
@@ -248,7 +249,7 @@ class _Opened:
         if needed > free:
             raise errors.no_space(REDUCE_FILE, self.shape, dtype, free, folder)
 
-    def _scattered(
+    def _run_scatter(
         self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
         reduction: str, out: Path | None,
     ) -> Any:  # fmt: skip
