@@ -97,19 +97,21 @@ def test_explain_names_the_kernels_of_a_device(run):
     assert (status, err) == (0, "")
     expected = """
   device    cuda
-  launches  gather + keys + sort + fold + fold_long + fold_long: the updates are sorted by \
-destination, then folded in order
+  launches  gather + keys + sort + fold + fold_long + fold_long + fold_long: the updates are \
+sorted by destination, then folded in order
     gather         copies the data; 16 bytes at a time; 32-bit offsets
     keys           computes the destination number of each update; int64 indices; 32-bit offsets
-    sort           sorts the updates by destination: torch.sort, cupy.argsort or CUB; 17 \
-bits of keys of 4 bytes, payload of 4 bytes
+    sort           sorts the updates by destination: launches for each digit of the keys; \
+keys of 4 bytes, payload of 4 bytes
     fold           folds each destination's updates in order, by a thread; add of float32; \
 4 items at a time; 32-bit offsets
     fold_long      folds destinations with more than 16 updates, by a warp; add of float32; \
 4 items at a time; 32-bit offsets
     fold_long      folds destinations with more than 512 updates, by a block; add of float32; \
 4 items at a time; 32-bit offsets
-  moves     571,200,000 bytes, scratch 16,000,000 bytes
+    fold_long      folds destinations with more than 8192 updates, by a block; add of float32; \
+4 items at a time; 32-bit offsets
+  moves     571,200,000 bytes, scratch 17,003,520 bytes
 
 Loops"""
     assert expected in out

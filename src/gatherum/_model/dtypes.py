@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -78,12 +77,12 @@ def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype; `Value.none` if no reduction is defined for it."""
     if not dtype.isnative or (isinstance(dtype, np.dtype) and dtype.char in "gG"):
         return Value.none
-    return _native_value(dtype)
+    known = _VALUES.get(dtype.type) if isinstance(dtype, np.dtype) else None
+    return value_named(dtype.name) if known is None else known
 
 
-@lru_cache(maxsize=256)
-def _native_value(dtype: AnyDType) -> Value:
-    return value_named(dtype.name)  # NumPy computes the name in Python
+# Value types by scalar type. NumPy computes the name of a dtype in Python.
+_VALUES = {np.dtype(name).type: value_named(name) for name, row in ROWS.items() if row.of_numpy}
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:
