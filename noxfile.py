@@ -173,7 +173,8 @@ def cuda(session: nox.Session) -> None:
     session.run("pytest", tests, *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
     if session.posargs:
         return
-    kernels = [f"{tests}/test_kernel{name}.py" for name in ("s", "_folds", "_sorts")]
+    names = "test_kernels.py", "test_kernel_folds.py", "test_kernel_sorts.py"
+    kernels = [f"{tests}/{name}" for name in names]
     session.run(
         "pytest", "-s", *kernels, "-k", "not every",
         env={

@@ -88,12 +88,40 @@ def calls() -> Iterator[tuple[str, Callable[[str], Any], str, Call]]:
             peer,
             lambda a=data, b=values, peer=peer: getattr(a, peer)(0, index, b),
         )
+    yield from compositions()
     groups, values = torch.randint(1000, (20_000,), device=GPU), torch.randn(20_000, 64, device=GPU)
     yield (
         "torch_scatter.scatter sum, 20,000 x 64",
         lambda _: torch_scatter.scatter(values, groups, 0, dim_size=1000, reduce="sum"),
         "index_add",
         lambda: torch.zeros(1000, 64, device=GPU).index_add(0, groups, values),
+    )
+
+
+def compositions() -> Iterator[tuple[str, Callable[[str], Any], str, Call]]:
+    """Yield calls of several scatters: sums along edges, and softmax over groups."""
+    n, size = 20_000, 1000
+    sources, targets = (torch.randint(size, (n,), device=GPU) for _ in range(2))
+    table, values = torch.randn(size, 64, device=GPU), torch.randn(n, 8, device=GPU)
+    yield (
+        "aggregate, 20,000 edges of rows of 64",
+        lambda mode: gatherum.aggregate(table, sources, targets, size, "add", mode=mode),
+        "index_add",
+        lambda: torch.zeros_like(table).index_add_(0, targets, table[sources]),
+    )
+    places = targets[:, None].expand(n, 8)
+
+    def softmax() -> torch.Tensor:
+        zeros = torch.zeros(size, 8, device=GPU)
+        largest = zeros.scatter_reduce(0, places, values, "amax", include_self=False)
+        terms = (values - largest[targets]).exp()
+        return terms / zeros.index_add(0, targets, terms)[targets]
+
+    yield (
+        "softmax of groups, 20,000 x 8",
+        lambda mode: gatherum.groups.transform(values, targets, "softmax", size=size, mode=mode),
+        "scatter_reduce, index_add",
+        softmax,
     )
 
 

@@ -46,10 +46,10 @@ FOLDERS = 32
 # the same time.
 LONG_BLOCKS_PER_PROCESSOR = 16
 # Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH_BYTES of the rows:
-# such a run takes the latency of the loads of each tile, and tiles of short stretches have more
-# entries. On an H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for
-# runs of more than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89
-# ms. With stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
+# such a run waits for the loads of each tile, and tiles of short stretches have more entries. On an
+# H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for runs of more
+# than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89 ms. With
+# stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
 HUGE_RUN = 1 << 13
 HUGE_STRETCH_BYTES = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
@@ -110,15 +110,13 @@ def sort(run: Execution, carried: int, into: radix_sort.Pair | None = None) -> P
     def buffers() -> radix_sort.Pair:
         return program.allocate(n * widths.key), program.allocate(n * widths.payload)
 
-    pairs = buffers()
     in_block = sorts_in_block(run.work)
     if sorts_in_launches(run.work):
-        spare = into or buffers()
-        if into and len(radix_sort.digits_of(widths.bits)) % 2 == 0:
-            pairs, spare = spare, pairs  # so that the last pass writes to `into`
+        pairs, spare = radix_sort.source_of(into or buffers(), buffers(), widths.bits)
         write_pairs(run, carried, *pairs, in_block)
         pairs = radix_sort.sort(program, n, widths, pairs, spare)
     else:
+        pairs = buffers()
         write_pairs(run, carried, *pairs, in_block)
         if not in_block:
             pairs = program.sort(*pairs, n, widths)

@@ -1,7 +1,8 @@
 """Split a plan's nest into tuples, rows and destinations for a device.
 
     tuples              the loops over index tuples, which read indices
-    row                 the inner loops, which read no index, and the chunks of a contiguous block
+    row                 the inner loops, which do not read indices, and the chunks of a contiguous
+                        block
     destination_steps   the destinations of a scatter: the tuple loops that move the data, and the
                         components
 

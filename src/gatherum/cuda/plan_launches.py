@@ -242,14 +242,16 @@ def method_of(call: Call, work: Work, atomic: bool) -> Method:
 
 def _write(run: Execution, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
-    match method_of(run.plan.call, run.work, folds.is_atomic(run) and not run.order):
+    call = run.plan.call
+    method = method_of(call, run.work, folds.is_atomic(run))
+    if run.order and method is not Method.NOTHING:
+        method = Method.SORTED_MOVE if call.reduction == "none" else Method.SORTED_FOLD
+    match method:
         case Method.ATOMICS:
             folds.fold_atomic(run, record)
         case Method.SORTED_FOLD:
             folds.fold_updates(run, record)
         case Method.SORTED_MOVE:
-            folds.scatter_sorted(run, record)
-        case _ if run.order:  # the order is known, so the last updates are, too
             folds.scatter_sorted(run, record)
         case Method.DISTINCT:
             movement.scatter(run, record, None)

@@ -40,6 +40,11 @@ def scratch_bytes(length: int, widths: Widths) -> int:
     return 4 * (tiles_of(length) + 1) << max(digits_of(widths.bits))
 
 
+def source_of(result: Pair, other: Pair, bits: int) -> tuple[Pair, Pair]:
+    """Return the buffers of the unsorted pairs and of the first pass, to end in `result`."""
+    return (result, other) if len(digits_of(bits)) % 2 == 0 else (other, result)
+
+
 def sort(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pair) -> Pair:
     """Record the passes, which move the pairs from one buffer to the other and back.
 

@@ -213,7 +213,7 @@ class Run {
   // Scratch memory until the end of the call: work that the call has queued on the stream precedes later
   // uses. Returns null after an error.
   void* allocate(size_t bytes) {
-    // XLA refuses more. Kernels load words of up to 16 bytes.
+    // XLA raises an error for larger alignments. Kernels load words of up to 16 bytes.
     static constexpr size_t kAlignment = 16;
     XLA_FFI_DeviceMemory_Allocate_Args args{sizeof args, nullptr, frame_.ctx, bytes, kAlignment, nullptr};
     scratch_.reserve(scratch_.size() + 1);

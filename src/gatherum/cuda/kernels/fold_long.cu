@@ -7,9 +7,9 @@
 // items). So the chain of dependent additions waits for shared memory, not for device memory. In a block, the
 // first warp folds while the other threads fetch the next updates. In a warp, all threads fetch, then those
 // with a part fold. A block handles longer rows in stretches of at most FOLDERS parts. A warp has no such
-// rows, because for these the neighbouring threads of fold.cu load a whole stretch in one transaction. Short
-// stretches have more entries in a tile, so a run has fewer tiles, of which each takes the latency of its
-// loads.
+// rows, because for these the neighbouring threads of fold.cu load a whole stretch in one transaction. The
+// group waits for the loads of each tile. Tiles of short stretches have more entries, so a run has fewer
+// tiles.
 //
 // The plan guarantees: as in fold.cu; blocks of THREADS, which are one group, or groups of one warp each.
 // Cost: as in fold.cu, plus one read of every `above`-th key. cuda/folds.py names the measurements of
