@@ -80,6 +80,7 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
 
     import gatherum as g
     from gatherum.cuda import cub
+    from gatherum.torch import torch_scatter
 
     stand_in.Driver()
     cuda = stand_in.use()
@@ -106,6 +107,12 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
         return Array(array)
 
     yield from compositions(table.float())
+    rows = table[:32].float()
+    yield (
+        "tensor",
+        "torch_scatter.scatter, sum, raise",
+        lambda: torch_scatter.scatter(rows, index, 0, dim_size=256, reduce="sum"),
+    )
     kept: list[Any] = []
     for kind, convert in (("tensor", lambda tensor: tensor), ("protocol", of_protocol)):
         t = {name: convert(each) for name, each in arrays.items()}

@@ -449,7 +449,9 @@ def scatter_ordered(
     /,
 ) -> Any: ...
 def set_torch_cuda(
-    make_program: Callable[..., DeviceProgram | None], sort: Callable[..., Callable[..., Any]]
+    make_program: Callable[..., DeviceProgram | None],
+    sort: Callable[..., Callable[..., Any]],
+    zeros: Callable[[int], int],
 ) -> None: ...
 def set_device_arrays(
     make_program: Callable[..., DeviceProgram | None],

@@ -111,6 +111,8 @@ class _Torch(DeviceFramework):
 
 
 FRAMEWORK = _Torch()
+_WIDEST_ITEM = 16  # bytes
+_ZEROS: dict[int, Tensor] = {}  # of each device
 
 
 def run(
@@ -179,6 +181,21 @@ def _run_if_plain(attributes: Attributes, *operands: Any) -> Tensor | None:
 def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
     return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
+
+
+def zeros_address(device: int) -> int:
+    """Return the address of one item of zeros on a device, from which a scatter can start.
+
+    Return 0 while the device has none and the current stream is captured: the memory would belong
+    to the graph.
+    """
+    if device not in _ZEROS:
+        if torch.cuda.is_current_stream_capturing():
+            return 0
+        zeros = torch.zeros(_WIDEST_ITEM, dtype=torch.uint8, device=FRAMEWORK._place(device))
+        zeros[0].item()  # waits, so that every stream can read them
+        _ZEROS[device] = zeros
+    return _ZEROS[device].data_ptr()
 
 
 def keep_adjacent(indices: Tensor) -> None:

@@ -198,7 +198,7 @@ def test_an_invalid_index_raises_the_error_and_writes_nothing(running, op, attri
 
 @pytest.mark.frameworks
 def test_a_program_that_waits_is_not_part_of_a_graph(torch):
-    stand_in.stream(40)  # of which libcuda.c reports a capture
+    stand_in.stream(stand_in.CAPTURED)
     try:
         data, index = operands(torch, "gather")
         with FAKE.logged() as lines, pytest.raises(RuntimeError, match=r"^gather: `mode` must not"):
@@ -264,6 +264,53 @@ def test_the_core_replays_a_scatter_whose_order_is_known(running, monkeypatch, r
             run(data, updates)
     finally:
         stand_in.stream(stand_in.STREAM)
+
+
+@pytest.mark.frameworks
+@slow
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max"])
+def test_the_core_replays_a_scatter_of_torch_scatter(running, monkeypatch, reduce):
+    from gatherum.torch import torch_scatter
+
+    src, index = running.arange(12.0).reshape(4, 3) / 7, running.tensor([3, 0, 0, 3])
+    expected = running.zeros(5, 3)
+    for row in (0, 3):
+        rows = src[index == row]
+        expected[row] = {"sum": rows.sum, "mean": rows.mean, "max": rows.amax}[reduce](0)
+    call = src, index, 0, None, 5, reduce
+    torch_scatter.scatter(*call)
+    with monkeypatch.context() as patch:
+        patch.setattr("gatherum.cuda.device_calls.call", lambda *_: pytest.fail("no replay"))
+        assert running.equal(torch_scatter.scatter(*call), expected)
+    index[1] = 5
+    with pytest.raises(
+        IndexError, match=r"^scatter: index 5 is out of bounds for axis 0 of size 5 "
+    ):
+        torch_scatter.scatter(*call)
+
+
+@pytest.mark.frameworks
+@slow
+def test_the_gradient_of_a_replayed_scatter_of_torch_scatter(running):
+    from gatherum.torch import torch_scatter
+
+    src, index = running.ones(4, 3, requires_grad=True), running.tensor([3, 0, 0, 3])
+    weights = running.arange(15.0).reshape(5, 3)
+    (torch_scatter.scatter(src, index, 0, dim_size=5) * weights).sum().backward()
+    assert running.equal(src.grad, weights[index])
+
+
+@pytest.mark.frameworks
+def test_the_first_zeros_of_a_device_are_not_made_in_a_graph(torch, monkeypatch):
+    from gatherum.torch import cuda
+
+    monkeypatch.setattr(cuda, "_ZEROS", {})
+    stand_in.stream(stand_in.CAPTURED)
+    try:
+        assert cuda.zeros_address(0) == 0
+    finally:
+        stand_in.stream(stand_in.STREAM)
+    assert cuda.zeros_address(0)
 
 
 # Arrays with a protocol.

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import Any
 
 COMPILER = shutil.which("cc") or shutil.which("gcc")
-STREAM = 48  # libcuda.c captures stream 40
+STREAM, CAPTURED = 48, 40  # libcuda.c reports a capture of the second one
 HERE = Path(__file__).parent
 LIBRARIES = {
     "libcuda.so.1": "libcuda.c",
@@ -122,6 +122,7 @@ def use() -> Any:
     framework = type(cuda.FRAMEWORK)
     framework._place = lambda *_: torch.device("cpu")  # type: ignore[method-assign]
     torch.cuda.current_stream = lambda *_: _stream  # type: ignore[assignment]
+    torch.cuda.is_current_stream_capturing = lambda: _stream.cuda_stream == CAPTURED
     return cuda
 
 

@@ -14,6 +14,8 @@ struct OnCuda {
   nb::object make_program;
   // (arena, stream, then the arguments of a sort of DeviceProgram::replay) -> (address, address, memory)
   nb::object sort;
+  // (device) -> address of kWidestBlock bytes of zeros on the device, or 0
+  nb::object zeros;
 };
 
 OnCuda& on_cuda() {
@@ -61,16 +63,22 @@ class Arena {
   dlpack::ManagedTensor* managed_ = nullptr;
 };
 
-// A new tensor like the data. Torch allocates the memory. If the tensor came from DLPack, torch's allocator
-// would not know its memory, and Tensor.record_stream would do nothing.
-nb::object new_tensor(nb::handle data, const Shape& shape) {
+// A new tensor with the dtype and device of another tensor. Torch allocates the memory. If the tensor came
+// from DLPack, torch's allocator would not know its memory, and Tensor.record_stream would do nothing.
+nb::object new_tensor(nb::handle like, const Shape& shape) {
   static PyObject* const name = kept_text("new_empty");
   const nb::object sizes = tuple_of(shape.extent, shape.rank);
-  PyObject* const arguments[] = {data.ptr(), sizes.ptr()};
+  PyObject* const arguments[] = {like.ptr(), sizes.ptr()};
   return checked(PyObject_VectorcallMethod(name, arguments, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
 }
 
 uint64_t handle_of(void* stream) { return reinterpret_cast<uintptr_t>(stream_handle(stream)); }
+
+// Returns 0 if the device's zeros cannot be made now.
+uint64_t zeros_on(int device) {
+  const nb::object address = on_cuda().zeros(device);
+  return PyLong_AsUnsignedLongLong(address.ptr());
+}
 
 uint64_t address_of(const View& view) { return reinterpret_cast<uintptr_t>(view.address); }
 
@@ -78,17 +86,23 @@ uint64_t address_of(const View& view) { return reinterpret_cast<uintptr_t>(view.
 
 bool runs_on_cuda() { return on_cuda().make_program.is_valid(); }
 
-nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& data, const Order* order) {
-  const dlpack::Device device = data.device;
+nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Device device,
+                       const Order* order) {
+  const auto& [data, indices, updates, none] = call.operands;
+  const int first = tensors[0].is_none() ? 1 : 0;  // the first operand that is a tensor
+  const uint64_t data_address = first == 0 ? address_of(data) : zeros_on(device.id);
+  if (data_address == 0 && first == 1) return {};
   bool made = false;
   const CachedPlan cached = plan_of(call, made);
   const nb::object kept =
       device_program(cached, call.operands, device.id, order, on_cuda().make_program, made);
   // Python code may have changed the tensors.
-  if (!kept.is_valid() || (made && first_change(a + kData, call.operands.data(), 3, true) >= 0)) return {};
+  if (!kept.is_valid() ||
+      (made && first_change(tensors + first, call.operands.data() + first, 3 - first, true) >= 0))
+    return {};
   const DeviceProgram& replayed = *nb::inst_ptr<DeviceProgram>(kept);
   const device::Program& program = replayed.program();
-  nb::object result = new_tensor(a[kData], cached.program->fields().result);
+  nb::object result = new_tensor(tensors[first == 0 ? 0 : 2], cached.program->fields().result);
   TensorView tensor;
   View out;
   void* stream = nullptr;
@@ -102,8 +116,7 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
     PyErr_Clear();
     return {};
   }
-  const auto& [from, indices, updates, none] = call.operands;
-  device::Addresses operands = {address_of(from), address_of(indices), address_of(updates), address_of(out)};
+  device::Addresses operands = {data_address, address_of(indices), address_of(updates), address_of(out)};
   if (order != nullptr) operands[1] = order->keys;
   if (order != nullptr) operands[device::kOperandSlots] = order->payload;
   const uint64_t scratch = arena.address();
@@ -118,10 +131,10 @@ nb::object run_on_cuda(const nb::handle* a, const Call& call, const TensorView& 
 void bind_device_tensors(nb::module_& m) {
   m.def(
       "set_torch_cuda",
-      [](nb::handle make_program, nb::handle sort) {
-        on_cuda() = {nb::borrow(make_program), nb::borrow(sort)};
+      [](nb::handle make_program, nb::handle sort, nb::handle zeros) {
+        on_cuda() = {nb::borrow(make_program), nb::borrow(sort), nb::borrow(zeros)};
       },
-      nb::arg("make_program"), nb::arg("sort"));
+      nb::arg("make_program"), nb::arg("sort"), nb::arg("zeros"));
 }
 
 }  // namespace gatherum

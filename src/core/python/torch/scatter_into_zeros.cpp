@@ -8,6 +8,7 @@
 #include "python/call_plans.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
+#include "python/torch/device_tensors.hpp"
 #include "python/torch/index_reads.hpp"
 #include "python/torch/tensor_result.hpp"
 #include "python/torch/tensor_view.hpp"
@@ -62,7 +63,9 @@ class Total {
     for (int i = 0; i < 5; ++i) arguments[static_cast<size_t>(kAxis + i)] = a[OfTotal::axis + i];
     if (!read_attributes(arguments.data(), call_.attributes)) return false;
     auto& [data, indices, updates, out] = call_.operands;
-    if (!updates_.read(a[OfTotal::updates], updates) || !indices_.read(a[OfTotal::indices], indices) ||
+    const bool or_cuda = runs_on_cuda();
+    if (!updates_.read(a[OfTotal::updates], updates, or_cuda) ||
+        !indices_.read(a[OfTotal::indices], indices, or_cuda) || !is_same_device(updates_, indices_) ||
         updates_.complex || t.is_neg(a[OfTotal::updates]))
       return false;
     const nb::handle size = a[OfTotal::size];
@@ -77,17 +80,26 @@ class Total {
   nb::object run(const nb::handle* a) {
     if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
     if (numbers_ != nullptr && !write_segments(pointer_, count_, numbers_)) return nb::none();
-    nb::object output = run_into_zeros(call_, updates_.type);
+    nb::object output = is_on_cuda() ? on_cuda(a) : run_into_zeros(call_, updates_.type);
     return tracked_ && !output.is_none() ? recorded(a, output) : output;
   }
 
  private:
+  bool is_on_cuda() const { return updates_.device.type == dlpack::kCuda; }
+
+  nb::object on_cuda(const nb::handle* a) const {
+    const nb::handle tensors[] = {nb::handle(Py_None), a[OfTotal::indices], a[OfTotal::updates]};
+    nb::object result = run_on_cuda(tensors, call_, updates_.device, nullptr);
+    return result.is_valid() ? result : nb::none();
+  }
+
   // Reads the operands of a scatter of slices along one axis, by indices or by the segments of a pointer.
   bool read_along_axis(nb::handle size, bool is_pointer) {
     auto& [data, indices, updates, out] = call_.operands;
     int64_t& axis = call_.attributes.axis;
     if (axis < 0) axis += updates.rank;
     if (axis < 0 || axis >= updates.rank || indices.rank != 1) return false;
+    if (is_on_cuda() && (is_pointer || size.is_none())) return false;  // the host cannot read the indices
     std::copy_n(updates.shape, updates.rank, shape_);
     npy_intp& destinations = shape_[axis];
     if (is_pointer) {

@@ -63,7 +63,7 @@ nb::object run_plain(const nb::handle* a, const Order* order) {
   TensorView tensors[3];
   if (route_of_memory(operands, n, route.recorded, tensors, call.operands.data()).declined != Declined::no)
     return {};
-  if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(a, call, tensors[0], order);
+  if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(operands, call, tensors[0].device, order);
   if (order != nullptr) return {};
   return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
 }

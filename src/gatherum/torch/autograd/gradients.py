@@ -238,11 +238,16 @@ def _saved(ctx: Any) -> tuple[Destinations, Any]:
     ) if values else None
 
 
+def _mode_of_derivatives(mode: str, indices: Tensor) -> str:
+    """Return the mode of the calls that compute derivatives, for indices that have been checked."""
+    if mode == "raise" and indices.is_cuda:
+        return "drop"  # another check would wait for the device
+    return _MODE_OF_DERIVATIVES[mode]
+
+
 def _destinations(indices: Tensor, attributes: Attributes, shape: tuple[int, ...]) -> Destinations:
     """Return the destinations of a call whose indices have already been checked."""
-    mode = _MODE_OF_DERIVATIVES[attributes.mode]
-    if mode == "raise" and indices.is_cuda:
-        mode = "drop"  # another check would wait for the device
+    mode = _mode_of_derivatives(attributes.mode, indices)
     axis = attributes.operator.resolve(shape, tuple(indices.shape), attributes.axis)
     return Destinations(namespace, attributes._replace(axis=axis, mode=mode), indices, shape)
 
@@ -278,6 +283,7 @@ def record_total(
     result: Tensor, updates: Tensor, indices: Tensor, op: str, axis: int, mode: str, negative: bool
 ) -> Any:
     """Attach a gradient to a scatter of sums into zeros, for plain tensors."""
+    mode = _mode_of_derivatives(mode, indices)
     return _PlainSum.apply(updates, indices, (result, (op, axis, mode, negative)))
 
 

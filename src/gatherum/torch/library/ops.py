@@ -174,6 +174,13 @@ def _sorter_on_cuda(*call: Any) -> Any:
     return cuda.sorter(*call)
 
 
+def _zeros_on_cuda(device: int) -> int:
+    """Return the address of zeros for scatters in the core, or 0."""
+    from gatherum.torch import cuda
+
+    return cuda.zeros_address(device)
+
+
 def _elsewhere(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
@@ -219,4 +226,4 @@ for _operator in OPERATORS.values():
     _names = dict.fromkeys(operand_names(_operator, _operator.name))
     inductor.add_entry_point(overload(_operator.name), _operator, _names | _defaults)
 if torch.version.hip is None:  # on ROCm, the devices named "cuda" are AMD's
-    native.set_torch_cuda(_program_on_cuda, _sorter_on_cuda)
+    native.set_torch_cuda(_program_on_cuda, _sorter_on_cuda, _zeros_on_cuda)
