@@ -3,9 +3,9 @@
     python benchmarks/cuda_small.py                  # every call
     python benchmarks/cuda_small.py --json small.json
 
-The operands have 512 rows of 64 items, so the host takes most of the time. A time is the median of
-the rounds; each round makes many calls and then waits for the device. `cuda_host.py` measures
-gatherum's part of these times without a device.
+A time is the median of the rounds. A round makes some calls, and the clock stops before the round
+waits for the device. So few calls do not fill the queue of launches, where a call would wait for
+the device. `cuda_host.py` measures gatherum's part of these times without a device.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ GPU = torch.device("cuda")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--calls", type=int, default=300, help="calls of a round")
+    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--calls", type=int, default=50, help="calls of a round")
     options = cuda_program.parse(parser)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     print("| call | clip | raise | torch | torch's function |\n|---|---:|---:|---:|---|")
@@ -58,8 +58,8 @@ def microseconds(call: Call, rounds: int, count: int) -> float:
         begin = time.perf_counter()
         for _ in range(count):
             call()
-        torch.cuda.synchronize()
         means.append((time.perf_counter() - begin) / count)
+    torch.cuda.synchronize()
     return 1e6 * statistics.median(means)
 
 
@@ -95,6 +95,13 @@ def calls() -> Iterator[tuple[str, Callable[[str], Any], str, Call]]:
         lambda _: torch_scatter.scatter(values, groups, 0, dim_size=1000, reduce="sum"),
         "index_add",
         lambda: torch.zeros(1000, 64, device=GPU).index_add(0, groups, values),
+    )
+    zeros = torch.zeros(1000, 64, device=GPU)
+    yield (
+        "float32 add, 20,000 x 64",
+        lambda mode: gatherum.scatter_slices(zeros, groups, values, reduction="add", mode=mode),
+        "index_add",
+        lambda: zeros.index_add(0, groups, values),
     )
 
 
