@@ -66,7 +66,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     def times(file: str, factor: int) -> tuple[str, ...]:
         return "--rounds", "7", "--scale", str(factor * scale), "--json", str(out / file)
 
-    small = "--rounds", "7", "--calls", str(max(1, round(3000 * scale)))
+    small = "--rounds", "21", "--calls", str(max(1, round(500 * scale)))
     small = *small, "--json", str(out / "small.json")
     memory = (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),)
     return [
