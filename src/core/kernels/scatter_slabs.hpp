@@ -110,9 +110,7 @@ bool take_checked(const Slab& slab, const Nest& numbering, int units, const Rang
   const int64_t width = numbering.index.width, step = line.moved;
   bool valid = true;
   Chosen remaining;
-  ByteOffsets base;
-  int n = 0;
-  for (Tiles tiles(numbering, units, range); tiles.next(base, n);) {
+  const auto fold_tile = [&](const ByteOffsets& base, int n) {
     const char* index = operands.index + base.index;
     const char* updates = operands.moved + base.moved;
     const char* values = index + numbering.component[0].offset;
@@ -126,13 +124,24 @@ bool take_checked(const Slab& slab, const Nest& numbering, int units, const Rang
     const int taken = share.by_column  ? fold(packed, columns)
                       : step == packed ? fold(packed, same)
                                        : fold(same, same);
-    if (taken == n) continue;
+    if (taken == n) return;
     const int64_t slots = numbering.component[0].size * columns;
     valid &= choose_staged(numbering, index + taken * width, {0, slots}, n - taken, remaining);
     for (int k = 0; k < remaining.n; ++k) {
       const int at = taken + remaining.which[k];
       take(remaining.slots[k] + (share.by_column ? at : 0), load_value<Stored>(updates + at * step));
     }
+  };
+  Tiles tiles(numbering, units, range);
+  ByteOffsets base;
+  int n = 0;
+  while (tiles.next(base, n)) {
+    if (share.by_column && n == columns) {  // every tile of the unit is a whole line of the slab
+      each_row_point(numbering.loops + units, numbering.line - units, base,
+                     [&](const ByteOffsets& of_line) { fold_tile(of_line, n); });
+      break;
+    }
+    fold_tile(base, n);
   }
   return valid;
 }
