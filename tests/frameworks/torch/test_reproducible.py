@@ -207,6 +207,36 @@ def test_plain_calls_run_no_python():
     assert context.report() == (dict.fromkeys(FORMS, 2), {})
 
 
+NO_INDICES = {
+    "put_": lambda data: data.put_(ROWS[:0], TWO[0, :0], accumulate=True),
+    "index_add_": lambda data: data.index_add_(0, ROWS[:0], TWO[:0]),
+}
+
+
+@pytest.mark.parametrize("name", NO_INDICES)
+def test_calls_without_indices_run_no_python(name):
+    functions, data = [], TWO.clone()
+    with room.reproducible() as context:
+        NO_INDICES[name](data)
+        sys.setprofile(lambda frame, event, _: functions.append(frame.f_code.co_filename))
+        try:
+            assert NO_INDICES[name](data) is data
+        finally:
+            sys.setprofile(None)
+    assert not [each for each in functions if "gatherum/" in each]
+    assert context.report() == ({name: 2}, {})
+    assert bits([data]) == bits([TWO])
+
+
+def test_a_mask_without_rows_is_not_remembered():
+    data, mask = TWO.clone(), torch.zeros(4, dtype=torch.bool)
+    with room.reproducible():
+        data[mask] = TWO[:0]
+        mask[1] = True
+        data[mask] = TWO[3:]
+    assert bits([data[1]]) == bits([TWO[3]])
+
+
 def test_remembered_calls_read_their_own_values(without_core):
     others, tensors = calls(seed=2), operands(seed=3)
     with room.reproducible():

@@ -47,6 +47,14 @@ class RememberedCalls {
   std::unordered_map<uint64_t, Entry> entries_;
 };
 
+// A call that writes nothing to its first tensor, and returns it.
+class RememberedUnchanged final : public RememberedCall {
+ public:
+  nb::object run(const OverrideKey& call, nb::handle) const override {
+    return nb::borrow(call.tensor(0).object);
+  }
+};
+
 class OverrideKernel {
  public:
   void use(nb::object python, nb::object torch) {
@@ -74,6 +82,9 @@ class OverrideKernel {
   void remember_torch(const nb::tuple& positional, const nb::dict& named) {
     OverrideKey key;
     if (key.read(positional.ptr(), named.ptr())) calls_.add(key, nullptr);
+  }
+  void remember_unchanged(const nb::tuple& positional, const nb::dict& named) {
+    remember(positional, named, [](const OverrideKey&) { return std::make_shared<RememberedUnchanged>(); });
   }
   void remember_scatter(const nb::tuple& positional, const nb::dict& named, const nb::tuple& parts,
                         nb::handle target) {
@@ -115,6 +126,7 @@ void bind_override_kernels(nb::module_& m) {
       .def(nb::init<>())
       .def("use", &OverrideKernel::use, nb::arg("python"), nb::arg("torch"))
       .def("remember_torch", &OverrideKernel::remember_torch, nb::arg("args"), nb::arg("options"))
+      .def("remember_unchanged", &OverrideKernel::remember_unchanged, nb::arg("args"), nb::arg("options"))
       .def("remember_scatter", &OverrideKernel::remember_scatter, nb::arg("args"), nb::arg("options"),
            nb::arg("parts"), nb::arg("target").none())
       .def("remember_bags", &OverrideKernel::remember_bags, nb::arg("args"), nb::arg("options"),

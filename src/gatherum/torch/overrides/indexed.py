@@ -99,8 +99,10 @@ def index_put(
     if len(named) > 1:
         return _several(data, indices, values, reduction)
     dim, index = named[0]
-    if index.dtype not in INDEX_DTYPES or not index.numel():
+    if index.dtype not in INDEX_DTYPES:
         raise Declined
+    if not index.numel():
+        raise Ordered
     operands = data, _placed(index, data), _placed(values, data), dim, reduction
     return Scatter("scatter_slices", *operands, negative=True)
 

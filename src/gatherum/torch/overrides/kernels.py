@@ -176,7 +176,10 @@ class _Overload(NamedTuple):
         if not self.remembers:
             return
         core = _CORE_KERNELS[self.name]
-        if isinstance(call, Scatter):
+        in_place = self.name == self.row.in_place
+        if isinstance(call, Scatter) and in_place and _has_no_indices(call, args[1:]):
+            core.remember_unchanged(args, options)
+        elif isinstance(call, Scatter):
             core.remember_scatter(args, options, core_fields(call), target)
         elif isinstance(call, Bags):
             core.remember_bags(args, options, call)
@@ -184,14 +187,22 @@ class _Overload(NamedTuple):
             core.remember_torch(args, options)
 
 
+def _tensors_in(operands: Any) -> list[Tensor]:
+    """Return the tensors among operands, and in lists of them."""
+    lists = (operand if isinstance(operand, list) else [operand] for operand in operands)
+    return [value for values in lists for value in values if isinstance(value, Tensor)]
+
+
+def _has_no_indices(call: Scatter, others: Any) -> bool:
+    """Return True if no call with operands of these shapes has an index."""
+    first = call.indices[0] if isinstance(call.indices, tuple) else call.indices
+    may_be_masks = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _tensors_in(others))
+    return not (first.numel() or call.segments or may_be_masks)
+
+
 def _meets_others(data: Tensor, others: Any) -> bool:
     """Return True if torch reports that an operand shares memory with `data`, which is written."""
-    tensors = [
-        tensor
-        for other in others
-        for tensor in (other if isinstance(other, list) else [other])
-        if isinstance(tensor, Tensor) and private.share_storage(data, tensor)
-    ]
+    tensors = [tensor for tensor in _tensors_in(others) if private.share_storage(data, tensor)]
     return any(tensor is data or _meet(tensor, data) for tensor in tensors)
 
 
