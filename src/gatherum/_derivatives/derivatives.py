@@ -86,8 +86,8 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
     if reduction_rule.linear:
         old = destinations.full(0, dtype) if of_data is None else of_data
         new = xp.full((), 0, dtype, destinations.indices) if of_updates is None else of_updates
-        return destinations.put(old, new, fold)
-    wide, factors = xp.wide(dtype), reduction_rule.factors(destinations, values)
+        return destinations.scatter(old, new, fold)
+    wide, factors = xp.derivative_dtype(dtype), reduction_rule.factors(destinations, values)
     old, new = destinations.full(0, wide), xp.full((), 0, wide, destinations.indices)
     if of_updates is not None:
         wide_updates = xp.astype(of_updates, wide)
@@ -95,7 +95,7 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
     if of_data is not None:
         old = xp.astype(of_data, wide)
         old = factors.data(old) if fold.include_self else old
-    total = destinations.put(old, new, fold._replace(reduction="add"))
+    total = destinations.scatter(old, new, fold._replace(reduction="add"))
     return xp.astype(factors.both(total), dtype)
 
 
@@ -111,7 +111,7 @@ def cotangents(
     reduction_rule = derivative_rule(fold.reduction)
     (to_data, to_updates), of_data, of_updates = wanted, None, None
     if to_data and (reduction_rule.replaces or not fold.include_self):
-        to_data, of_data = False, destinations.emptied(gradient)
+        to_data, of_data = False, destinations.zeroed(gradient)
     if not (to_data or to_updates):
         return of_data, None
     factors = reduction_rule.factors(destinations, values)
@@ -119,12 +119,14 @@ def cotangents(
     def conjugated(value: Array) -> Array:
         return value if reduction_rule.linear else xp.conj(value)
 
-    scaled = gradient if factors.moves else xp.astype(conjugated(gradient), xp.wide(dtype))
+    scaled = (
+        gradient if factors.moves else xp.astype(conjugated(gradient), xp.derivative_dtype(dtype))
+    )
     scaled = factors.both(scaled)
     if to_data:
         of_data = xp.astype(conjugated(factors.data(scaled)), dtype)
     if to_updates:
-        of_updates = xp.astype(conjugated(factors.updates(destinations.take(scaled))), dtype)
+        of_updates = xp.astype(conjugated(factors.updates(destinations.gather(scaled))), dtype)
     return of_data, of_updates
 
 
@@ -148,7 +150,7 @@ def _of_none(destinations: Destinations, _: Any) -> Factors:
     return Factors(
         _same,
         _same,
-        lambda value: destinations.xp.where(destinations.staying(), value, 0),
+        lambda value: destinations.xp.where(destinations.last_entries(), value, 0),
         moves=True,
     )
 
@@ -162,7 +164,7 @@ def _of_mean(destinations: Destinations, _: Any) -> Factors:
     counts = (
         counts + 1 if destinations.attributes.include_self else destinations.xp.maximum(counts, 1)
     )
-    return Factors(_over(destinations, destinations.over_data(counts)), _same, _same)
+    return Factors(_over(destinations, destinations.with_data_rank(counts)), _same, _same)
 
 
 def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
@@ -172,28 +174,28 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
     def equal(first: Array, second: Array) -> Array:
         return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
-    mine = equal(xp.broadcast_to(updates, destinations.moved_shape()), destinations.take(result))
+    mine = equal(xp.broadcast_to(updates, destinations.moved_shape()), destinations.gather(result))
     olds = equal(data, result)
-    dtype = xp.counting(prod(destinations.indices.shape))
+    dtype = xp.count_dtype(prod(destinations.indices.shape))
     among = (
         xp.astype(olds, dtype)
         if destinations.attributes.include_self
         else destinations.full(0, dtype)
     )
-    tie_counts = xp.maximum(destinations.put(among, xp.astype(mine, dtype), ADD), 1)
+    tie_counts = xp.maximum(destinations.scatter(among, xp.astype(mine, dtype), ADD), 1)
     return Factors(
         _over(destinations, tie_counts), _where(destinations, olds), _where(destinations, mine)
     )
 
 
 def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
-    xp, wide = destinations.xp, destinations.xp.wide(values.data.dtype)
+    xp, wide = destinations.xp, destinations.xp.derivative_dtype(values.data.dtype)
     data, updates = (xp.astype(value, wide) for value in values[:2])
     updates = xp.broadcast_to(updates, destinations.moved_shape())
 
     def of_data(value: Array) -> Array:
         back, reversed_updates = destinations.reversed(updates)
-        return value * back.put(destinations.full(1, wide), reversed_updates, FoldRule("mul"))
+        return value * back.scatter(destinations.full(1, wide), reversed_updates, FoldRule("mul"))
 
     def of_updates(value: Array) -> Array:
         return value * xp.product_of_others(destinations, data, updates)
@@ -224,7 +226,9 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
     shape.
     """
     earlier, later = _other_updates(destinations, updates)
-    earlier = destinations.take(data) * earlier if destinations.attributes.include_self else earlier
+    earlier = (
+        destinations.gather(data) * earlier if destinations.attributes.include_self else earlier
+    )
     return earlier * later
 
 
@@ -235,7 +239,7 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     """
     xp, addressed = destinations.xp, destinations.addressed()
     if destinations.skips:  # skipped updates are not factors
-        updates = xp.where(destinations.arriving(), updates, 1)
+        updates = xp.where(destinations.valid_entries(), updates, 1)
     moved_shape, entries = destinations.moved_shape(), addressed.moved_shape()
     first = destinations.entries_begin()
     end = first + len(entries)
@@ -246,7 +250,7 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     destination_numbers = xp.reshape(
         xp.arange(1, 1 + prod(addressed.shape), addressed.indices), addressed.shape
     )
-    destination_numbers = xp.reshape(addressed.take(destination_numbers), (n,))
+    destination_numbers = xp.reshape(addressed.gather(destination_numbers), (n,))
     order = xp.argsort(destination_numbers)
     steps = xp.arange(0, length, order)
     sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right

@@ -183,9 +183,9 @@ def bits(x: Array) -> Array:
 
 
 in_chunks, traces_pointers = True, DEFAULTS.traces_pointers
-fused = DEFAULTS.fused
-squares = DEFAULTS.squares
-without_nan = DEFAULTS.without_nan
+fused_transform = DEFAULTS.fused_transform
+squares_and_counts = DEFAULTS.squares_and_counts
+fold_skipping_nan = DEFAULTS.fold_skipping_nan
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode
 traced_segments = DEFAULTS.traced_segments
@@ -229,9 +229,13 @@ def _in_block(
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Array,
+    grouping: Grouping,
+    counts: Array,
 ) -> Array:
-    return wide(values, grouping, counts)
+    return with_float64(values, grouping, counts)
 
 
 def stop_gradient(x: Array) -> Array:

@@ -74,7 +74,7 @@ def _run_any(
     if not (attributes.fills and is_jax(fill_value)):
         return result
     # A fill value that is a JAX array has derivatives, and may differ within a batch of `vmap`.
-    valid = destinations_of(attributes, arrays[0].shape, arrays[1]).arriving()
+    valid = destinations_of(attributes, arrays[0].shape, arrays[1]).valid_entries()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 

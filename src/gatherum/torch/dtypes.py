@@ -95,6 +95,6 @@ def has_sums(dtype: torch.dtype) -> bool:
     return dtype in _SUMMED
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def derivative_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype in which gradients are computed: float32 for narrower floats."""
     return torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype

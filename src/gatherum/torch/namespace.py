@@ -41,7 +41,7 @@ stack = torch.stack
 unstack = torch.unbind
 roll = torch.roll
 product_of_others = derivatives.product_of_others
-wide = dtypes.wide
+derivative_dtype = dtypes.derivative_dtype
 has_sums = dtypes.has_sums
 
 
@@ -90,11 +90,11 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
     return x.expand(shape) if symbols else x
 
 
-def truth() -> torch.dtype:
+def bool_dtype() -> torch.dtype:
     return torch.bool
 
 
-def counting(most: int) -> torch.dtype:
+def count_dtype(most: int) -> torch.dtype:
     """Return the dtype for counts up to `most`: narrow if `most` is known, else int64."""
     if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
         return torch.int64
@@ -155,8 +155,8 @@ item = group_operands.item
 to_numpy = group_operands.to_numpy
 size_of = group_operands.size_of
 sharing_calls = shared_results.sharing_calls
-squares = plain_folds.squares
-without_nan = plain_folds.without_nan
+squares_and_counts = plain_folds.squares_and_counts
+fold_skipping_nan = plain_folds.fold_skipping_nan
 in_chunks = DEFAULTS.in_chunks
 in_blocks = DEFAULTS.in_blocks
 isinf = torch.isinf
@@ -240,9 +240,13 @@ def bits(x: Tensor) -> Tensor:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Tensor, grouping: Grouping, counts: Tensor
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Tensor,
+    grouping: Grouping,
+    counts: Tensor,
 ) -> Tensor:
-    return cast(Tensor, wide(values, grouping, counts))
+    return cast(Tensor, with_float64(values, grouping, counts))
 
 
 def sqrt(x: Tensor) -> Tensor:
@@ -261,7 +265,7 @@ def log(x: Tensor) -> Tensor:
 SOFTMAX = "group_softmax"
 
 
-def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
+def fused_transform(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None

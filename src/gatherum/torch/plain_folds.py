@@ -9,13 +9,13 @@ from torch import Tensor
 
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import ArraySpec, FoldRule
-from gatherum._plans import skips, spreads
+from gatherum._plans import nan_skipping, spreads
 from gatherum._system.native import View
 
 from . import addresses, checks, private
 
 
-def squares(
+def squares_and_counts(
     values: Tensor, destinations: Destinations, skips_nan: bool
 ) -> tuple[Tensor, Tensor] | None:
     """Return the squared distances from the means of groups, and the counts.
@@ -30,7 +30,7 @@ def squares(
     return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
 
 
-def without_nan(
+def fold_skipping_nan(
     values: Tensor, reduction: str, destinations: Destinations, initial: Tensor
 ) -> Tensor | None:
     """Fold values except NaN, starting from `initial`. Return None if the core cannot fold them."""
@@ -42,7 +42,7 @@ def without_nan(
     data, out = (addresses.view(attributes.op, "data", tensor) for tensor in (table, result))
     specs = addresses.spec_of(attributes.op, "data", table), *operands[0]
     call = attributes, specs, data, *operands[1], out
-    return result if skips.scatter_without_nan(*call) else None
+    return result if nan_skipping.scatter_skipping_nan(*call) else None
 
 
 def _specs_and_views(

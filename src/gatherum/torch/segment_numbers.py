@@ -76,5 +76,5 @@ def of_positions(
     begin = Destinations(xp, attributes, indptr, shape)
     unit = torch.ones((), dtype=torch.int64, device=indptr.device)
     with torch_errors.naming(caller):
-        counts = begin.put(torch.zeros_like(unit).expand(shape), unit, ADD)
+        counts = begin.scatter(torch.zeros_like(unit).expand(shape), unit, ADD)
     return counts.cumsum(-1).narrow(-1, 0, size) - 1

@@ -86,7 +86,9 @@ def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updat
     (reduction, takes_part), moved_shape = destinations.attributes.fold, destinations.moved_shape()
     product = reduction in _PRODUCTS
     dtype = gradient.dtype
-    wide = dtypes.wide(dtype) if product else dtype  # keep factors in the accumulation dtype
+    wide = (
+        dtypes.derivative_dtype(dtype) if product else dtype
+    )  # keep factors in the accumulation dtype
 
     def whole(tensor: Tensor) -> Tensor:
         return tensor.to(wide).contiguous()

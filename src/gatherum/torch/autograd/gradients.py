@@ -83,13 +83,13 @@ class _DispatchedGather(_Call):  # type: ignore[misc]
             return None, None, None, *ctx.unused
         destinations, _ = _saved(ctx)
         with _resumed(ctx):
-            return None, None, destinations.total(gradient), *ctx.unused
+            return None, None, destinations.sum_updates(gradient), *ctx.unused
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording():
             destinations, _ = _saved(ctx)
-            return destinations.take(tangents[2])
+            return destinations.gather(tangents[2])
 
 
 class _PlainCall(_Call):  # type: ignore[misc]
@@ -131,7 +131,7 @@ class _PlainGather(_PlainCall):
             )  # fmt: skip
         if total is None:
             with _resumed(ctx):
-                total = _PlainCall.destinations(ctx).total(gradient)
+                total = _PlainCall.destinations(ctx).sum_updates(gradient)
         return total, None, None
 
 
@@ -158,7 +158,7 @@ class _PlainSum(_PlainCall):
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
             taken = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
         if taken is None:
-            taken = _PlainCall.destinations(ctx).take(gradient)
+            taken = _PlainCall.destinations(ctx).gather(gradient)
         return taken, None, None
 
 

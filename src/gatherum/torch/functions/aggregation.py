@@ -237,7 +237,7 @@ def _gradients(ctx: Any, gradient: Tensor) -> Any:
     targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
     fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
     if divides(Reduction[fold.reduction]):
-        ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
+        ones = data.new_ones(ctx.rows, dtype=dtypes.derivative_dtype(data.dtype))
         counts = _again(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
         counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
         trailing = (1,) * (gradient.dim() - 1 - fold.axis)

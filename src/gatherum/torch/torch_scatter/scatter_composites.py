@@ -153,7 +153,7 @@ def _std(
     src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
-    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
+    with called(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         counts = grouping.count()
         fold = partial(_added, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
@@ -168,7 +168,7 @@ def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Te
     """Sum values, and add the old values of `out`."""
     zeros = values.new_zeros(()).expand(destinations.shape)
     initial = zeros if out is None else out.to(values.dtype)
-    total: Tensor = destinations.put(initial, values, ADD)
+    total: Tensor = destinations.scatter(initial, values, ADD)
     return total
 
 
@@ -177,13 +177,16 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
-    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
+    with called(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         if out is None:
             whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
             return whole
-        values, old = compositions.working(src, grouping), compositions.working(out, grouping)
-        shift = grouping.destinations.put(old.detach(), values.detach(), FoldRule("max"))
+        values, old = (
+            compositions.in_working_dtype(src, grouping),
+            compositions.in_working_dtype(out, grouping),
+        )
+        shift = grouping.destinations.scatter(old.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(values - grouping.gather(shift))
-        total = grouping.destinations.put(namespace.exp(old - shift), powers, ADD)
+        total = grouping.destinations.scatter(namespace.exp(old - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

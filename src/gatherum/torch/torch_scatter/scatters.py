@@ -169,14 +169,14 @@ def fold_into(
     """Fold values into `out`, or into a new tensor filled with a constant."""
     if out is None:
         empty = src.new_full((), ROWS[reduction].empty).expand(destinations.shape)
-        return destinations.put(empty, src, FOLDS[reduction])
+        return destinations.scatter(empty, src, FOLDS[reduction])
     if reduction == "mean":  # sum of updates and old value, over the number of updates
         if out.dtype in (torch.float16, torch.bfloat16):  # round only once
             wide = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
             return out.copy_(wide)
         with shared_results.sharing_calls():
             total = fold_into(destinations, src, "add", out)
-            counts = destinations.over_data(destinations.counts().clamp(min=1))
+            counts = destinations.with_data_rank(destinations.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         with namespace.float_mode():
             return total.div_(counts, rounding_mode=rounding)
@@ -184,7 +184,7 @@ def fold_into(
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
         old = out.clone() if ROWS[reduction].needs_values else out
-        return out.copy_(destinations.put(old, src, FoldRule(reduction)))
+        return out.copy_(destinations.scatter(old, src, FoldRule(reduction)))
     attributes = destinations.attributes._replace(reduction=reduction)
     overload(f"{attributes.op}_")(
         out, destinations.indices, src, *attributes.positional, attributes.caller
@@ -230,7 +230,7 @@ def extreme(
         old = None if out is None else out.detach().clone()
         if differentiated and old is not None:
             with torch.no_grad():
-                result = destinations.put(old, plain, FoldRule(reduction))
+                result = destinations.scatter(old, plain, FoldRule(reduction))
         else:
             result = fold_into(destinations, plain, reduction, out)
         with torch.no_grad():
@@ -260,13 +260,13 @@ def _first(
     minimum of the equal positions.
     """
     n = src.shape[dim]
-    taken = _same(src, destinations.take(result))
+    taken = _same(src, destinations.gather(result))
     if old is not None:
-        taken &= destinations.take(~_same(old, result))
+        taken &= destinations.gather(~_same(old, result))
     trailing = (1,) * (src.dim() - dim - 1)
     position = torch.arange(n, device=src.device).reshape(n, *trailing)
     first = torch.where(taken, position, n)
-    return destinations.put(
+    return destinations.scatter(
         first.new_full((), n).expand(destinations.shape), first, FoldRule("min")
     )
 

@@ -149,7 +149,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     caller = Caller(op, "indptr", "src")
     destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "fill")
     with called(destinations), _adjacent(destinations):
-        result = destinations.take(src)
+        result = destinations.gather(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -265,7 +265,7 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     caller = Caller(op, "index", "src")
     destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "raise")
     with called(destinations):
-        result = destinations.take(src)
+        result = destinations.gather(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 

@@ -103,7 +103,7 @@ def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
 def _sums(destinations: Destinations, values: Tensor) -> Tensor:
     """Return, for each value, the sum of its group."""
     zero = values.new_zeros(()).expand(destinations.shape)
-    sums: Tensor = destinations.take(destinations.put(zero, values, ADD))
+    sums: Tensor = destinations.gather(destinations.scatter(zero, values, ADD))
     return sums
 
 
