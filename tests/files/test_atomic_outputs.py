@@ -13,7 +13,7 @@ import gatherum
 from files.storage import fail_at
 from gatherum._command import cli
 from gatherum.conformance import write
-from gatherum.files.durable.whole import write_files, written_folder
+from gatherum.files.durable.file_sets import write_files, written_folder
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files of POSIX systems")
 PICTURE = gatherum.explain("gather", [1, 2, 3], [2, 0])

@@ -181,7 +181,7 @@ class Explanation:
         if splitext(path)[1].lower() != ".svg":
             raise errors.not_a_picture(path)
         check_folder(path)
-        from gatherum.files.durable.whole import write_files  # imports all of `files`
+        from gatherum.files.durable.file_sets import write_files  # imports all of `files`
 
         write_files({fspath(path): self.svg().encode()})
 

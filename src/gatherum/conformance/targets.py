@@ -15,7 +15,7 @@ from gatherum._model import errors
 from gatherum._model.dtypes import Extension, load_dtype
 from gatherum._model.operators import OPERATORS, find_operator
 from gatherum.directml import FeatureLevel
-from gatherum.files.durable.whole import written_folder
+from gatherum.files.durable.file_sets import written_folder
 
 from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx

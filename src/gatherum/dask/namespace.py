@@ -206,14 +206,14 @@ def in_blocks(
     if len(values.chunks[axis]) > 1:
         raise dask_errors.needs_whole_axis(grouping.op, name, axis)
     groups = grouping.destinations.indices
-    every = tuple(range(values.ndim))
-    of_groups = every if groups.ndim > 1 else (axis,)
+    all_dims = tuple(range(values.ndim))
+    of_groups = all_dims if groups.ndim > 1 else (axis,)
     groups = groups.rechunk(tuple(values.chunks[d] for d in of_groups))
     block = partial(
         _in_block, run, grouping.op, grouping.shape[axis], axis, grouping.destinations.attributes
     )
     return da.blockwise(
-        block, every, values, every, groups, of_groups, dtype=dtype,
+        block, all_dims, values, all_dims, groups, of_groups, dtype=dtype,
         adjust_chunks=None if like else {axis: (grouping.shape[axis],)},
         meta=np.empty((0,) * values.ndim, dtype),
     )  # fmt: skip

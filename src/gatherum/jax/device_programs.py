@@ -54,9 +54,9 @@ def sorting_plan(plan: Plan) -> Plan | None:
     Scatters with the same indices have the same sorting plan, for all values and reductions. Single
     items are sorted together with their destinations, so scatters of these have no separate order.
     """
-    call, work = plan.call, work_of(plan)
-    sorts = unaddressable(call, work) < 0 and plan_launches.sorts(plan)
-    if not sorts or folds.sorts_in_block(work) or folds.carried_bytes(call, work):
+    call, plan_work = plan.call, work_of(plan)
+    sorts = unaddressable(call, plan_work) < 0 and plan_launches.sorts(plan)
+    if not sorts or folds.sorts_in_block(plan_work) or folds.carried_bytes(call, plan_work):
         return None
     single, updates = np.dtype(np.float32), call.updates.shape  # type: ignore[union-attr]
     data = call.data.shape
@@ -69,8 +69,8 @@ def sorting_plan(plan: Plan) -> Plan | None:
 
 def order_of(plan: Plan) -> tuple[int, Widths]:
     """Return the number of updates in the order of a scatter, and the widths of its arrays."""
-    work = work_of(plan)
-    return work.entries, folds.widths_of(work, 0)
+    plan_work = work_of(plan)
+    return plan_work.entries, folds.widths_of(plan_work, 0)
 
 
 def _plan(fields: dict[str, Any]) -> Plan:

@@ -153,7 +153,9 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     if operand >= 0:
         tensor: Any = operands[operand]
         nbytes = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[operand], nbytes, addresses.end(tensor))
+        raise torch_errors.outside_storage(
+            op, names[operand], nbytes, addresses.end_in_storage(tensor)
+        )
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:

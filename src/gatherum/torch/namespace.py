@@ -23,7 +23,7 @@ from gatherum.torch.library.symbolic_sizes import surely_holds
 from . import checks, dtypes, group_operands, plain_folds, private, segment_numbers, shared_results
 from .group_operands import comparable
 from .library import symbolic_sizes
-from .plain_folds import is_recorded
+from .plain_folds import needs_dispatcher
 
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
@@ -79,14 +79,14 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
     """
     first = x.dim() - len(shape)
     over = list(range(first))
-    for d, (n, wanted) in enumerate(zip(x.shape[first:], shape, strict=True), first):
-        if surely_holds(wanted == 1) and not surely_holds(n == 1):
+    for d, (n, size) in enumerate(zip(x.shape[first:], shape, strict=True), first):
+        if surely_holds(size == 1) and not surely_holds(n == 1):
             over.append(d)
     if over:
         x = x.sum(over, keepdim=True)
     if first:
         x = x.view(x.shape[first:])
-    symbols = any(isinstance(wanted, torch.SymInt) for wanted in shape)
+    symbols = any(isinstance(size, torch.SymInt) for size in shape)
     return x.expand(shape) if symbols else x
 
 
@@ -102,7 +102,7 @@ def count_dtype(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    shares = shared_results.shared(data)
+    shares = shared_results.current(data)
     if shares is not None and (
         known := shared_results.without_check(shares, attributes, data, indices)
     ):
@@ -110,7 +110,7 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
     if not attributes.fills:
         fill_value = 0  # the core replays such calls
     op, caller = attributes.op, attributes.caller
-    if is_recorded(data):
+    if needs_dispatcher(data):
         options = attributes.axis, attributes.mode, attributes.negative
         return cast(Tensor, overload(op)(data, indices, *options, fill_value, caller))
     call = op, data, indices, None, *attributes.positional, fill_value, None
@@ -118,11 +118,11 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    shares = shared_results.shared(data)
+    shares = shared_results.current(data)
     if shares is not None:
         attributes = shared_results.without_check(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    recorded, result = is_recorded(data, updates), None
+    recorded, result = needs_dispatcher(data, updates), None
     orders = shares is not None and sharing.orders(indices.numel())
     if orders and not recorded:
         from gatherum.torch import cuda
@@ -299,4 +299,4 @@ def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Ten
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
     xp = sys.modules[__name__]
-    return segment_numbers.of_edges(xp, op, comparable(indptr), edges.shape[0])
+    return segment_numbers.segments_of_edges(xp, op, comparable(indptr), edges.shape[0])

@@ -120,7 +120,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
-    monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(gradients, "_run_if_plain", lambda *_: None)
     monkeypatch.setattr(plain_folds, "_specs_and_views", lambda *_: None)
     monkeypatch.setattr(shared_results, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "replayed", lambda *_: None)

@@ -43,8 +43,8 @@ def sorts(monkeypatch, library_sorts):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "sort", counting)
     # torch rounds square roots correctly on a GPU, but not on every processor.
     monkeypatch.setattr(torch.Tensor, "sqrt", lambda x: torch.from_numpy(np.sqrt(x.numpy())))
-    monkeypatch.setattr(extremes, "applies", lambda src: False)
-    monkeypatch.setattr(fused_gradients, "applies", lambda *_: False)
+    monkeypatch.setattr(extremes, "is_supported", lambda src: False)
+    monkeypatch.setattr(fused_gradients, "is_preferred", lambda *_: False)
     return counted
 
 

@@ -30,7 +30,7 @@ def _both(monkeypatch, function, *arguments, **more):
     """Call with the core's pass and without. Return both pairs as bits."""
     pairs = []
     for applies in (True, False):
-        monkeypatch.setattr(extremes, "applies", lambda *_, applies=applies: applies)
+        monkeypatch.setattr(extremes, "is_supported", lambda *_, applies=applies: applies)
         options = {name: one.clone() if torch.is_tensor(one) else one for name, one in more.items()}
         values, arg = function(*arguments, **options)
         assert arg.dtype == torch.int64

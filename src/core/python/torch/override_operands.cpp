@@ -45,11 +45,11 @@ bool write_terms_of(const Terms& terms, T* term) {
     for (npy_intp i = 0; i < width; ++i, row += step) *term++ = read_as<T>(row) / size * factor;
     ++count;
   };
-  if (!terms.taken.given()) {
+  if (!terms.update_rows.given()) {
     each_row(rows, [&](const char* row) { add(row, 1); });
     return true;
   }
-  return each_index(terms.taken, [&](npy_intp, int64_t number) {
+  return each_index(terms.update_rows, [&](npy_intp, int64_t number) {
     if (number < 0 || number >= rows.shape[0]) return false;
     int64_t size = 1;
     if (terms.divisors.given())

@@ -21,10 +21,10 @@ struct ScatterPart {
     mode,
     negative,
     segments,
-    taken,
+    update_rows,
     divisors,
     factors,
-    cleared,
+    zeroed_row,
     count
   };
 };
@@ -67,7 +67,7 @@ class RememberedScatter final : public RememberedCall {
     a[kIncludeSelf] = parts[ScatterPart::include_self];
     a[kMode] = parts[ScatterPart::mode];
     a[kNegative] = parts[ScatterPart::negative];
-    cleared_ = parts.number(ScatterPart::cleared);
+    zeroed_row_ = parts.number(ScatterPart::zeroed_row);
     return read_attributes(a.data(), attributes_);
   }
 
@@ -95,20 +95,20 @@ class RememberedScatter final : public RememberedCall {
   }
 
   bool read_terms(const OverrideKey& call, const Parts& parts) {
-    const nb::handle taken = parts[ScatterPart::taken], divisors = parts[ScatterPart::divisors],
+    const nb::handle update_rows = parts[ScatterPart::update_rows], divisors = parts[ScatterPart::divisors],
                      factors = parts[ScatterPart::factors];
-    has_terms_ = !(taken.is_none() && factors.is_none());
+    has_terms_ = !(update_rows.is_none() && factors.is_none());
     const View& rows = updates_.layout();
     if (segments_ != Segments::none && (rows.rank == 0 || rows.shape[0] > kMostItems)) return false;
     if (!has_terms_) return divisors.is_none();
     if (!is_floating(updates_.type()) || rows.item < 4) return false;
     int64_t items = items_of(rows);
-    if (!taken.is_none()) {
-      if (rows.rank != 2 || !taken_.find(taken, call) || !is_vector(taken_)) return false;
-      items = taken_.layout().shape[0] * rows.shape[1];
+    if (!update_rows.is_none()) {
+      if (rows.rank != 2 || !update_rows_.find(update_rows, call) || !is_vector(update_rows_)) return false;
+      items = update_rows_.layout().shape[0] * rows.shape[1];
     }
-    if (!divisors.is_none() && (taken.is_none() || !divisors_.find(divisors, call) || !is_vector(divisors_) ||
-                                divisors_.layout().shape[0] != rows.shape[0]))
+    if (!divisors.is_none() && (update_rows.is_none() || !divisors_.find(divisors, call) ||
+                                !is_vector(divisors_) || divisors_.layout().shape[0] != rows.shape[0]))
       return false;
     return items <= kMostItems && read_factors(call, factors);
   }
@@ -122,9 +122,9 @@ class RememberedScatter final : public RememberedCall {
       constexpr double most = int64_t{1} << 53;  // larger integers may not be exact
       return is_real && (!PyLong_Check(factors.ptr()) || std::abs(factor_) <= most);
     }
-    return factors_.find(factors, call) && factors_.layout().rank == 1 && taken_.given() &&
+    return factors_.find(factors, call) && factors_.layout().rank == 1 && update_rows_.given() &&
            factors_.layout().dtype == updates_.layout().dtype &&
-           factors_.layout().shape[0] == taken_.layout().shape[0];
+           factors_.layout().shape[0] == update_rows_.layout().shape[0];
   }
 
   bool read_target(const OverrideKey& call, nb::handle target) {
@@ -140,7 +140,7 @@ class RememberedScatter final : public RememberedCall {
     const Shape& result = cached.program->fields().result;
     is_scalar_ = data_.tensor() == 0 && call.tensor(0).rank == 0;
     if (least_ < 0) plan_ = cached;
-    return cleared_ < 0 || (result.rank == 2 && cleared_ < result.extent[0]);
+    return zeroed_row_ < 0 || (result.rank == 2 && zeroed_row_ < result.extent[0]);
   }
 
   // Computes the operands of a call. Returns false for invalid values.
@@ -163,9 +163,9 @@ class RememberedScatter final : public RememberedCall {
   }
 
   bool compute_terms(const OverrideKey& call, View& updates, ComputedOperand& terms) const {
-    const Terms of{updates, taken_.view(call), divisors_.view(call), factors_.view(call), factor_};
+    const Terms of{updates, update_rows_.view(call), divisors_.view(call), factors_.view(call), factor_};
     std::copy_n(updates.shape, updates.rank, terms.shape);
-    if (of.taken.given()) terms.shape[0] = of.taken.shape[0];
+    if (of.update_rows.given()) terms.shape[0] = of.update_rows.shape[0];
     updates = terms.allocate(updates.rank, updates.dtype, updates.item);
     return write_terms(of, updates.address);
   }
@@ -204,23 +204,23 @@ class RememberedScatter final : public RememberedCall {
         [&](const gatherum_poll* poll) { return gatherum_run(program.core(), &operands, poll, &error); });
     if (status != GATHERUM_OK) return {};
     if (target_.given()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
-    if (cleared_ >= 0) {
+    if (zeroed_row_ >= 0) {
       const auto row = static_cast<size_t>(shape.extent[1] * updates_.layout().item);
-      std::memset(static_cast<char*>(memory) + static_cast<size_t>(cleared_) * row, 0, row);
+      std::memset(static_cast<char*>(memory) + static_cast<size_t>(zeroed_row_) * row, 0, row);
     }
     return own.take(*torch().api);
   }
 
   nb::object op_;  // kept alive for the attributes
   Attributes attributes_;
-  OperandSource data_, updates_, taken_, divisors_, factors_, target_;
+  OperandSource data_, updates_, update_rows_, divisors_, factors_, target_;
   std::vector<OperandSource> indices_;
   bool is_tuple_ = false, has_terms_ = false;
   bool returns_last_ = false;  // the call returns its last tensor, otherwise its first
   bool is_scalar_ = false;     // the result has no dimensions
   Segments segments_ = Segments::none;
   double factor_ = 1;
-  int64_t least_ = -1, cleared_ = -1;
+  int64_t least_ = -1, zeroed_row_ = -1;
   CachedPlan plan_;  // empty if the plan depends on the values of the indices
 };
 

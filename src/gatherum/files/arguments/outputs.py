@@ -109,7 +109,7 @@ class FileOutput:
         file_format, table, resources = self.out.format, job.table, job.resources
         if self.settings.in_place:
             patch = table.storage.patch(resources, build, job.requests.depth)
-            patch.whole = len(list(patch.layout.panels())) == 1 and job.pays_whole
+            patch.takes_whole_result = len(list(patch.layout.panels())) == 1 and job.pays_whole
             return patch
         if build.replacing:
             return CompleteSink(resources, build)
@@ -124,8 +124,8 @@ class FileOutput:
             raise errors.array_in_place(self.op)
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
             raise errors.other_output_in_place(self.op, location, self.out)
-        others = {role: self.operands[role] for role in ("indices", "updates")}
-        check_changeable(self.op, location, job.table, others)
+        other_operands = {role: self.operands[role] for role in ("indices", "updates")}
+        check_changeable(self.op, location, job.table, other_operands)
 
     def _fingerprint(self, job: Job) -> Record:
         states = {role: source.state() for role, source in job.sources.items()}
@@ -197,7 +197,7 @@ def removed_when_refused(build: Build) -> Iterator[None]:
         yield
     except (ValueError, TypeError, IndexError):
         if not build.replacing:
-            build.clear()
+            build.remove_files()
         raise
     finally:
         build.close()

@@ -34,10 +34,10 @@ def checked(formats: list[Format]) -> list[Format]:
             raise TypeError(
                 f"the format {format_class.__name__} has no `{'`, no `'.join(missing)}`"
             )
-        own = {file_format.name, *file_format.suffixes}
-        if repeated := sorted(names & own):
+        spellings = {file_format.name, *file_format.suffixes}
+        if repeated := sorted(names & spellings):
             raise TypeError(f"the format {format_class.__name__} repeats {', '.join(repeated)}")
-        names |= own
+        names |= spellings
     return formats
 
 

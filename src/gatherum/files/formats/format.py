@@ -204,11 +204,11 @@ class Format(Protocol):
         header = self.checked_header(out, shape, dtype, fortran=fortran)
         file = DiskFile(build.working, build.meter, CREATE)
         array = FlatArray(file, len(header), shape[::-1] if fortran else shape, dtype)
-        build.use(file, len(header) + array.nbytes)
+        build.write_to(file, len(header) + array.nbytes)
         file.write_from(0, header)
         return array
 
-    def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
+    def replace_target(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Replace the target with the complete output.
 
         The output is like the table `like`, and the call may use `limit` bytes of memory.
@@ -224,7 +224,7 @@ class Format(Protocol):
             resources,
             build,
             lambda: self.create(out, shape, table.dtype, build),
-            lambda array: self.put(array, table, build, resources.budget.piece),
+            lambda array: self.replace_target(array, table, build, resources.budget.piece),
         )
 
     def copy(
@@ -236,7 +236,12 @@ class Format(Protocol):
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
         layout, limit = laid.layout(depth, resources.budget), resources.budget.piece
         return CopySink(
-            resources, build, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
+            resources,
+            build,
+            layout,
+            laid.array,
+            copy,
+            lambda: self.replace_target(copy, table, build, limit),
         )
 
 

@@ -77,10 +77,10 @@ class Safetensors(Format):
         if not os.path.exists(out.resolved):
             return
         with closing(DiskFile(out.resolved, meter)) as file:
-            others = [name for name in read_header(out.file, file) if name != out.member]
-        if others:
+            other_names = [name for name in read_header(out.file, file) if name != out.member]
+        if other_names:
             raise ValueError(
-                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, others[:4]))}), "
+                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, other_names[:4]))}), "
                 "which a new file would lose; choose a new file"
             )
 

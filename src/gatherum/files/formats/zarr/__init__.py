@@ -92,7 +92,7 @@ class Zarr(Format):
         """Return True, except for copies of Zarr tables: rows are first written to a flat file."""
         return table is None or not isinstance(table.storage, ZarrStorage)
 
-    def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
+    def replace_target(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Create the array from the flat file, in the table's version of Zarr if it has one."""
         remove_path(build.partial)
         path, most = like.location.path, min(CHUNK, limit)
