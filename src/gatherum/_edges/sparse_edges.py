@@ -15,7 +15,7 @@ from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, is_spec
-from gatherum._model.dtypes import is_index
+from gatherum._model.dtypes import is_index, narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
 
 from .edge_reductions import NAME, Pointer
@@ -224,8 +224,7 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
         raise edge_errors.pointer_ends(op, operand, edges, int(pointer[-1]))
     ends = pointer.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
-    dtype = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
-    return np.repeat(np.arange(len(sizes), dtype=dtype), sizes)
+    return np.repeat(np.arange(len(sizes), dtype=narrow_index_dtype(len(sizes))), sizes)
 
 
 def _matrix_of(value: object) -> Matrix | None:

@@ -223,12 +223,14 @@ class Accumulator:
 
     def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
-        others = self._attributes.positional[1:]
-        plain: Any = conversion.normalize(op, self._like, indices, updates, axis, *others, 0, None)
-        entries, values = plain[2:4]
+        other_attributes = self._attributes.positional[1:]
+        arguments: Any = conversion.normalize(
+            op, self._like, indices, updates, axis, *other_attributes, 0, None
+        )
+        entries, values = arguments[2:4]
         pins = conversion.pinned(entries, values)
         specs = ArraySpec.of(entries), ArraySpec.of(values)
-        attributes = self._attributes._replace(op=op, axis=plain[4])
+        attributes = self._attributes._replace(op=op, axis=arguments[4])
         plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
@@ -299,9 +301,11 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             raise errors.not_an_accumulator(other)
-        for (name, mine), others in zip(self._kind().items(), other._kind().values(), strict=True):
-            if mine != others:
-                raise errors.other_accumulator(name, mine, others)
+        for (name, value), other_value in zip(
+            self._kind().items(), other._kind().values(), strict=True
+        ):
+            if value != other_value:
+                raise errors.other_accumulator(name, value, other_value)
         if not self._fold.any_order:
             raise errors.order_matters(self._attributes.reduction, self._dtype)
         # One lock order, so that two threads that merge a into b and b into a do not deadlock.
@@ -402,9 +406,9 @@ def continued(accumulator: Accumulator, data: ArrayLike) -> Accumulator:
     """
     longer = begin(data, accumulator._attributes)
     with accumulator._whole():
-        here = slice(len(accumulator._counts))
-        longer._counts[here], longer._sums[here] = accumulator._counts, accumulator._sums
+        updated = slice(len(accumulator._counts))
+        longer._counts[updated], longer._sums[updated] = accumulator._counts, accumulator._sums
         if longer._data is not None:
-            longer._data[here] = accumulator._data
+            longer._data[updated] = accumulator._data
         longer._most = accumulator._most
     return longer

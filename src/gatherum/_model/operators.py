@@ -185,7 +185,9 @@ def _core_operator(
     name: OperatorName, onnx: str | None = None, directml: tuple[str, ...] = ()
 ) -> Operator:
     scatters, _, facts = _FACTS[name]
-    (addressing,) = (each for each in (SLICES, ELEMENTS, TUPLES) if each.facts == facts)
+    (addressing,) = (
+        candidate for candidate in (SLICES, ELEMENTS, TUPLES) if candidate.facts == facts
+    )
     return Operator(name, scatters, addressing, onnx, directml)
 
 
@@ -229,8 +231,8 @@ def find_operator(op: object, caller: str = "plan") -> Operator:
         operator = OPERATORS.get(op.replace("-", "_"))
     else:
         package, _, _ = str(getattr(op, "__module__", "")).partition(".")
-        ours = callable(op) and package == "gatherum"
-        operator = OPERATORS.get(str(getattr(op, "__name__", ""))) if ours else None
+        is_function_here = callable(op) and package == "gatherum"
+        operator = OPERATORS.get(str(getattr(op, "__name__", ""))) if is_function_here else None
     if operator is None:
         raise errors.unknown_operator(op, tuple(OPERATORS), caller)
     return operator

@@ -150,17 +150,17 @@ _ROWS = (
 def _in_order_of_core(rows: tuple[ReductionRow, ...]) -> dict[str, ReductionRow]:
     """Return the rows by name, or raise ImportError unless they are the core's reductions."""
     table: dict[str, ReductionRow] = {row.name: row for row in rows}
-    known = [reduction.name for reduction in Reduction]
-    if missing := [name for name in known if name not in table]:
+    core_names = [reduction.name for reduction in Reduction]
+    if missing := [name for name in core_names if name not in table]:
         raise ImportError(
             f"gatherum._model.reductions has no row for {', '.join(missing)} of the core"
         )
-    if unknown := [name for name in table if name not in known]:
+    if unknown := [name for name in table if name not in core_names]:
         raise ImportError(
             f"the core has no reduction {', '.join(unknown)}, which has a row in "
             "gatherum._model.reductions: rebuild it"
         )
-    ordered = (table[name] for name in known)
+    ordered = (table[name] for name in core_names)
     return {row.name: row for row in ordered}  # the names of this file, which are interned
 
 

@@ -18,9 +18,9 @@ INDEX = "cases.json"
 
 def is_portable(call: RuleCall) -> bool:
     """Whether the call uses the defaults of all attributes that only this package has."""
-    usual, free = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
+    usual, ignored = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
     attributes = call.attributes
-    return all(attributes.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
+    return all(attributes.get(name, usual[name]) == usual[name] for name in usual.keys() - ignored)
 
 
 def moved_shape(call: RuleCall) -> tuple[int, ...]:
@@ -56,8 +56,10 @@ def order_shows(call: RuleCall) -> bool:
     for name in ("indices", "updates"):
         backward[name] = np.flip(backward[name], 0)
     result, _ = answer(call)
-    other, _ = answer(call._replace(operands=backward))
-    return result is None or other is None or result.tobytes() != other.tobytes()
+    reversed_result, _ = answer(call._replace(operands=backward))
+    return (
+        result is None or reversed_result is None or result.tobytes() != reversed_result.tobytes()
+    )
 
 
 def is_finite(call: RuleCall) -> bool:

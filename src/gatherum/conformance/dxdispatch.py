@@ -80,9 +80,11 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
         if call.operator != "gather_nd":
             return None
         desc_class, more = directml.GatherNd1OperatorDesc, (*counts, batch)
-    make: Any = desc_class
+    make_desc: Any = desc_class
     try:
-        desc: directml.OperatorDesc = make(*tensors.values(), None, *more).with_inferred_output()
+        desc: directml.OperatorDesc = make_desc(
+            *tensors.values(), None, *more
+        ).with_inferred_output()
     except ValueError:
         return None
     return desc

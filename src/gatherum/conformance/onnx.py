@@ -46,11 +46,12 @@ def check_opset(opset: int, rows: Sequence[Operator]) -> None:
     newest = _newest_opset()
     if not 1 <= opset <= newest:
         raise errors.out_of_range("vectors", "opset", opset, 1, newest + 1)
-    known = {row.name: _FIRST[row.onnx] for row in rows if row.onnx}
-    if known and opset < min(known.values()):
-        names = ", ".join(known)
+    first_opsets = {row.name: _FIRST[row.onnx] for row in rows if row.onnx}
+    if first_opsets and opset < min(first_opsets.values()):
+        names = ", ".join(first_opsets)
         raise ValueError(
-            f"vectors: `opset` must be at least {min(known.values())} for {names}, got {opset}"
+            f"vectors: `opset` must be at least {min(first_opsets.values())} for {names}, "
+            f"got {opset}"
         )
 
 
@@ -131,10 +132,10 @@ def _files(case: Case) -> dict[str, Any]:
         name = f"refused_{case.name}"
         inputs = [f"{name}_input_{i}.pb" for i in ordinals]
         return {"model": f"{name}.onnx", "inputs": inputs}
-    here = f"test_{case.name}"
-    inputs = [f"{here}/test_data_set_0/input_{i}.pb" for i in ordinals]
-    output = f"{here}/test_data_set_0/output_0.pb"
-    return {"model": f"{here}/model.onnx", "inputs": inputs, "output": output}
+    folder = f"test_{case.name}"
+    inputs = [f"{folder}/test_data_set_0/input_{i}.pb" for i in ordinals]
+    output = f"{folder}/test_data_set_0/output_0.pb"
+    return {"model": f"{folder}/model.onnx", "inputs": inputs, "output": output}
 
 
 def _model(case: Case, opset: int) -> Any:

@@ -49,10 +49,10 @@ class VirtualArray(NamedTuple):
 
     def array(self) -> Array:
         """Return the array in full size."""
-        full = np.zeros(self.shape, self.dtype)
+        array = np.zeros(self.shape, self.dtype)
         for row_number, row in self.rows.items():
-            full[row_number] = row
-        return full
+            array[row_number] = row
+        return array
 
     def described(self) -> dict[str, Any]:
         """Return the description as plain values."""

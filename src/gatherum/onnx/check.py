@@ -193,9 +193,9 @@ def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
         if data_type is not None:
             types[operand.name] = data_type
     element_types = {operand.name: operand.element_type for operand in operands}
-    for name, other in (("data", "updates"), ("updates", "data")):
+    for name, other_name in (("data", "updates"), ("updates", "data")):
         if element_types.get(name) is None or _data_type(element_types[name] or 0) is None:
-            types[name] = types[other]
+            types[name] = types[other_name]
     return types
 
 
@@ -206,8 +206,12 @@ def _data_type(element_type: int) -> TensorDataType | None:
 
 
 def _type_name(element_type: int) -> str:
-    known = onnx.TensorProto.DataType
-    return known.Name(element_type) if element_type in known.values() else f"type {element_type}"
+    onnx_types = onnx.TensorProto.DataType
+    return (
+        onnx_types.Name(element_type)
+        if element_type in onnx_types.values()
+        else f"type {element_type}"
+    )
 
 
 def _worded(reasons: list[str], unknown: list[str]) -> list[str]:

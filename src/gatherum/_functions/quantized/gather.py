@@ -184,11 +184,15 @@ def _planned(
     data_dtype: DType,
     scales: Shape,
     scales_dtype: DType,
-    zeros: tuple[Shape, DType] | None,
+    zero_point_spec: tuple[Shape, DType] | None,
 ) -> tuple[Spec, DType]:
     """Check the shapes and dtypes of a call. Return its spec and the dtype of its result."""
-    points = None if zeros is None else (zeros[0], name_of(zeros[1]))
-    spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
+    zero_points = (
+        None if zero_point_spec is None else (zero_point_spec[0], name_of(zero_point_spec[1]))
+    )
+    spec = spec_of(
+        attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), zero_points
+    )
     dtype = load_dtype(spec.result)
     if not isinstance(dtype, np.dtype):
         raise errors.needs_ml_dtypes(NAME, dtype)
@@ -267,11 +271,11 @@ def _gathered(
     if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
         return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
-    taken, block_numbers, row_numbers = parts_of(spec, rows)
+    slice_numbers, block_numbers, row_numbers = parts_of(spec, rows)
     zeros = None if zero_points is None else apply("gather", zero_points, block_numbers, axis=axis)
-    slices = apply("gather", data, taken, axis=axis)
+    slices = apply("gather", data, slice_numbers, axis=axis)
     factors = apply("gather", scales, block_numbers, axis=axis)
-    return spec.of_rows(taken.size), slices, row_numbers, factors, zeros
+    return spec.of_rows(slice_numbers.size), slices, row_numbers, factors, zeros
 
 
 def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -279,6 +283,8 @@ def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ..
     each row among these slices, -1 for a filled row.
     """
     flat = rows.reshape(-1)
-    taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
-    block_numbers = taken // spec.block_size if spec.quantize_axis == spec.axis else taken
-    return taken, block_numbers, np.where(flat < 0, -1, np.arange(flat.size))
+    slice_numbers = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
+    block_numbers = (
+        slice_numbers // spec.block_size if spec.quantize_axis == spec.axis else slice_numbers
+    )
+    return slice_numbers, block_numbers, np.where(flat < 0, -1, np.arange(flat.size))

@@ -16,9 +16,9 @@ def call_text(call: Call) -> str:
     if call.axis or not call.operator.takes_tuples:
         parts.append(f"{call.operator.attribute}={call.axis}")
     usual = Attributes(call.op)._asdict()
-    said = call.attributes.fold_keywords if call.reduction != "none" else {}
-    said |= {"mode": call.mode, "negative": call.negative}
-    parts += [f"{name}={value!r}" for name, value in said.items() if value != usual[name]]
+    attributes = call.attributes.fold_keywords if call.reduction != "none" else {}
+    attributes |= {"mode": call.mode, "negative": call.negative}
+    parts += [f"{name}={value!r}" for name, value in attributes.items() if value != usual[name]]
     return f"{call.op}({', '.join(parts)})"
 
 

@@ -163,8 +163,14 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
             lines = expression(call.reduction, terms)
             if values and complete and len(terms) > 1:
                 positions = np.zeros((len(chain), 1), np.int64)
-                old, new = values[0][d : d + 1], values[1][chain]
-                folded = apply("scatter_nd", old, positions, new, **call.attributes.fold_keywords)
+                initial, values_written = values[0][d : d + 1], values[1][chain]
+                folded = apply(
+                    "scatter_nd",
+                    initial,
+                    positions,
+                    values_written,
+                    **call.attributes.fold_keywords,
+                )
                 lines.append("= " + (value_texts(folded) or ["?"])[0])
         data[d].lines = lines
         data[d].tip += " = " + " ".join(lines)

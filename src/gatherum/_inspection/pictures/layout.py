@@ -71,13 +71,13 @@ class Layout:
         return list(zip(at_data, self.moved.take_lanes(lined), strict=True))
 
     def _size_cells(self) -> None:
-        shapes, data, moved = self.shapes, self.data, self.moved
+        shapes, data, moved_grid = self.shapes, self.data, self.moved
         if shapes.congruent or not shapes.across:  # an index is drawn over the cell that it moves
-            moved.length = max(moved.length, self._index[0])
-            moved.breadth = max(moved.breadth, self._index[1])
+            moved_grid.length = max(moved_grid.length, self._index[0])
+            moved_grid.breadth = max(moved_grid.breadth, self._index[1])
         if shapes.elements:  # cells with the same index are drawn in one line
-            data.lanes = moved.lanes = max(data.lanes, moved.lanes)
-            data.breadth = moved.breadth = max(data.breadth, moved.breadth)
+            data.lanes = moved_grid.lanes = max(data.lanes, moved_grid.lanes)
+            data.breadth = moved_grid.breadth = max(data.breadth, moved_grid.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
         """Add the data of a scatter; if it is over its result, their columns are aligned."""

@@ -94,8 +94,12 @@ def scene_of(
 
         @cache
         def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
-            part = full._replace(outer=outer, inner=inner)
-            return _entries(call, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
+            drawn_shapes = full._replace(outer=outer, inner=inner)
+            return _entries(
+                call,
+                drawn_shapes,
+                np.asarray(known_indices[tuple(map(slice, drawn_shapes.entries))]),
+            )
 
         def shown(drawn: CallShapes) -> tuple[Shape, ...]:
             return _shown(drawn, full, entries_of(drawn.outer, drawn.inner), spare)
@@ -187,8 +191,8 @@ def _links(
             again = key in met
             met.add(key)
             if not refused and 0 not in shapes.moved:
-                shared = key[shapes.axis] if shapes.elements else key
-                colour = colours.setdefault(shared, len(colours) % len(HUES))
+                place = key[shapes.axis] if shapes.elements else key
+                colour = colours.setdefault(place, len(colours) % len(HUES))
                 position = tuple(map(tuple.index, named, entry.position))
         if 0 in shapes.moved:
             yield Link(entry, [], [], colour, again, False)

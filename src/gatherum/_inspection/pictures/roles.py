@@ -104,8 +104,8 @@ class CallShapes(NamedTuple):
         each.
         """
         items = self.across and not self.suffix
-        moved = (items and not self.elements) or (not self.across and not self.inner)
-        return items and len(self.data) == 1, moved
+        is_widened = (items and not self.elements) or (not self.across and not self.inner)
+        return items and len(self.data) == 1, is_widened
 
 
 def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
@@ -152,9 +152,11 @@ def reduce(
         )
     while prod(shapes.outer + shapes.inner) > MOST_PLACES:  # before reading all these indices
         shapes = _gladly(_steps(shapes, ("outer", "inner")))
-    while left := excess(shown(shapes), most_across):
+    while cells_over := excess(shown(shapes), most_across):
         steps = [
-            step for step in _steps(shapes, roles) if excess(shown(step[1]), most_across) < left
+            step
+            for step in _steps(shapes, roles)
+            if excess(shown(step[1]), most_across) < cells_over
         ]
         if not steps and prod(shown(shapes).data) > MOST_PLACES:
             steps = list(_steps(shapes, roles))  # one step may not help where several steps do

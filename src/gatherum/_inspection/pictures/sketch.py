@@ -128,14 +128,14 @@ def _rows(parts: list[Part], positions: tuple[Shape, ...]) -> Iterator[Line]:
     rows = list(product(*(positions if column else positions[:-1])))
     labels = [f"[{', '.join(map(str, row))}]" if row else "" for row in rows]
     start = max(map(len, labels))
-    wide = max(len(part.text) for part in parts)
+    column_width = max(len(part.text) for part in parts)
     if count > 1:
         heads = [f"[{position}]" for position in positions[-1]]
-        wide = max(wide, *map(len, heads))
-        yield [Part(" " * start), *(Part(f" {head:>{wide}}") for head in heads)]
+        column_width = max(column_width, *map(len, heads))
+        yield [Part(" " * start), *(Part(f" {head:>{column_width}}") for head in heads)]
     for n, label in enumerate(labels):
         cells = parts[n * count : (n + 1) * count]
-        aligned = (Part(f" {part.text:>{wide}}", part.colour) for part in cells)
+        aligned = (Part(f" {part.text:>{column_width}}", part.colour) for part in cells)
         yield [Part(f"{label:<{start}}"), *aligned]
 
 
