@@ -30,10 +30,10 @@ COMPLEX = {name for name, row in ROWS.items() if row.kind == "c"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), [(_core.DType, DTYPES), (_core.Value, VALUES)], ids=["dtypes", "values"]
+    ("enum_type", "names"), [(_core.DType, DTYPES), (_core.Value, VALUES)], ids=["dtypes", "values"]
 )
-def test_numbers_do_not_change(kind, names):
-    assert {one.name: one.value for one in kind} == {name: i for i, name in enumerate(names)}
+def test_numbers_do_not_change(enum_type, names):
+    assert {one.name: one.value for one in enum_type} == {name: i for i, name in enumerate(names)}
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)

@@ -177,8 +177,8 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     picture = explanation.svg()
     check_picture(picture)
     words = " ".join(texts_of(picture))
-    made_up = "Only shapes are known, so the indices are an example." in words
-    assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
+    has_example_indices = "Only shapes are known, so the indices are an example." in words
+    assert has_example_indices == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
     scene = scene_of(explanation.plan.call)
     assert reduced == (scene.drawn.data != call[1] or scene.drawn.indices != call[2])

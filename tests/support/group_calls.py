@@ -66,11 +66,11 @@ def call(rng):
     shape = [(23,), (7, 3), (2, 6, 2), (0,), (3, 0), (1,)][rng.integers(6)]
     axis = int(rng.integers(-len(shape), len(shape)))
     size = int(rng.integers(1, 5))
-    kind = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
+    entry_dtype = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
     beyond = rng.random() < 0.3
     whole = rng.random() < 0.4
-    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(kind)
-    if kind.kind == "i" and rng.random() < 0.3:
+    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(entry_dtype)
+    if entry_dtype.kind == "i" and rng.random() < 0.3:
         entries -= size
     more = {
         "axis": axis,

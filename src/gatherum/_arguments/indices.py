@@ -153,7 +153,7 @@ def _numbering(
     negative: bool,
 ) -> native.Program:
     """Compile the loops that assign a number to each entry."""
-    nest = nests.lower_numbers(operator.addressing.facts, axis, space, layout)
+    nest = nests.lower_numbers(operator.addressing.shape_flags, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
 

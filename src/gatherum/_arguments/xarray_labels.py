@@ -63,7 +63,7 @@ def run(
     entries = plain_array(indices)
     axis = operator.resolve(data.shape, np.shape(entries), attributes.axis)
     dimensions = operator.dimensions(data.ndim, np.shape(entries), axis)
-    _check_updates(op, updates, _names(op, data, indices, dimensions))
+    _check_updates(op, updates, _moved_names(op, data, indices, dimensions))
     return data.copy(deep=False, data=run_on_arrays(data.data, entries))
 
 
@@ -95,7 +95,7 @@ def gathered(
     entries = plain_array(indices)
     resolved = attributes.operator.resolve(data.shape, np.shape(entries), attributes.axis)
     dimensions = attributes.operator.dimensions(data.ndim, np.shape(entries), resolved)
-    names = _names(op, data, indices, dimensions)
+    names = _moved_names(op, data, indices, dimensions)
     if None in names:
         raise framework_errors.no_names(op, len(dimensions.entries))
     if len(set(names)) < len(names):
@@ -134,14 +134,14 @@ def renumbered(
     names = tuple(name if d == axis else other_name for d, other_name in enumerate(data.dims))
     if len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names, f"`{operand}`")
-    kept_coordinates = _along(data, set(data.dims) - {dim}).coords
+    kept_coordinates = _coordinates_along(data, set(data.dims) - {dim}).coords
     if name in kept_coordinates:
         raise framework_errors.named_as_dimension(op, name)
     labelled = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
     return labelled.assign_coords(kept_coordinates)
 
 
-def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
+def _moved_names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
     """Return the names of the moved dimensions; an unknown name is None.
 
     A single entry dimension without a name gets the name of the indexed dimension of the data.
@@ -188,17 +188,17 @@ def _with_coordinates(
             entry_dims.add(labelled.dims[moved_dimension])
         elif data.shape[d] == labelled.shape[moved_dimension]:
             kept_dims.add(data.dims[d])
-    if (slice_numbers := _picked(attributes, data.shape, indices)) is None:
-        coordinates = _along(data, kept_dims)
+    if (slice_numbers := _slice_numbers(attributes, data.shape, indices)) is None:
+        coordinates = _coordinates_along(data, kept_dims)
     else:
         dim = data.dims[dimensions.indexed.start]
         names = tuple(name for name in labelled.dims if name in entry_dims)
-        coordinates = _along(data, kept_dims | {dim}).isel(
+        coordinates = _coordinates_along(data, kept_dims | {dim}).isel(
             {dim: (names, slice_numbers)}, missing_dims="ignore"
         )
     labelled = labelled.assign_coords(coordinates.coords)
     if has_labels(indices):
-        index_coordinates = _along(indices, entry_dims)
+        index_coordinates = _coordinates_along(indices, entry_dims)
         for name in entry_dims & set(index_coordinates.coords):
             if name in labelled.coords and not labelled.coords[name].equals(
                 index_coordinates.coords[name]
@@ -209,7 +209,7 @@ def _with_coordinates(
     return labelled
 
 
-def _along(array: Labelled, names: set[Any]) -> Any:
+def _coordinates_along(array: Labelled, names: set[Any]) -> Any:
     """Return the coordinates whose dimensions are all in `names`."""
     coordinates = array.coords.to_dataset()
     return coordinates.drop_vars(
@@ -217,7 +217,7 @@ def _along(array: Labelled, names: set[Any]) -> Any:
     )
 
 
-def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
+def _slice_numbers(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     """Return the numbers of the slices that a gather selected.
 
     Return None if it does not select slices, if some are filled, or if the indices are not in

@@ -49,7 +49,7 @@ class ScatterValues(NamedTuple):
 class Factors(NamedTuple):
     """The factors of one scatter, as functions that multiply an array by them."""
 
-    both: Times  # multiplies an array of the data's shape by B
+    common: Times  # multiplies an array of the data's shape by B
     data: Times  # multiplies an array of the data's shape by D, if the old value is included
     updates: Times  # multiplies an array of the updates' shape by U
     moves: bool = False  # whether values are only copied, so that no wider type is needed
@@ -101,7 +101,7 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
         data_tangent = xp.astype(of_data, wide_dtype)
         data_tangent = factors.data(data_tangent) if fold.include_self else data_tangent
     total = destinations.scatter(data_tangent, updates_tangent, fold._replace(reduction="add"))
-    return xp.astype(factors.both(total), dtype)
+    return xp.astype(factors.common(total), dtype)
 
 
 def cotangents(
@@ -127,7 +127,7 @@ def cotangents(
     scaled = (
         gradient if factors.moves else xp.astype(conjugated(gradient), xp.derivative_dtype(dtype))
     )
-    scaled = factors.both(scaled)
+    scaled = factors.common(scaled)
     if needs_data:
         of_data = xp.astype(conjugated(factors.data(scaled)), dtype)
     if needs_updates:
@@ -138,30 +138,30 @@ def cotangents(
 # --- the factors of each reduction
 
 
-def _same(value: Array) -> Array:
+def _unchanged(value: Array) -> Array:
     return value
 
 
-def _over(destinations: Destinations, counts: Array) -> Times:
+def _divided_by(destinations: Destinations, counts: Array) -> Times:
     return lambda value: value / destinations.xp.astype(counts, value.dtype)
 
 
-def _where(destinations: Destinations, mask: Array) -> Times:
+def _masked(destinations: Destinations, mask: Array) -> Times:
     """Return a function that sets values outside a mask to zero, even infinity and NaN."""
     return lambda value: destinations.xp.where(mask, value, 0)
 
 
 def _of_none(destinations: Destinations, _: Any) -> Factors:
     return Factors(
-        _same,
-        _same,
+        _unchanged,
+        _unchanged,
         lambda value: destinations.xp.where(destinations.last_entries(), value, 0),
         moves=True,
     )
 
 
 def _of_add(_: Destinations, __: Any) -> Factors:
-    return Factors(_same, _same, _same, moves=True)
+    return Factors(_unchanged, _unchanged, _unchanged, moves=True)
 
 
 def _of_mean(destinations: Destinations, _: Any) -> Factors:
@@ -169,7 +169,9 @@ def _of_mean(destinations: Destinations, _: Any) -> Factors:
     counts = (
         counts + 1 if destinations.attributes.include_self else destinations.xp.maximum(counts, 1)
     )
-    return Factors(_over(destinations, destinations.with_data_rank(counts)), _same, _same)
+    return Factors(
+        _divided_by(destinations, destinations.with_data_rank(counts)), _unchanged, _unchanged
+    )
 
 
 def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
@@ -193,9 +195,9 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
         destinations.scatter(initial_counts, xp.astype(updates_equal, dtype), ADD), 1
     )
     return Factors(
-        _over(destinations, tie_counts),
-        _where(destinations, data_equal),
-        _where(destinations, updates_equal),
+        _divided_by(destinations, tie_counts),
+        _masked(destinations, data_equal),
+        _masked(destinations, updates_equal),
     )
 
 
@@ -213,7 +215,7 @@ def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
     def of_updates(value: Array) -> Array:
         return value * xp.product_of_others(destinations, data, updates)
 
-    return Factors(_same, of_data, of_updates)
+    return Factors(_unchanged, of_data, of_updates)
 
 
 FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {

@@ -242,14 +242,14 @@ def prepare(
     keywords = {**attributes}
     segments = -1
     if (indptr := keywords.pop("indptr", None)) is not None:
-        indices, segments = _pointed(operator, indices, indptr)
+        indices, segments = _expand_pointer(operator, indices, indptr)
     described = registry.spec(operator.name, "indices", indices)
     index_array = conversion.as_indices(operator.name, indices if is_spec(described) else described)
     plan = planned(operator, data_like, index_array, _updates_like(operator, data_like), keywords)
     size = plan.call.data.shape[plan.call.resolved_axis] if segments >= 0 else -1
     if segments != size:
         raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
-    frozen = _frozen(plan.call, index_array)
+    frozen = _resolved_copy(plan.call, index_array)
     result = Prepared(plan.call, frozen)
     if xarray_labels.has_labels(named):
         result = Prepared(plan.call, frozen, named.copy(data=frozen))
@@ -258,7 +258,7 @@ def prepare(
     return result
 
 
-def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
+def _expand_pointer(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
     """Expand `indptr` to the index of each entry. Return the indices and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
@@ -286,7 +286,7 @@ def _updates_like(operator: Operator, data_like: object) -> object:
     return ArraySpec.contiguous((), described.dtype)
 
 
-def _frozen(call: Call, indices: Array) -> Array:
+def _resolved_copy(call: Call, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
     if refusal := find_refusal(call, indices):
         raise refusal

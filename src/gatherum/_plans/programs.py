@@ -31,7 +31,7 @@ def compile_call(call: Call) -> Compiled:
     # Errors of the inputs are raised before errors of `out`.
     has_same_dtype = call.out is not None and call.out.dtype == call.data.dtype
     lowered = _core.lower(
-        call.operator.addressing.facts,
+        call.operator.addressing.shape_flags,
         call.resolved_axis,
         call.data.layout,
         call.indices.layout,

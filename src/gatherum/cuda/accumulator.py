@@ -200,7 +200,9 @@ class DeviceAccumulator(Accumulator):
             self._stream = stream
             yield _DeviceStream(self._framework, self._device_number, stream)
 
-    def _take(self, op: str, indices: object, updates: object, axis: object) -> DeviceAccumulator:
+    def _apply_batch(
+        self, op: str, indices: object, updates: object, axis: object
+    ) -> DeviceAccumulator:
         framework, others = self._framework, self._attributes.positional[1:]
         attributes = plain_values.as_attributes(op, axis, *others)
         entries = device_calls.as_operand(framework, op, "indices", indices, None)

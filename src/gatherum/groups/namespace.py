@@ -219,13 +219,13 @@ def stop_gradient(x: Array) -> Array:
 
 def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
     call = attributes.op, data, indices, None, *attributes.positional, fill_value, None
-    result: Array = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+    result: Array = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     return result
 
 
 def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
     call = attributes.op, data, indices, updates, *attributes.positional, 0, None
-    result: Array = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+    result: Array = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     return result
 
 

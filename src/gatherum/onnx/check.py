@@ -13,7 +13,7 @@ from gatherum.directml import FeatureLevel, TensorDataType
 from gatherum.directml.types import LATEST, LevelLike
 
 from .graphs import Occurrence, Operand, load, occurrences
-from .mapping import NodeCall, objections, settle
+from .mapping import NodeCall, objections, replace_unknown_sizes
 from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport
@@ -174,7 +174,7 @@ def _call(occurrence: Occurrence) -> NodeCall:
     no_batches = operator.takes_tuples and operator.scatters  # ONNX's ScatterND has none
     axis = 0 if no_batches else _attribute(occurrence, operator.attribute, 0)
     types = _types(operands)
-    shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
+    shapes = replace_unknown_sizes(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return NodeCall(op, axis, types, shapes)
     # Sizes of 1 satisfy every rule, so that only types, ranks and the level are checked.

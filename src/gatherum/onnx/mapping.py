@@ -83,7 +83,7 @@ def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
     return [v.message.removeprefix(f"{desc.operator}: ") for v in violations]
 
 
-def settle(
+def replace_unknown_sizes(
     op: str, axis: int, known_shapes: Mapping[str, PartialShape | None]
 ) -> dict[str, Shape] | None:
     """Replace unknown sizes so that as few rules as possible are violated.
@@ -122,7 +122,7 @@ def _equal_sizes(
     if operator.takes_tuples and not indices:
         return
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
-    dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
+    dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `replace_unknown_sizes`
     for n, (d, e) in enumerate(dimensions.moved_dimensions):
         dimension_of = [("indices", e), ("updates", n), ("data", d)]
         yield [

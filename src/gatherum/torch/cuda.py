@@ -170,13 +170,13 @@ def _replayed_in_order(
     if (order := layout_and_order[1]) is None:  # such a scatter has no order
         return _run_if_plain(attributes, *call)
     call = *call, *attributes.positional, order
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.scatter_ordered, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.scatter_ordered, *call)
     return result
 
 
 def _run_if_plain(attributes: Attributes, *operands: Any) -> Tensor | None:
     call = *operands, attributes.positional
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
     return result
 
 

@@ -47,9 +47,9 @@ def run(
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
-        return cast(Tensor, index_errors.run_for(attributes.caller, run))
+        return cast(Tensor, index_errors.run_named(attributes.caller, run))
     call = op, data, indices, updates, options, item, out
-    result: Tensor = index_errors.run_for(attributes.caller, native.run_on_tensors, *call)
+    result: Tensor = index_errors.run_named(attributes.caller, native.run_on_tensors, *call)
     return result
 
 

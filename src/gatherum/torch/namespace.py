@@ -114,7 +114,7 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
         options = attributes.axis, attributes.mode, attributes.negative
         return cast(Tensor, overload(op)(data, indices, *options, fill_value, caller))
     call = op, data, indices, None, *attributes.positional, fill_value, None
-    return cast(Tensor, index_errors.run_for(caller, native.dispatch_call, *call))
+    return cast(Tensor, index_errors.run_named(caller, native.dispatch_call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     elif result is None:
         call = op, data, indices, updates, *options, 0, None
-        result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+        result = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     if shares is not None and attributes.mode == "raise":
         shares.results[shared_results.validity(attributes, data, indices)] = (indices,)
     return cast(Tensor, result)

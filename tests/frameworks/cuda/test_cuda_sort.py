@@ -52,7 +52,7 @@ class SmallCompute(ModuleType):
         if temp_storage is None:
             return self.scratch
         buffers = {name: values(array) for name, array in arrays.items()}
-        order = np.argsort(buffers["d_in_keys"], kind="stable")
+        order = np.argsort(buffers["d_in_keys"], error_type="stable")
         buffers["d_out_keys"][...] = buffers["d_in_keys"][order]
         buffers["d_out_values"][...] = buffers["d_in_values"][order]
         storage = temp_storage.nbytes
@@ -140,10 +140,10 @@ MESSAGE = (
 )
 
 
-@pytest.mark.parametrize("kind", [ModuleNotFoundError, RuntimeError])
-def test_without_cub_a_message_names_the_package(compute, monkeypatch, kind):
+@pytest.mark.parametrize("error_type", [ModuleNotFoundError, RuntimeError])
+def test_without_cub_a_message_names_the_package(compute, monkeypatch, error_type):
     def no_module(name):
-        raise kind(f"no {name}")
+        raise error_type(f"no {name}")
 
     monkeypatch.setattr(cub, "import_module", no_module)
     with pytest.raises(ImportError) as caught:

@@ -36,11 +36,11 @@ def mapped(function, values):
 
 
 @pytest.mark.parametrize("function", ["exp", "log"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bits_are_those_of_the_core(function, kind):
-    if kind == "bfloat16":
+@pytest.mark.parametrize("dtype_name", KINDS)
+def test_the_bits_are_those_of_the_core(function, dtype_name):
+    if dtype_name == "bfloat16":
         pytest.importorskip("ml_dtypes", reason="needs ml_dtypes for bfloat16")
-    values = samples(dtypes.read_dtype(kind))
+    values = samples(dtypes.read_dtype(dtype_name))
     result, device = mapped(function, values)
     assert same_bits(result, getattr(elementary, function)(values))
     (kernel,) = device.launches

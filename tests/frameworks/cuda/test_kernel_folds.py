@@ -202,8 +202,8 @@ def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
     monkeypatch.setattr(folds, "WARP_RUN", many)
     for seed in range(2 if AT_ONCE else 8):  # real threads wait long for each other
         rng = np.random.default_rng(seed)
-        kinds = [0, 1, few, few + 1, 2 * few, many, many + 1, 2 * many, 520]
-        indices = np.repeat(np.arange(9), rng.choice(kinds, 9))
+        lengths = [0, 1, few, few + 1, 2 * few, many, many + 1, 2 * many, 520]
+        indices = np.repeat(np.arange(9), rng.choice(lengths, 9))
         if seed % 2:
             rng.shuffle(indices)
         updates = rng.standard_normal((indices.size, 2))

@@ -139,14 +139,14 @@ def variants(name: str) -> Iterator[Kernel]:
         common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_WIDTH": 8}
     elif name.startswith("fold"):
         for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):
-            kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
-            kind |= {"GROUP": group} if group else {}
+            macros: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            macros |= {"GROUP": group} if group else {}
             size = BYTES[value]
             if group != 128 or size > 8:  # rows
-                yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
+                yield _kernel(name, common, **macros, VALUE_ALIGN=16, LANES=16 // size)
             if size <= 8 and group != 256:  # single items
-                kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
-                yield _kernel(name, common, **kind, VALUE_ALIGN=size)
+                macros |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
+                yield _kernel(name, common, **macros, VALUE_ALIGN=size)
         common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
     elif name == "elementary":
         for value, function in product(axes["VALUE"], axes["FUNCTION"]):

@@ -21,8 +21,8 @@ def run(monkeypatch):
     """Return a run on worker "here", and a list of the data that it received and sent."""
     calls = []
 
-    async def noted(kind, *arguments):
-        calls.append((kind, *arguments))
+    async def noted(step, *arguments):
+        calls.append((step, *arguments))
         return {"status": "OK"}
 
     monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *arguments: noted("sent", *arguments))

@@ -18,7 +18,7 @@ from . import options as shared
 from .command_group import OUTPUT, commands
 from .indices import Axes, Values, as_operand, is_text
 from .numbers import short
-from .options import FILE, together
+from .options import FILE, combined_decorators
 from .streams import (
     DASH,
     array_input,
@@ -60,7 +60,7 @@ _values = click.option(
     "--values", type=Values(), metavar="N,N,...",
     help="The indices themselves, such as 2,0,2, in place of INDICES.",
 )  # fmt: skip
-_common = together(
+_common = combined_decorators(
     shared.mode,
     shared.negative,
     click.option(
@@ -81,7 +81,7 @@ _common = together(
     ),
     click.option("--print", "show", is_flag=True, help="Print the result in place of statistics."),
 )  # fmt: skip
-_gathers = together(
+_gathers = combined_decorators(
     click.argument("table", type=FILE),
     click.argument("indices", type=FILE, required=False, metavar="INDICES"),
     _values,
@@ -89,7 +89,7 @@ _gathers = together(
     _common,
     shared.fill_value,
 )  # fmt: skip
-_scatters = together(
+_scatters = combined_decorators(
     click.argument("table", type=FILE),
     click.argument("indices", type=FILE, required=False, metavar="INDICES"),
     click.argument("updates", type=FILE, required=False, metavar="UPDATES"),

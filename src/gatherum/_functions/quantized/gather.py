@@ -173,12 +173,14 @@ def _on_arrays(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Array:
     zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
-    spec, dtype = _planned(attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros)
+    spec, dtype = _spec_and_dtype(
+        attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros
+    )
     return run_on_arrays(attributes, spec, data, indices, scales, zero_points, dtype)
 
 
 @lru_cache(256)
-def _planned(
+def _spec_and_dtype(
     attributes: QuantizedAttributes,
     data: Shape,
     data_dtype: DType,
@@ -249,21 +251,23 @@ def dequantize(
 ) -> None:
     """Write the numbered rows to a contiguous array."""
     if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
-        spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
+        spec, data, rows, scales, zero_points = _contiguous_call(
+            spec, data, rows, scales, zero_points
+        )
     pins = conversion.pinned(data, scales, zero_points)
-    native.dequantize(data, scales, zero_points, rows, out, *_described(spec))
+    native.dequantize(data, scales, zero_points, rows, out, *_core_arguments(spec))
     del pins
 
 
 @lru_cache(256)
-def _described(spec: Spec) -> tuple[Any, ...]:
+def _core_arguments(spec: Spec) -> tuple[Any, ...]:
     """Return the core's arguments after the arrays: see ``gatherum_quantized`` in gatherum.h."""
     codes = spec.codes
     types = codes.value, spec.scale, spec.result
     return *types, codes.bits, codes.in_byte > 1, codes.zero, *spec.sizes()
 
 
-def _gathered(
+def _contiguous_call(
     spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
 ) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
     """Return an equivalent call on contiguous arrays that contain only the rows."""

@@ -89,12 +89,12 @@ def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
     The list is empty if a value is unknown or too long.
     """
     data, updates = operands.data, operands.updates
-    if data is None or scene.made_up or (updates is None and not scene.gathers):
+    if data is None or scene.has_example_indices or (updates is None and not scene.gathers):
         return []
     # One by one: NumPy accepts at most 63 index lists in one call.
     arrays = [np.array([data[position] for position in product(*scene.shown)], data.dtype)]
     if updates is not None:
-        stretched = np.broadcast_to(updates, scene.full.moved)
+        stretched = np.broadcast_to(updates, scene.call_shapes.moved)
         arrays.append(stretched[tuple(map(slice, scene.drawn.moved))].ravel())
     return arrays if all(value_texts(drawn) is not None for drawn in arrays) else []
 
@@ -152,7 +152,7 @@ def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: objec
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
     """Write the result of a scatter to its cells, and mark overwritten updates."""
-    call, complete = scene.call, scene.drawn.indices == scene.full.indices
+    call, complete = scene.call, scene.drawn.indices == scene.call_shapes.indices
     for d, chain in _pair(scene, data, moved).items():
         if call.reduction == "none":
             for m in chain[:-1]:

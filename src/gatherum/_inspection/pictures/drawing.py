@@ -104,7 +104,7 @@ def _arrow(layout: Layout, label: Label) -> Iterator[str]:
     """Draw the arrow between an index and the data."""
     link, route = label.link, layout.route(label)
     lost = all(layout.moved.cells[i].mark == "lost" for i in link.moved)
-    opacity, dashes = 0.45 if link.repeat else None, "5 4" if lost else None
+    opacity, dashes = 0.45 if link.is_repeated else None, "5 4" if lost else None
     yield svg.line(
         route.path,
         f"line{link.colour}",
@@ -192,9 +192,9 @@ def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
 def _index(label: Label, box: Box) -> Iterator[str]:
     """Draw an index or an index tuple."""
     link, texts, entry = label.link, label.texts, label.link.entry
-    yield '<g opacity="0.5">' if link.repeat else "<g>"
+    yield '<g opacity="0.5">' if link.is_repeated else "<g>"
     style = "hollow" if link.colour < 0 else f"fill{link.colour}"
-    dashes = "4 3" if link.repeat else None
+    dashes = "4 3" if link.is_repeated else None
     tip = f"indices{list(entry.where)} = {', '.join(map(str, entry.values)) or 'no component'}"
     yield svg.rectangle(box, style, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
     width = (box.right - box.left) / len(texts)
@@ -208,7 +208,7 @@ def _index(label: Label, box: Box) -> Iterator[str]:
         elif i:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
         yield svg.words(*_baseline(part), text, FONT, "ink", "mono", "middle")
-    if link.again:
+    if link.is_duplicate:
         yield _dog_ear(box, f"tip{link.colour}" if link.colour >= 0 else "arrow")
     yield "</g>"
 
@@ -229,7 +229,11 @@ def _legend(cells: Cells, layout: Layout, y: float) -> tuple[list[str], float]:
     """Explain the marks that occur; return the lines and the y coordinate of their end."""
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
     for link in (label.link for label in layout.labels):
-        link_marks = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
+        link_marks = {
+            "again": link.is_duplicate,
+            "wrong": any(link.entry.wrong),
+            "repeat": link.is_repeated,
+        }
         marks |= {mark for mark, occurs in link_marks.items() if occurs}
     lines: list[str] = []
     for mark, text in LEGEND.items():

@@ -53,7 +53,7 @@ class Layout:
         widest = max((width_of(text, FONT, True) for line in texts for text in line), default=0.0)
         component = max(LEAST, widest + 12)
         self._index = (component, LEAST) if across else (LEAST, component)
-        lanes = self._take_lanes(links)
+        lanes = self._choose_lanes(links)
         self._size_cells()
         self._over = before == "over" and across
         if before:
@@ -65,17 +65,17 @@ class Layout:
             for i, (link, line, pair) in enumerate(zip(links, texts, lanes, strict=True))
         ]
 
-    def _take_lanes(self, links: list[Link]) -> list[tuple[int, int]]:
+    def _choose_lanes(self, links: list[Link]) -> list[tuple[int, int]]:
         lined = [link.moved if self.shapes.congruent and link.data else [] for link in links]
-        at_data = self.data.take_lanes(link.data for link in links)
-        return list(zip(at_data, self.moved.take_lanes(lined), strict=True))
+        at_data = self.data.choose_lanes(link.data for link in links)
+        return list(zip(at_data, self.moved.choose_lanes(lined), strict=True))
 
     def _size_cells(self) -> None:
         shapes, data, moved_grid = self.shapes, self.data, self.moved
         if shapes.congruent or not shapes.across:  # an index is drawn over the cell that it moves
             moved_grid.length = max(moved_grid.length, self._index[0])
             moved_grid.breadth = max(moved_grid.breadth, self._index[1])
-        if shapes.elements:  # cells with the same index are drawn in one line
+        if shapes.has_index_per_element:  # cells with the same index are drawn in one line
             data.lanes = moved_grid.lanes = max(data.lanes, moved_grid.lanes)
             data.breadth = moved_grid.breadth = max(data.breadth, moved_grid.breadth)
 
@@ -175,7 +175,7 @@ def index_texts(shapes: CallShapes, entry: Entry) -> list[str]:
     """Format the components of an index, and the positions that they resolve to."""
     texts = [_brief(value) for value in entry.values] or ["( )"]
     if entry.position is not None:
-        first = shapes.axis if shapes.elements else 0
+        first = shapes.axis if shapes.has_index_per_element else 0
         for c, wrong in enumerate(entry.wrong):
             if wrong:
                 texts[c] += f"\N{RIGHTWARDS ARROW}{_brief(entry.position[first + c])}"

@@ -62,7 +62,7 @@ class CallShapes(NamedTuple):
     @property
     def entries(self) -> Shape:
         """The shape of the indices without the tuple dimension."""
-        return self.inner if self.slices else self.outer + self.inner
+        return self.inner if self.has_index_per_slice else self.outer + self.inner
 
     @property
     def moved(self) -> Shape:
@@ -72,29 +72,29 @@ class CallShapes(NamedTuple):
     @property
     def sizes(self) -> Shape:
         """The sizes of the dimensions that the components of an index address."""
-        return self.named[self.axis :][:1] if self.elements else self.named
+        return self.named[self.axis :][:1] if self.has_index_per_element else self.named
 
     @property
-    def elements(self) -> bool:
+    def has_index_per_element(self) -> bool:
         """Whether every element has a separate index."""
         return self.operator.addressing.shares_back
 
     @property
-    def slices(self) -> bool:
+    def has_index_per_slice(self) -> bool:
         """Whether every index addresses one slice at each position of the outer dimensions."""
         return not self.operator.addressing.shares_front
 
     @property
     def across(self) -> bool:
         """Whether the picture runs from left to right, otherwise from top to bottom."""
-        if self.elements:
+        if self.has_index_per_element:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
         return self.operator.takes_tuples or bool(self.suffix)
 
     @property
     def congruent(self) -> bool:
         """Whether the indices are drawn as an array with the shape of the cells that they move."""
-        return self.elements or (not self.across and len(self.inner) > 1)
+        return self.has_index_per_element or (not self.across and len(self.inner) > 1)
 
     @property
     def columns(self) -> tuple[bool, bool]:
@@ -104,7 +104,9 @@ class CallShapes(NamedTuple):
         each.
         """
         items = self.across and not self.suffix
-        is_widened = (items and not self.elements) or (not self.across and not self.inner)
+        is_widened = (items and not self.has_index_per_element) or (
+            not self.across and not self.inner
+        )
         return items and len(self.data) == 1, is_widened
 
 
@@ -119,7 +121,7 @@ def excess(shapes: CallShapes, most_across: int = MOST_ACROSS) -> int:
     data, moved = map(planes, (shapes.data, shapes.moved), shapes.columns)
     if shapes.across:
         components = min(len(shapes.named), 4) if shapes.operator.takes_tuples else 1
-        across = [data[2] + moved[2] + (moved[2] if shapes.elements else components)]
+        across = [data[2] + moved[2] + (moved[2] if shapes.has_index_per_element else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
@@ -187,7 +189,7 @@ def _steps(shapes: CallShapes, roles: tuple[str, ...]) -> Iterator[tuple[int, Ca
             weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
             smaller_sizes = (*sizes[:d], size - 1, *sizes[d + 1 :])
             smaller = _resized(shapes, role, smaller_sizes)
-            if shapes.elements and d != shapes.axis:
+            if shapes.has_index_per_element and d != shapes.axis:
                 weight += 2 * (len(sizes) - 1 - d)
                 if role == "named":  # the indices must not exceed the data in this dimension
                     smaller = smaller._replace(inner=tuple(map(min, shapes.inner, smaller_sizes)))

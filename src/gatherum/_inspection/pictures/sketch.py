@@ -81,7 +81,7 @@ def _written(part: Part, colours: bool) -> str:
 
 def _marks(scene: Scene, cells: Cells) -> set[str]:
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
-    marks |= {"again"} if any(link.again for link in scene.links) else set()
+    marks |= {"again"} if any(link.is_duplicate for link in scene.links) else set()
     return marks | ({"wrong"} if any(any(link.entry.wrong) for link in scene.links) else set())
 
 
@@ -111,9 +111,9 @@ def _index_parts(scene: Scene) -> list[Part]:
     """Return the text of each index, or index tuple, in row-major order."""
     parts = []
     for link in scene.links:
-        if not link.repeat:
+        if not link.is_repeated:
             text = _plain(",".join(index_texts(scene.drawn, link.entry)))
-            signs = MARKS["wrong"] * any(link.entry.wrong) + MARKS["again"] * link.again
+            signs = MARKS["wrong"] * any(link.entry.wrong) + MARKS["again"] * link.is_duplicate
             parts.append(Part(text + signs, link.colour))
     return parts
 

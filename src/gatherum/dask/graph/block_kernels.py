@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._functions.accumulator import Accumulator, begin
+from gatherum._functions.accumulator import Accumulator, new_accumulator
 from gatherum._model.call import Array
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
@@ -206,7 +206,7 @@ class BlockFold:
         self.fold_keywords = attributes.fold_keywords
         self.folded: Array | Accumulator
         if attributes.fold.needs_accumulator(call.dtype):
-            self.folded = begin(data, attributes)
+            self.folded = new_accumulator(data, attributes)
         else:
             self.folded = apply("gather_nd", data, np.empty(0, np.int64))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gatherum._functions.accumulator import Accumulator, begin
+from gatherum._functions.accumulator import Accumulator, new_accumulator
 from gatherum._functions.accumulator_state import ALL
 from gatherum._functions.fold_properties import can_merge
 from gatherum._model.call import Array
@@ -37,7 +37,7 @@ def fold_to_table(
     array_call = call.array_call
     mode = array_call.mode if array_call.mode in MOVING and not call.raises_if_invalid else "drop"
     initial = np.broadcast_to(np.zeros((), call.dtype), shape)
-    table = begin(initial, array_call.attributes._replace(mode=mode))
+    table = new_accumulator(initial, array_call.attributes._replace(mode=mode))
     for block_indices, values in zip(indices, updates, strict=True):
         getattr(table, array_call.op)(block_indices, values, call.axis)
     return table
@@ -53,7 +53,7 @@ def merge_tables(call: DaskCall, tables: Sequence[Accumulator]) -> Accumulator:
 
 def finish_column(call: DaskCall, _: None, column: Array, updated: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    total = begin(call.data_block(column), call.array_call.attributes)
+    total = new_accumulator(call.data_block(column), call.array_call.attributes)
     _merge_table(call, total, updated)
     return total.finish()
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
-from gatherum._functions.accumulator import Accumulator, begin, continued
+from gatherum._functions.accumulator import Accumulator, extended_accumulator, new_accumulator
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
@@ -171,9 +171,9 @@ class Folds:
                 continue
             data = fold.begin((count, *self._row_shape))
             if (old := self._accumulators.get(fold.name)) is None:
-                accumulator = begin(data, fold.attributes)
+                accumulator = new_accumulator(data, fold.attributes)
             else:
-                accumulator = continued(old, data)
+                accumulator = extended_accumulator(old, data)
             self._accumulators[fold.name] = accumulator
         self._capacity = count
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._functions.accumulator import begin
+from gatherum._functions.accumulator import new_accumulator
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._plans.plans import apply
 from gatherum.files.durable.sinks import WHOLE, ScatterSink, Sink
@@ -231,7 +231,7 @@ class BucketScatter:
             for update_rows, values in updates:
                 self._apply(target, positions[update_rows], values)
             return
-        fold = begin(gathered_rows(target, positions), self.attributes)
+        fold = new_accumulator(gathered_rows(target, positions), self.attributes)
         for update_rows, values in updates:
             fold.scatter_nd(update_rows[:, None], values)
         apply("scatter_nd", target, positions[:, None], fold.finish(), out=target)

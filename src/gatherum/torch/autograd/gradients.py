@@ -327,7 +327,7 @@ def _run_if_plain(
         if needs_fill_item(attributes.mode, fill_of(arguments)):
             return None
     call = operator.name, data, indices, updates, attributes.positional
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
     return result
 
 
