@@ -57,7 +57,8 @@ def test_an_output_must_be_a_regular_file(
     if target != place:
         place.symlink_to(target)
     before = sorted(os.listdir(tmp_path))
-    line = f"{target}: is a {'character device' if 'device' in file_type else 'FIFO'}, not a regular file"
+    actual_type = "character device" if "device" in file_type else "FIFO"
+    line = f"{target}: is a {actual_type}, not a regular file"
     with pytest.raises(OSError) as caught:
         getattr(files, f"{op}_file")(*paths, str(tmp_path / out))
     assert str(caught.value) == line
