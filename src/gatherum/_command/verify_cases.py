@@ -44,7 +44,7 @@ class VerifyCase:
 
 def dtype_named(name: str) -> DType | None:
     """Return the dtype with this name. Return None for bfloat16 if ml_dtypes is not installed."""
-    if ROWS[name].of_numpy:
+    if ROWS[name].is_of_numpy:
         return np.dtype(name)
     try:
         import ml_dtypes

@@ -58,10 +58,10 @@ class Factors(NamedTuple):
 class DerivativeRule(NamedTuple):
     """The derivative of one reduction."""
 
-    # Equal to `linear` in the reduction's row of `reductions`. Factors of a linear reduction do not
-    # depend on values, and the tangent of its result is the same scatter applied to the tangents of
-    # its operands.
-    linear: bool
+    # Equal to `is_linear` in the reduction's row of `reductions`. Factors of a linear reduction do
+    # not depend on values, and the tangent of its result is the same scatter applied to the
+    # tangents of its operands.
+    is_linear: bool
     factors: Callable[[Destinations, Any], Factors]  # of the destinations and the values
     replaces: bool  # whether the old value is never included
 
@@ -71,7 +71,7 @@ def derivative_rule(reduction: str) -> DerivativeRule:
     factors = FACTORS.get(reduction)
     if factors is None:
         raise errors.no_derivative(reduction)
-    return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
+    return DerivativeRule(ROWS[reduction].is_linear, factors, replaces=reduction == "none")
 
 
 def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
@@ -83,7 +83,7 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
     xp, fold = destinations.xp, destinations.attributes.fold
     reduction_rule = derivative_rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
-    if reduction_rule.linear:
+    if reduction_rule.is_linear:
         data_tangent = destinations.full(0, dtype) if of_data is None else of_data
         updates_tangent = (
             xp.full((), 0, dtype, destinations.indices) if of_updates is None else of_updates
@@ -122,7 +122,7 @@ def cotangents(
     factors = reduction_rule.factors(destinations, values)
 
     def conjugated(value: Array) -> Array:
-        return value if reduction_rule.linear else xp.conj(value)
+        return value if reduction_rule.is_linear else xp.conj(value)
 
     scaled = (
         gradient if factors.moves else xp.astype(conjugated(gradient), xp.derivative_dtype(dtype))

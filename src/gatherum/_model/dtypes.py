@@ -82,7 +82,7 @@ def value_of(dtype: AnyDType) -> Value:
 
 
 # Value types by scalar type. NumPy computes the name of a dtype in Python.
-_VALUES = {np.dtype(name).type: value_named(name) for name, row in ROWS.items() if row.of_numpy}
+_VALUES = {np.dtype(name).type: value_named(name) for name, row in ROWS.items() if row.is_of_numpy}
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:

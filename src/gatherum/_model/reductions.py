@@ -49,7 +49,7 @@ class ReductionRow(NamedTuple):
     onnx: int | None
     neutral: int | None
     picture: tuple[str, str, str]
-    linear: bool
+    is_linear: bool
     cuda_atomic: bool
 
     @property
@@ -60,7 +60,7 @@ class ReductionRow(NamedTuple):
     @property
     def needs_values(self) -> bool:
         """Whether the derivative depends on the values of data and updates."""
-        return not self.linear
+        return not self.is_linear
 
 
 _ROWS = (
@@ -71,7 +71,7 @@ _ROWS = (
         onnx=9,
         neutral=None,
         picture=("", "", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -81,7 +81,7 @@ _ROWS = (
         onnx=16,
         neutral=0,
         picture=("", "+", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -91,7 +91,7 @@ _ROWS = (
         onnx=16,
         neutral=1,
         picture=("", "\N{MULTIPLICATION SIGN}", ""),
-        linear=False,
+        is_linear=False,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -101,7 +101,7 @@ _ROWS = (
         onnx=18,
         neutral=None,
         picture=("max(", ",", ")"),
-        linear=False,
+        is_linear=False,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -111,7 +111,7 @@ _ROWS = (
         onnx=18,
         neutral=None,
         picture=("min(", ",", ")"),
-        linear=False,
+        is_linear=False,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -121,7 +121,7 @@ _ROWS = (
         onnx=None,
         neutral=None,
         picture=("(", "+", ")/{n}"),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -131,7 +131,7 @@ _ROWS = (
         onnx=None,
         neutral=0,
         picture=("", "+", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -141,7 +141,7 @@ _ROWS = (
         onnx=None,
         neutral=None,
         picture=("(", "+", ")/{n}"),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
 )

@@ -22,14 +22,14 @@ from gatherum._model.reductions import known_to_onnx
 from .call_facts import (
     INDEX,
     case_record,
+    depends_on_order,
     is_portable,
-    meet,
     moved_shape,
-    order_shows,
     reduction,
+    share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall, answer
+from .case import Array, Case, RuleCall, run_oracle
 
 NEWEST = 18  # the opset of the newest of the five operators
 _LATEST = 28  # the newest opset to assume if the package onnx is not installed
@@ -38,7 +38,7 @@ _BATCHES = 12  # the first opset whose GatherND has batch_dims
 _FROM_END = 11  # the first opset with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters for which ONNX defines an invalid index as an error
 # ONNX has all of them.
-_DATA = frozenset(row.name for row in ROWS.values() if row.of_numpy and has_arithmetic(row.name))
+_DATA = frozenset(row.name for row in ROWS.values() if row.is_of_numpy and has_arithmetic(row.name))
 
 
 def check_opset(opset: int, rows: Sequence[Operator]) -> None:
@@ -70,10 +70,10 @@ def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall 
         return None
     if "updates" not in call.operands:
         return call
-    fold, meets = reduction(call), meet(call)
+    fold, meets = reduction(call), share_destination(call)
     if fold not in known_to_onnx(version) or call.operands["updates"].shape != moved_shape(call):
         return None
-    if answer(call)[1] == "IndexError":
+    if run_oracle(call)[1] == "IndexError":
         return call if OPERATORS[call.operator].onnx in _REFUSES else None
     settled = fold != "none" and _is_settled(call, call.operands["data"].dtype)
     return call if settled or not meets else None
@@ -97,7 +97,7 @@ def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
     """Whether ONNX defines the result of updates with the same destination."""
     if dtype.kind not in "fc":
         return True
-    if np.isnan(call.operands["updates"]).any() or order_shows(call):
+    if np.isnan(call.operands["updates"]).any() or depends_on_order(call):
         return False
     return accumulator_dtype(dtype, reduction(call)) == dtype
 

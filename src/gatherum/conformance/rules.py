@@ -22,7 +22,7 @@ from .case import Array, RuleCall
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
 _SOME = 3  # rows of small tables
-_INTEGERS = tuple(row.name for row in ROWS.values() if row.kind in "iu" and row.of_numpy)
+_INTEGERS = tuple(row.name for row in ROWS.values() if row.kind in "iu" and row.is_of_numpy)
 
 
 class Rule(NamedTuple):

@@ -19,7 +19,7 @@ from gatherum.files.durable.file_sets import written_folder
 
 from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx
-from .case import Case, RuleCall, answer
+from .case import Case, RuleCall, run_oracle
 from .rules import RULES
 
 TargetName: TypeAlias = Literal["npz", "onnx", "webnn", "dxdispatch"]
@@ -162,7 +162,7 @@ def _cases(
                 adapted = target.adapt(call, **options)
                 if adapted is None:
                     continue
-                expected, error = answer(adapted)
+                expected, error = run_oracle(adapted)
                 if error in ("TypeError", "ValueError"):
                     continue  # the dtype has no such reduction
                 title = f"{row.name}_{name}_{ordinal}"

@@ -91,7 +91,7 @@ class DaskCall:
         return first, first + len(self.array_call.indices.shape) - self.operator.takes_tuples
 
     @cached_property
-    def one_update(self) -> bool:
+    def broadcasts_update(self) -> bool:
         """Whether one update broadcasts to all entries."""
         array_call = self.array_call
         if array_call.updates is None:

@@ -46,7 +46,7 @@ class ClusterCall:
 
     def __post_init__(self) -> None:
         out = locate_output(self.out)
-        if not out.format.parallel:
+        if not out.format.writes_in_parallel:
             raise dask_errors.no_zarr_output(self.op, out)
         out.format.require()
 

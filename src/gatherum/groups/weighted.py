@@ -67,11 +67,11 @@ def weighted_variance(
     """Return the weighted variance of each group, or its square root."""
     xp, target = grouping.xp, initial.dtype
 
-    def variance(values_and_weights: Any, grouping: Grouping, with_float64: bool) -> Array:
+    def variance(values_and_weights: Any, grouping: Grouping, in_float64: bool) -> Array:
         values, weights = values_and_weights
         values_dtype: Any = xp.plan_dtype(values)
         double = np.complex128 if values_dtype.kind == "c" else np.float64
-        dtype = np.dtype(double) if with_float64 else accumulator_dtype(values_dtype, "mean")
+        dtype = np.dtype(double) if in_float64 else accumulator_dtype(values_dtype, "mean")
         weights_of_target, converted = (
             _as_real(weights, grouping, dtype),
             _converted(values, grouping, dtype),

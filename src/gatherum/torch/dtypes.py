@@ -33,7 +33,7 @@ _BY_NAME = {code.name: torch_dtype for torch_dtype, code in _CODES.items()}
 _OF_NUMPY = {
     torch_dtype: dtypes.dtype_of(code)
     for torch_dtype, code in _CODES.items()
-    if ROWS[code.name].of_numpy
+    if ROWS[code.name].is_of_numpy
 }
 _OF_PLAN = {dtype: torch_dtype for torch_dtype, dtype in _OF_NUMPY.items()}
 

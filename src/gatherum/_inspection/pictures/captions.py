@@ -62,7 +62,7 @@ def notes(scene: Scene, values: bool) -> str:
     sentences = []
     if scene.has_example_indices and 0 not in drawn.entries:
         sentences.append("Only shapes are known, so the indices are an example.")
-    if scene.has_example_indices and scene.reduced:
+    if scene.has_example_indices and scene.is_reduced:
         sentences.append(
             f"A small call of the same form is drawn: data {_shape(drawn.data)}, "
             f"indices {_shape(drawn.indices)}."

@@ -57,7 +57,7 @@ class Cells(NamedTuple):
     data: list[Cell]
     moved: list[Cell]
     before: list[Cell]
-    values: bool
+    has_values: bool
 
 
 def fill_cells(scene: Scene, operands: CallValues) -> Cells:
@@ -73,7 +73,7 @@ def fill_cells(scene: Scene, operands: CallValues) -> Cells:
         _gather(scene, data, moved, operands.fill_value)
         return Cells(data, moved, [], bool(values))
     moved = _cells("updates", np.ndindex(drawn.moved), texts[1])
-    result = _cells("result", positions, [""] * len(positions) if scene.refused else texts[0])
+    result = _cells("result", positions, [""] * len(positions) if scene.is_refused else texts[0])
     _scatter(scene, result, moved, values)
     return Cells(result, moved, data, bool(values))
 
@@ -126,7 +126,7 @@ def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[i
     Linked cells get the same colour; moved cells without a link get a mark.
     """
     met: dict[int, list[int]] = {}
-    for link in scene.links if not scene.refused else ():
+    for link in scene.links if not scene.is_refused else ():
         if not link.data:
             for m in link.moved:
                 moved[m].mark = "filled" if scene.gathers else "dropped"

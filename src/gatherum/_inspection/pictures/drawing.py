@@ -35,7 +35,7 @@ def draw(call: Call, operands: CallValues, refusal: str = "") -> str:
     """
     scene, cells, layout = _fitting(call, operands, bool(refusal))
     width = max(layout.width, NARROWEST) + 2 * MARGIN
-    head, top = _heading(scene, cells.values, width - 2 * MARGIN, refusal)
+    head, top = _heading(scene, cells.has_values, width - 2 * MARGIN, refusal)
     legend, bottom = _legend(cells, layout, top + layout.height + 14)
     left = (width - layout.width) / 2
     shift = f'<g transform="translate({left:.1f} {top:.1f})">'
@@ -52,7 +52,7 @@ def _fitting(call: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cel
         scene = scene_of(call, operands.indices, raises, most_across)
         cells = fill_cells(scene, operands)
         layout = Layout(scene, cells)
-        if cells.values and layout.width > WIDEST:
+        if cells.has_values and layout.width > WIDEST:
             cells = fill_cells(scene, CallValues(fill_value=operands.fill_value))
             layout = Layout(scene, cells)
         if layout.width <= WIDEST:
@@ -87,7 +87,7 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
         title, shape = titles(scene)[name]
         yield svg.words(x, y, title, TITLE_FONT, "ink", "bold")
         yield svg.words(x, y + 16, shape, NOTE, "muted")
-    if not (scene.refused or layout.moved.empty):
+    if not (scene.is_refused or layout.moved.empty):
         for step in layout.steps():
             yield svg.line(step.path, "thin", stroke_width=2)
             yield svg.arrow_head(step.tip, step.direction, "arrow")
@@ -97,7 +97,7 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
         if label.link.data:
             yield from _arrow(layout, label)
     for label in layout.labels:
-        yield from _index(label, label.box.on_page(scene.drawn.across))
+        yield from _index(label, label.box.on_page(scene.drawn.runs_across))
 
 
 def _arrow(layout: Layout, label: Label) -> Iterator[str]:

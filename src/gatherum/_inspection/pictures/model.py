@@ -63,7 +63,7 @@ class Scene(NamedTuple):
     has_example_indices: bool  # whether the indices and the positions are examples
     shown: tuple[Shape, ...]
     links: list[Link]
-    refused: bool  # whether the call raises and moves no data
+    is_refused: bool  # whether the call raises and moves no data
 
     @property
     def gathers(self) -> bool:
@@ -71,7 +71,7 @@ class Scene(NamedTuple):
         return self.call.updates is None
 
     @property
-    def reduced(self) -> bool:
+    def is_reduced(self) -> bool:
         """Whether the picture is smaller than the call."""
         return self.drawn != self.call_shapes
 
@@ -177,7 +177,7 @@ def _links(
     """
     data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (shapes.data, shapes.moved))
     # In a picture that runs downwards, a column of the data is one slice.
-    columns = not shapes.across and not shapes.congruent and bool(shapes.outer)
+    columns = not shapes.runs_across and not shapes.draws_index_array and bool(shapes.outer)
     walked = shapes.outer[:-1] if columns else shapes.outer
     whole_column = (slice(None),) if columns else ()
     colours: dict[object, int] = {}

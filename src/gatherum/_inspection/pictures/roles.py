@@ -85,16 +85,16 @@ class CallShapes(NamedTuple):
         return not self.operator.addressing.shares_front
 
     @property
-    def across(self) -> bool:
+    def runs_across(self) -> bool:
         """Whether the picture runs from left to right, otherwise from top to bottom."""
         if self.has_index_per_element:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
         return self.operator.takes_tuples or bool(self.suffix)
 
     @property
-    def congruent(self) -> bool:
+    def draws_index_array(self) -> bool:
         """Whether the indices are drawn as an array with the shape of the cells that they move."""
-        return self.has_index_per_element or (not self.across and len(self.inner) > 1)
+        return self.has_index_per_element or (not self.runs_across and len(self.inner) > 1)
 
     @property
     def columns(self) -> tuple[bool, bool]:
@@ -103,9 +103,9 @@ class CallShapes(NamedTuple):
         A vector of slices that are single elements is drawn as a column, with an index next to
         each.
         """
-        items = self.across and not self.suffix
+        items = self.runs_across and not self.suffix
         is_widened = (items and not self.has_index_per_element) or (
-            not self.across and not self.inner
+            not self.runs_across and not self.inner
         )
         return items and len(self.data) == 1, is_widened
 
@@ -119,15 +119,15 @@ def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
 def excess(shapes: CallShapes, most_across: int = MOST_ACROSS) -> int:
     """Return the number of cells, across and down, that exceed the limits of a picture."""
     data, moved = map(planes, (shapes.data, shapes.moved), shapes.columns)
-    if shapes.across:
+    if shapes.runs_across:
         components = min(len(shapes.named), 4) if shapes.operator.takes_tuples else 1
         across = [data[2] + moved[2] + (moved[2] if shapes.has_index_per_element else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
-        down = [data[1] + moved[1] + (moved[1] if shapes.congruent else 1)]
+        down = [data[1] + moved[1] + (moved[1] if shapes.draws_index_array else 1)]
     if 0 in shapes.moved:  # indices that move nothing are drawn in a separate row
-        (down if shapes.across else across).append(prod(shapes.entries))
+        (down if shapes.runs_across else across).append(prod(shapes.entries))
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
     over.append(prod(shapes.outer + shapes.inner) - MOST_LINES)
     return sum(max(0, n) for n in over)

@@ -60,7 +60,7 @@ def sketch(s: Call, operands: CallValues, raises: bool, width: int, colours: boo
     written = ["".join(_written(part, colours) for part in line).rstrip() for line in lines]
     marks = _marks(scene, cells)
     legend = [f"{sign}  {LEGEND[mark]}" for mark, sign in MARKS.items() if mark in marks]
-    captions = [*legend, notes(scene, cells.values)]
+    captions = [*legend, notes(scene, cells.has_values)]
     wrapped = (textwrap.wrap(caption, max(width, 20)) for caption in captions)
     texts = [_plain(part) for parts in wrapped for part in parts]
     return "\n".join([*written, *([""] if texts else []), *texts])
@@ -92,7 +92,7 @@ def _drawings(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
     for name in ("data", "indices", "moved") if scene.gathers else NAMES:
         title, shape = headings[name]
         head = [[Part(_plain(f"{title} {shape}"))]]
-        if scene.refused and name == ("moved" if scene.gathers else "data"):
+        if scene.is_refused and name == ("moved" if scene.gathers else "data"):
             yield [*head, [Part("IndexError")]]
         elif name == "indices":
             yield head + list(_rows(_index_parts(scene), positions_of(drawn.entries)))

@@ -128,7 +128,7 @@ def routed_updates(
         _in_three_dimensions(call, block, shape)
         for block, shape in zip(blocks, shapes, strict=True)
     ]
-    if call.one_update:
+    if call.broadcasts_update:
         return blocks_in_three[0]
     if len(blocks_in_three) == 1:
         return apply("gather", blocks_in_three[0], route.order, axis=1)
@@ -160,7 +160,7 @@ def updates_by_owner(
     before, _entries, after = blocks_in_three[0].shape
     for owner in np.flatnonzero(np.diff(route.starts)).tolist():
         part = route.part(owner, owner + 1)
-        if call.one_update:
+        if call.broadcasts_update:
             yield owner, part, blocks_in_three[0]
             continue
         positions = route.order[route.starts[owner] : route.starts[owner + 1]]
@@ -182,7 +182,7 @@ def _in_three_dimensions(call: DaskCall, block: Array, shape: Shape) -> Array:
     three_sizes: list[int] = []
     broadcast_shape: list[int] = []
     for i, part in enumerate((slice(first), slice(first, last), slice(last, None))):
-        broadcasts = call.one_update if i == 1 else all(n == 1 for n in block.shape[part])
+        broadcasts = call.broadcasts_update if i == 1 else all(n == 1 for n in block.shape[part])
         broadcast_shape += block.shape[part] if broadcasts else shape[part]
         three_sizes.append(1 if broadcasts else prod(shape[part]))
     return np.broadcast_to(block, broadcast_shape).reshape(three_sizes)
@@ -193,7 +193,7 @@ def updates_for_owners(
 ) -> tuple[OwnerRows, Array]:
     """Return the part of a route for adjacent owners, and the updates in its order."""
     part = route.part(first, last)
-    if call.one_update:
+    if call.broadcasts_update:
         return part, values
     return part, values[:, route.starts[first] : route.starts[last]]
 
@@ -272,7 +272,7 @@ def fold_updates(
         for (starts, rows), values in parts:
             first, last = starts[owner], starts[owner + 1]
             if last > first:
-                batch = values if call.one_update else values[:, first:last]
+                batch = values if call.broadcasts_update else values[:, first:last]
                 fold.add("scatter_slices", rows[first:last], batch, axis=1)
         folds.append(fold)
     return folds

@@ -255,7 +255,7 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
     return Cost(
         task_count=tasks,
         piece_count=sizes.piece_count(),
-        sent_bytes=(0 if sizes.call.one_update else sizes.moved_bytes)
+        sent_bytes=(0 if sizes.call.broadcasts_update else sizes.moved_bytes)
         + sizes.row_number_bytes * free,
         route_bytes=sizes.route_bytes,
         task_bytes=max(sizes.routing_bytes, peak),

@@ -67,7 +67,7 @@ class FileOutput:
     def _check_not_packed(self, resources: Resources) -> None:
         """Raise ValueError if decoded values would replace an array of packed numbers."""
         out = self.out
-        if not (out.format.packs and resources.decode and os.path.lexists(out.resolved)):
+        if not (out.format.stores_packed and resources.decode and os.path.lexists(out.resolved)):
             return
         with ExitStack() as stack:
             local = replace(resources, meter=Meter(), at_end=stack.callback, watched=False)
@@ -97,7 +97,8 @@ class FileOutput:
             resume=resume,
             check_inputs=job.check_unchanged,
             meter=job.meter,
-            staged=not in_place and out.format.staged(job.table if job.operator.scatters else None),
+            staged=not in_place
+            and out.format.is_staged(job.table if job.operator.scatters else None),
         )
         with removed_when_refused(build):
             with job.unchanged():
@@ -114,7 +115,7 @@ class FileOutput:
         if build.replacing:
             return CompleteSink(resources, build)
         depth = job.requests.depth
-        if job.operator.scatters and (file_format.staged(table) or not job.fits_whole):
+        if job.operator.scatters and (file_format.is_staged(table) or not job.fits_whole):
             return file_format.copy(self.out, table, resources, build, depth)
         return file_format.new(self.out, job.shape, table, resources, build)
 

@@ -45,7 +45,7 @@ class Hdf5(Format):
     """A dataset in a file of HDF5."""
 
     name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
-    packs = True
+    stores_packed = True
 
     def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""

@@ -45,7 +45,7 @@ class Npy(Format):
     """An array in a separate file, in C or Fortran order."""
 
     name, example = "npy", "'x.npy'"
-    suffixes, members = ("npy",), False
+    suffixes, has_members = ("npy",), False
     any_order = remote = True
 
     def begins(self, head: bytes) -> bool:

@@ -61,7 +61,7 @@ class FlatRows(RowTable):
     row.
     """
 
-    chunked = False
+    is_chunked = False
     quantum = 1
 
     def __init__(

@@ -58,7 +58,7 @@ class BoxArray:
 class GridRows(RowTable):
     """Rows of a chunked array, numbered chunk by chunk. A run is always one complete chunk."""
 
-    chunked = True
+    is_chunked = True
 
     def __init__(self, array: BoxArray, depth: int, panel: Panel) -> None:
         self.array, self.depth, self.panel = array, depth, panel

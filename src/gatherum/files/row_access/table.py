@@ -154,7 +154,7 @@ class RowTable(Protocol):
     width: int
     extent: int
     quantum: int  # rows that are always read and written together
-    chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
+    is_chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""

@@ -171,5 +171,5 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
 def _bytes_to_read(windows: Windows, buckets: Buckets, counts: Ints) -> int:
     """Estimate the bytes to read the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
-    bytes_per_row = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+    bytes_per_row = row * table.quantum if table.is_chunked else row + PAGE  # chunks are read whole
     return int(np.minimum(counts * bytes_per_row, buckets.bin_rows * row).sum())

@@ -48,7 +48,7 @@ class Windows:
     def _length(self) -> int:
         """Choose the number of requests of a window: all of them, if they fit in memory."""
         count, row, budget = self.requests.count, self.row_bytes, self.budget
-        if self.table.chunked:
+        if self.table.is_chunked:
             return max(1, min(budget.window // row, budget.entries, count))
         if count * (row + REQUEST_BYTES) <= budget.whole_output:
             return count

@@ -179,7 +179,7 @@ class _Scatter(_Call):  # type: ignore[misc]
             result = native.run_on_tensors(operator.name, data, indices, updates, arguments)
         else:
             result = run_below_this_level(overload(operator.name), keyset, *operands)
-        linear = derivatives.derivative_rule(attributes.reduction).linear
+        linear = derivatives.derivative_rule(attributes.reduction).is_linear
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape

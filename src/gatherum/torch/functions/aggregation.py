@@ -35,7 +35,7 @@ from gatherum.torch.library.ops import LIBRARY, overload, with_below
 from gatherum.torch.plain_folds import is_dispatched
 from gatherum.torch.torch_scatter.scatter_arguments import checked_out
 
-_LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)
+_LINEAR = tuple(name for name in FOLDS if ROWS[name].is_linear)
 _aggregate_arrays: Any = aggregation.aggregate
 
 
