@@ -132,7 +132,7 @@ def _positions(job: Job) -> Methods:
     numbers = np.arange(len(rows))[:, None]
 
     def sorted_rows() -> Answer:
-        order = np.argsort(groups, message_dtype="stable")
+        order = np.argsort(groups, kind="stable")
         begin = np.searchsorted(groups[order], np.arange(job.size))
         greatest = np.maximum.reduceat(rows[order], begin)
         places = np.where(rows == greatest[groups], numbers, len(rows))

@@ -70,7 +70,7 @@ def is_array(array_type: type) -> bool:
     """Return True if values of a type are arrays of any framework, or can be converted to one."""
     if issubclass(array_type, np.generic):
         return False
-    return hasattr(array_type, "__array__") or registry.foreign(array_type) is not None
+    return hasattr(array_type, "__array__") or registry.foreign_type(array_type) is not None
 
 
 def refuse(

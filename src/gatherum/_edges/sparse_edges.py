@@ -82,7 +82,7 @@ def list_edges(
     if owner is not None and owner is not registry.adapter_of(type(data)):
         raise edge_errors.no_tensor(NAME, GATHER, type(data).__name__)
     size = _checked_size(size, matrix.shape[0], GATHER)
-    if registry.namespace(NAME, {"data": data}) is None:
+    if registry.adapter_member(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)
     rows = data.shape[shape_limits.resolve_axis(NAME, tuple(data.shape), axis)]
     if rows != matrix.shape[1]:
@@ -134,7 +134,7 @@ def _segments_or_pointer(
     `edges` has the other end of each edge; `other_operand` is the name of that operand. If the
     core can use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
     """
-    xp = registry.namespace(NAME, {"data": data, operand: indptr, other_operand: edges})
+    xp = registry.adapter_member(NAME, {"data": data, operand: indptr, other_operand: edges})
     if xp is None or not xp.traces_pointers:
         pointer_array: Any = conversion.as_indices(NAME, indptr, operand)
         ends = conversion.as_indices(NAME, edges, other_operand)

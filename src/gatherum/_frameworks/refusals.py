@@ -12,7 +12,7 @@ import numpy as np
 
 from gatherum._model.errors import frameworks as framework_errors
 
-from .registry import CUDA, OURS, WHOLE, adapter_of, foreign
+from .registry import CUDA, OURS, WHOLE, adapter_of, foreign_type
 
 # Tuple types of a framework that represent one array, and the text that tells users how to get
 # their values.
@@ -30,7 +30,7 @@ _WITHOUT_NULLS = {
 def refuse(op: str, operand: str, value: object) -> None:
     """Raise TypeError with advice for foreign arrays and objects that are not in memory."""
     array_type = type(value)
-    if origin := foreign(array_type):
+    if origin := foreign_type(array_type):
         is_array = origin.source is CUDA or hasattr(array_type, "__array__")
         is_array = is_array or (not origin.source.package and adapter_of(array_type) is not None)
         instead = origin.source.to_numpy.format(operand) if is_array else ""
@@ -43,8 +43,8 @@ def refuse(op: str, operand: str, value: object) -> None:
 
 def refuse_held(op: str, operand: str, value: Iterable[object], item_type: type) -> None:
     """Raise TypeError for an array of another framework in a list or a tuple."""
-    if origin := foreign(item_type):
-        array_type, flat = type(value), all(foreign(type(item)) for item in value)
+    if origin := foreign_type(item_type):
+        array_type, flat = type(value), all(foreign_type(type(item)) for item in value)
         stacked = f"write {origin.source.stack}({{}})" if flat else "make one array of them"
         instead = (whole_tuple(array_type) or stacked).format(operand)
         raise framework_errors.held_array(op, operand, array_type.__name__, origin.name, instead)
@@ -73,7 +73,7 @@ def _reading(value: object) -> str | None:
         held = held_by_xarray(value)
         if "xarray" in _roots(type(held)):
             return "write {}.values to read all of it"
-        elsewhere = foreign(type(held)) or _reading(held)
+        elsewhere = foreign_type(type(held)) or _reading(held)
         return "write {}.data, the array that it holds" if elsewhere else None
     graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for collections
     if callable(graph) and graph() is not None:

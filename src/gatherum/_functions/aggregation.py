@@ -215,7 +215,7 @@ def aggregate(
     negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     options = AggregateOptions(size, reduction, mode_name, negative, "", fill_value, axis)
-    run = registry.namespace(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
+    run = registry.adapter_member(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
     return run(data, gather_indices, scatter_indices, options, weights, out)
 
 

@@ -127,7 +127,7 @@ def reported(
     shape = plain_values.as_shape(operator.name, "data", data_shape)
     spec: Any = registry.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
-        framework = registry.foreign(type(indices))
+        framework = registry.foreign_type(type(indices))
         raise framework_errors.unread_values(
             operator.name, "indices", framework.name if framework else "description"
         )

@@ -39,7 +39,7 @@ def _sorter(arena: Any, stream: int, device: int) -> nvidia.Sorter:
 def _let_core_read(*operands: object) -> None:
     """Let the core run later calls on arrays of these types if these have the CUDA interface."""
     for kind in {type(operand) for operand in operands} - _of_core:
-        foreign = registry.foreign(kind)
+        foreign = registry.foreign_type(kind)
         is_ours = foreign is not None and foreign.source is registry.CUDA
         if is_ours and hasattr(kind, "__cuda_array_interface__"):
             if not _of_core:
@@ -57,7 +57,7 @@ def _cupy() -> DeviceFramework:
 
 def _framework_of(value: object) -> DeviceFramework | None:
     """Return the framework of an array on a CUDA device, or None for any other value."""
-    if (foreign := registry.foreign(type(value))) is None:
+    if (foreign := registry.foreign_type(type(value))) is None:
         return None
     if foreign.source.name == "cupy":
         loaded = "cupy" in sys.modules

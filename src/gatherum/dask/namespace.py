@@ -35,7 +35,7 @@ as_size = plain_values.as_size
 dtype = of_chunks.dtype
 as_dtype = of_chunks.as_dtype
 full = of_chunks.full
-whole = da.broadcast_to
+broadcast_copy = da.broadcast_to
 
 
 def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
@@ -175,7 +175,7 @@ def rounded(x: Array, target: Any) -> Array:
     return _each(partial(_rounded, target), x, dtype=target)
 
 
-single = partial(_each, of_chunks.single, dtype=np.float32)
+as_float32 = partial(_each, of_chunks.as_float32, dtype=np.float32)
 
 
 def bits(x: Array) -> Array:

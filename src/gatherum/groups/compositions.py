@@ -60,7 +60,7 @@ def first(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array
 
 def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the number of values of each group."""
-    return grouping.xp.whole(grouping.count(initial), grouping.shape)
+    return grouping.xp.broadcast_copy(grouping.count(initial), grouping.shape)
 
 
 def position_of_extreme(

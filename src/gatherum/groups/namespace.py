@@ -121,7 +121,7 @@ def arange(start: int, stop: int, like: Array) -> Array:
     return np.arange(start, stop, dtype=np.int64)
 
 
-def whole(x: Array, shape: Shape) -> Array:
+def broadcast_copy(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else np.broadcast_to(x, shape).copy()
 
 
@@ -193,7 +193,7 @@ def cumsum(x: Array) -> Array:
     return np.cumsum(x, dtype=x.dtype)
 
 
-def single(x: Array) -> Array:
+def as_float32(x: Array) -> Array:
     return x.astype(np.float32)
 
 

@@ -45,7 +45,7 @@ def values_and_grouping(
     if labelled is not None:
         values, groups = plain_array(values), plain_array(groups)
     operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
-    xp = registry.namespace(op, operands) or namespace
+    xp = registry.adapter_member(op, operands) or namespace
     group_count = None if size is None else xp.as_size(op, "size", size)
     array = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, array)

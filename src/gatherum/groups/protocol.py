@@ -157,7 +157,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
     def log(self, x: Array) -> Array:
         """Return natural logarithms; see `gatherum._derivatives.elementary`."""
 
-    def whole(self, x: Array, shape: Shape) -> Array:
+    def broadcast_copy(self, x: Array, shape: Shape) -> Array:
         """Broadcast an array to a shape, as a copy."""
 
     def nonzero(self, x: Array) -> Array:
@@ -189,7 +189,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         be modified.
         """
 
-    def single(self, x: Array) -> Array:
+    def as_float32(self, x: Array) -> Array:
         """Round float64 to float32."""
 
     def sorted_order(self, values: Array | None, cells: Array) -> Array:

@@ -37,7 +37,7 @@ class SortedGroups:
         cells = flattened(xp, xp.broadcast_to(_cells(grouping, shape), shape))
         keys = flattened(xp, _comparable(xp, values)) if by_value else None
         order = xp.sorted_order(keys, cells)
-        counts = flattened(xp, xp.whole(grouping.count(), grouping.shape))
+        counts = flattened(xp, xp.broadcast_copy(grouping.count(), grouping.shape))
         starts = xp.cumsum(counts) - counts
         return cls(xp, cell_count, gather_flat(xp, cells, order), order, counts, starts)
 

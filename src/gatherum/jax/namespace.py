@@ -102,7 +102,7 @@ def destinations_of(attributes: Attributes, shape: Shape, indices: Array) -> Des
 
 isinf = jnp.isinf
 as_size = plain_values.as_size
-whole = jnp.broadcast_to
+broadcast_copy = jnp.broadcast_to
 dtype = dtypes.canonical
 
 
@@ -214,7 +214,7 @@ def rounded(x: Array, target: Any) -> Array:
         return jax.lax.complex(rounded(x.real, part), rounded(x.imag, part))
     if x.dtype == np.float64 and target in _HALVES:  # XLA converts it through float32
         x = rounding.off_ties(sys.modules[__name__], x, target.name)
-        return jnp.where(jnp.isnan(x), jnp.nan, single(x)).astype(target)
+        return jnp.where(jnp.isnan(x), jnp.nan, as_float32(x)).astype(target)
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(target)
 
 
@@ -239,7 +239,7 @@ def cumsum(x: Array) -> Array:
     return jnp.cumsum(x, dtype=x.dtype)
 
 
-def single(x: Array) -> Array:
+def as_float32(x: Array) -> Array:
     return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove the conversion
 
 

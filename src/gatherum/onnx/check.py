@@ -75,10 +75,10 @@ UINT16, UINT8 at feature level 3_0, got INT64; first accepted at 4_1
     """
     level = FeatureLevel.of(feature_level)
     model = load(model_or_path)
-    return [_judge(occurrence, level) for occurrence in occurrences(model, sizes or {})]
+    return [_node_report(occurrence, level) for occurrence in occurrences(model, sizes or {})]
 
 
-def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
+def _node_report(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
     node = occurrence.node
     unknown = _unknowns(occurrence)
     final = [f"no valid ONNX: {fault}" for fault in _faults(occurrence)]

@@ -51,7 +51,7 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
     array_likes.check_items(op, operand, value)
-    foreign = registry.foreign(type(value))
+    foreign = registry.foreign_type(type(value))
     type_name = foreign.name if foreign else type(value).__name__
     array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, array_types) or (foreign and foreign.source.name != "torch")

@@ -168,7 +168,7 @@ def holds_any(mask: Tensor) -> bool:
     return True
 
 
-def whole(x: Tensor, shape: Shape) -> Tensor:
+def broadcast_copy(x: Tensor, shape: Shape) -> Tensor:
     return x.expand(shape).contiguous()
 
 
@@ -231,7 +231,7 @@ def cumsum(x: Tensor) -> Tensor:
     return torch.cumsum(x, 0, dtype=x.dtype)
 
 
-def single(x: Tensor) -> Tensor:
+def as_float32(x: Tensor) -> Tensor:
     return x.to(torch.float32)
 
 

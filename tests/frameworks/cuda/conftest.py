@@ -109,7 +109,7 @@ def as_cuda(monkeypatch):
         kernels |= ops.kernels(row, run)
     for name in elementary.NAMES:
         kernels |= dict.fromkeys(ops.with_below(name), partial(elementary._on_cuda, name))
-    kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
+    kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._on_cuda)
     kernels |= dict.fromkeys(ops.with_below(aggregation.NAME), aggregation._on_cuda)
     kernels[quantized.NAME] = quantized._on_cuda
     library = torch.library.Library("gatherum", "IMPL")

@@ -52,7 +52,7 @@ class SmallCompute(ModuleType):
         if temp_storage is None:
             return self.scratch
         buffers = {name: values(array) for name, array in arrays.items()}
-        order = np.argsort(buffers["d_in_keys"], error_type="stable")
+        order = np.argsort(buffers["d_in_keys"], kind="stable")
         buffers["d_out_keys"][...] = buffers["d_in_keys"][order]
         buffers["d_out_values"][...] = buffers["d_in_values"][order]
         storage = temp_storage.nbytes

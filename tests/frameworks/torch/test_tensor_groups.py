@@ -220,7 +220,7 @@ def test_elementary_functions(name):
     with pytest.raises(TypeError, match="must be a dense tensor, got a tensor of layout"):
         op(torch.ones(3).to_sparse())
     with pytest.raises(NotImplementedError) as caught:
-        elementary._elsewhere(name, torch.ones(3, device="meta"))
+        elementary._refuse_device(name, torch.ones(3, device="meta"))
     assert str(caught.value) == (
         f"{name}: tensors must be on the CPU or on a CUDA device, got meta; write data.cpu()"
     )

@@ -155,7 +155,7 @@ def gather_quantized(
         zeros is None or type(zeros) is np.ndarray
     ):
         operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zeros}
-        if run := registry.namespace(NAME, operands, "quantized"):
+        if run := registry.adapter_member(NAME, operands, "quantized"):
             result: NDArray[Any] = run(attributes, *operands.values())
             return result
         registry.check_one_framework(NAME, operands)

@@ -93,7 +93,7 @@ def _on_cpu(*call: Any) -> Tensor:
     bounds, negative, pointer, fill, axis = options
     plan_dtype: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype
-        return _composed(*call)
+        return _aggregate_with_messages(*call)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
@@ -110,7 +110,7 @@ def _on_cpu(*call: Any) -> Tensor:
     return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
 
 
-def _composed(*call: Any) -> Tensor:
+def _aggregate_with_messages(*call: Any) -> Tensor:
     data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
     bounds, negative, pointer, fill, axis = options
     fold = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
@@ -138,8 +138,8 @@ def _on_cuda(*call: Any) -> Tensor:
             targets = _targets_of_edges(targets, sources.shape[0], pointer)
             cuda.keep_adjacent(targets)
         if not folds_rows or shared is None or 0 in (*data.shape, size):
-            return _composed(data, sources, targets, size, reduction, weights, bounds, negative, "",
-                             fill, axis)  # fmt: skip
+            edges = data, sources, targets, size, reduction, weights
+            return _aggregate_with_messages(*edges, bounds, negative, "", fill, axis)
         fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
         return _fold_rows(data, sources, targets, weights, fold, shared)
 
@@ -280,12 +280,12 @@ def _with_defaults(call: tuple[Any, ...]) -> tuple[Any, ...]:
     return *call, *(None, "raise", True, "", None, 0)[len(call) - 5 :]
 
 
-def _recorded(keyset: Any, *arguments: Any) -> Any:
+def _run_autograd(keyset: Any, *arguments: Any) -> Any:
     """Run a call, and record it if it may be differentiated."""
     call = _with_defaults(arguments)
     operands = call[0], call[5]
     if call[4] not in _LINEAR and (private.transforms_active() or requires_recording(operands)):
-        return _composed(*call)
+        return _aggregate_with_messages(*call)
     return run_or_record(_Sum, overload(NAME), keyset, call, operands)
 
 
@@ -326,4 +326,4 @@ for _name in with_below(NAME):
     LIBRARY.impl(_name, _on_cuda, "CUDA")
     torch.library.register_fake(f"gatherum::{_name}", _fake, lib=LIBRARY)
     torch.library.register_vmap(f"gatherum::{_name}", _run_batch, lib=LIBRARY)
-LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)
+LIBRARY.impl(NAME, _run_autograd, "Autograd", with_keyset=True)

@@ -58,7 +58,7 @@ def _on_cuda(name: str, x: Tensor) -> Tensor:
     )  # the root is exact there
 
 
-def _elsewhere(name: str, x: Tensor) -> Tensor:
+def _refuse_device(name: str, x: Tensor) -> Tensor:
     check_dense(name, "x", x, x.device)
     raise torch_errors.no_device(name, str(x.device))
 
@@ -103,7 +103,7 @@ def _times_derivative(ctx: Any, change: Tensor, drops_tangent: bool = False) -> 
         return change * saved if ctx.name == "exp" else change / saved
 
 
-def _recorded(name: str, keyset: Any, x: Tensor) -> Any:
+def _run_autograd(name: str, keyset: Any, x: Tensor) -> Any:
     return run_or_record(_Elementary, overload(name), keyset, (x,), (x,), name)
 
 
@@ -116,7 +116,7 @@ for _name in NAMES:
         LIBRARY.define(f"{_each}(Tensor x) -> Tensor", tags=torch.Tag.pt2_compliant_tag)
         LIBRARY.impl(_each, partial(_on_cpu, _name), "CPU")
         LIBRARY.impl(_each, partial(_on_cuda, _name), "CUDA")
-        LIBRARY.impl(_each, partial(_elsewhere, _name), "CompositeExplicitAutograd")
+        LIBRARY.impl(_each, partial(_refuse_device, _name), "CompositeExplicitAutograd")
         torch.library.register_fake(f"gatherum::{_each}", _fake, lib=LIBRARY)
         torch.library.register_vmap(f"gatherum::{_each}", partial(_run_batch, _name), lib=LIBRARY)
-    LIBRARY.impl(_name, partial(_recorded, _name), "Autograd", with_keyset=True)
+    LIBRARY.impl(_name, partial(_run_autograd, _name), "Autograd", with_keyset=True)

@@ -129,7 +129,7 @@ def _on_cuda(
         )
 
 
-def _elsewhere(data: Tensor, *arguments: Any) -> Tensor:
+def _refuse_device(data: Tensor, *arguments: Any) -> Tensor:
     for name, tensor in zip(_OPERANDS, (data, *arguments[:3]), strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
@@ -210,7 +210,7 @@ _SCHEMA = (
 LIBRARY.define(NAME + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 LIBRARY.impl(NAME, _on_cpu, "CPU")
 LIBRARY.impl(NAME, _on_cuda, "CUDA")
-LIBRARY.impl(NAME, _elsewhere, "CompositeExplicitAutograd")
+LIBRARY.impl(NAME, _refuse_device, "CompositeExplicitAutograd")
 torch.library.register_fake(f"gatherum::{NAME}", _fake, lib=LIBRARY)
 torch.library.register_autograd(
     f"gatherum::{NAME}", _backward, setup_context=_save_inputs, lib=LIBRARY

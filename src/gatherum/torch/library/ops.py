@@ -174,7 +174,7 @@ def _sorter_on_cuda(*call: Any) -> Any:
     return cuda.sorter(*call)
 
 
-def _elsewhere(op: str) -> Kernel:
+def _refuse_device(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
     def kernel(data: Tensor, *others: Any) -> Any:
@@ -209,7 +209,7 @@ for _operator in OPERATORS.values():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CPU")
             for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
-                LIBRARY.impl(_each, _elsewhere(_operator.name), _key)
+                LIBRARY.impl(_each, _refuse_device(_operator.name), _key)
     for _name, _kernel in kernels(_operator, _on_cuda).items():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CUDA")

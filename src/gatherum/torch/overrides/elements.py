@@ -9,7 +9,15 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, lifted, run
+from .scatter_calls import (
+    INDEX_DTYPES,
+    Constant,
+    Declined,
+    Ordered,
+    Scatter,
+    run,
+    with_one_dimension,
+)
 
 # The words of ``scatter_reduce`` and of ``scatter``.
 REDUCE_WORDS, SCATTER_WORDS = (
@@ -29,7 +37,7 @@ def _scatter_elements(
             raise Ordered
         return data
     if not data.dim():
-        data, index, src = lifted(data, index, src)
+        data, index, src = with_one_dimension(data, index, src)
     rank, shape = data.dim(), index.shape
     if len(shape) != rank or src.dim() != rank:
         raise Declined

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, sums_of_rows
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 
@@ -20,7 +20,7 @@ def embedding_dense_backward(
         raise Declined
     if gradient.shape[:-1] != indices.shape:
         raise Declined
-    call = totals(
+    call = sums_of_rows(
         (size, gradient.shape[-1]),
         indices,
         gradient,
@@ -41,7 +41,7 @@ def _padding_row(padding: int, size: int) -> int:
 def _counts(indices: Tensor, size: int) -> Tensor:
     """Return the number of times that each index occurs."""
     one = torch.ones((), dtype=torch.int64, device=indices.device)
-    return run(totals((size,), indices, one))
+    return run(sums_of_rows((size,), indices, one))
 
 
 def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -104,7 +104,7 @@ def run_bags(call: Bags) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         scales = scales if scales is None else scales[is_kept]
         sizes = _counts(bag_of_row, sizes.numel()).to(ends.dtype)
     shape = sizes.numel(), weight.shape[1]
-    output = run(totals(shape, bag_of_row, weight, update_rows=row_numbers, factors=scales))
+    output = run(sums_of_rows(shape, bag_of_row, weight, update_rows=row_numbers, factors=scales))
     if is_mean:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
     return output, bags, sizes, sizes
@@ -121,7 +121,7 @@ def embedding_bag_dense_backward(
         return _of_maxima(gradient, sizes, maxima, size)
     if bags.numel() != indices.numel():
         raise Declined
-    call = totals(
+    call = sums_of_rows(
         (size, gradient.shape[1]), indices, gradient, update_rows=bags, factors=scales,
         divisors=sizes if mode == MEAN else None, zeroed_row=_padding_row(padding, size),
     )  # fmt: skip

@@ -16,7 +16,15 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Declined, Invalid, Ordered, Scatter, lifted, run
+from .scatter_calls import (
+    INDEX_DTYPES,
+    Declined,
+    Invalid,
+    Ordered,
+    Scatter,
+    run,
+    with_one_dimension,
+)
 
 REDUCE_WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
 
@@ -30,7 +38,7 @@ def _scatter_slices(
         raise Declined
     if index.dim() > 1 or source.dim() != data.dim():
         raise Declined
-    data, index, source = lifted(data, index, source)
+    data, index, source = with_one_dimension(data, index, source)
     expected_shape = list(data.shape)
     expected_shape[dim] = index.shape[0]
     if list(source.shape) != expected_shape:

@@ -59,12 +59,12 @@ class Scatter(NamedTuple):
     zeroed_row: int = -1  # the row that is set to zeros afterwards, if it is not negative
 
 
-def lifted(*tensors: Tensor) -> list[Tensor]:
+def with_one_dimension(*tensors: Tensor) -> list[Tensor]:
     """Make tensors without dimensions vectors of one element, as which torch treats them."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
-def totals(
+def sums_of_rows(
     shape: tuple[int, ...], indices: Tensor, updates: Tensor | Constant, **more: Any
 ) -> Scatter:
     """Describe the sums of rows with the same index. Other rows are zeros."""
@@ -88,7 +88,7 @@ def run(call: Scatter, target: Tensor | None = None) -> Tensor:
     if isinstance(data, int):
         data = updates.new_zeros(()).expand(_size_for(indices, data))
     if call.segments:
-        indices = _expanded(call.segments, indices, updates.shape[0])
+        indices = _segments_of_updates(call.segments, indices, updates.shape[0])
     elif isinstance(indices, tuple):
         indices = torch.stack(indices, -1)
     if call.divisors is not None:
@@ -132,7 +132,7 @@ def _size_for(indices: Tensor, least: int) -> int:
     return max(int(highest) + 1, least)
 
 
-def _expanded(segments: str, bounds: Tensor, count: int) -> Tensor:
+def _segments_of_updates(segments: str, bounds: Tensor, count: int) -> Tensor:
     """Return the number of the segment of each update."""
     lengths = bounds.diff() if segments == "offsets" else bounds
     if segments == "offsets" and int(bounds[0]) != 0:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gatherum._system import native
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, sums_of_rows
 
 
 def _fold_of(word: str) -> tuple[str, float]:
@@ -98,7 +98,7 @@ def coalesce(data: Tensor) -> Tensor:
     keys, positions = torch.unique(keys, return_inverse=True)
     zeros = indices.new_zeros(()).expand(rank, keys.numel())
     columns = run(Scatter("scatter_slices", zeros, positions, indices, axis=1))
-    sums = run(totals((keys.numel(), *values.shape[1:]), positions, values))
+    sums = run(sums_of_rows((keys.numel(), *values.shape[1:]), positions, values))
     return _coalesced(columns, sums, shape)
 
 

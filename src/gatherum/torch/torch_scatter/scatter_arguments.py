@@ -93,13 +93,13 @@ def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | N
         out = changeable_out(op, out, src)
         size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-        if not symbolic_sizes.same(out.shape, expected):
+        if not symbolic_sizes.may_be_equal(out.shape, expected):
             raise errors.other_shape(op, "out", expected, tuple(out.shape))
     elif dim_size is not None:
         size = symbolic_sizes.as_size(op, "dim_size", dim_size)
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
-        size = symbolic_sizes.least(index)
+        size = symbolic_sizes.least_size(index)
     return src, cheapest_destinations(
         Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise"
     )
@@ -177,7 +177,7 @@ def cheapest_destinations(
             raise errors.not_an_index_dtype(caller.op, dtype, False, caller.indices)
     sizes = tuple(index.shape)
     shape = (*moved_shape[:dim], size, *moved_shape[dim + 1 :])
-    if symbolic_sizes.same(sizes, (moved_shape[dim],)):
+    if symbolic_sizes.may_be_equal(sizes, (moved_shape[dim],)):
         attributes = Attributes(
             "scatter_slices", dim, mode=mode, negative=False, caller=caller.text
         )
@@ -187,7 +187,7 @@ def cheapest_destinations(
     if not broadcasts(padded_sizes, moved_shape, symbolic_sizes.may_hold):
         has_dim = not caller.op.startswith("segment")
         dims = range(len(moved_shape)) if has_dim else ()
-        fits = (n for n in dims if symbolic_sizes.same(sizes, (moved_shape[n],)))
+        fits = (n for n in dims if symbolic_sizes.may_be_equal(sizes, (moved_shape[n],)))
         raise torch_errors.no_broadcast(
             caller.op, "index", sizes, "src", tuple(moved_shape), next(fits, None)
         )

@@ -155,7 +155,7 @@ def _std(
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with naming_caller(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         counts = grouping.count()
-        fold = partial(_added, grouping.destinations, out)
+        fold = partial(_sums_with_out, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
         total = spreads.sum_of_squares(away, src, grouping, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
@@ -164,7 +164,7 @@ def _std(
         return root
 
 
-def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
+def _sums_with_out(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
     zeros = values.new_zeros(()).expand(destinations.shape)
     initial = zeros if out is None else out.to(values.dtype)

@@ -140,7 +140,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
     checks.check_values(op, "indptr", indptr, segment_numbers.BATCH)
     ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
-    size = 0 if empty else symbolic_sizes.of(ends[-1])
+    size = 0 if empty else symbolic_sizes.size_in(ends[-1])
     moved_shape = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     symbolic = torch.compiler.is_compiling() or any(type(n) is not int for n in moved_shape)
     if not symbolic and size >= 0:

@@ -50,7 +50,7 @@ def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any
         return torch.from_numpy(functions.TRANSFORMS[name].compose(table, grouping, table.dtype))
 
 
-def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
+def _on_cuda(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
     destinations = _destinations(namespace, values, indices, size, *options)
     grouping = Grouping(name, "groups", None, destinations, options[1])
     result: Tensor = functions.TRANSFORMS[name].compose(values, grouping, values.dtype)
@@ -112,7 +112,7 @@ def _sums_of_groups(destinations: Destinations, values: Tensor) -> Tensor:
     return sums
 
 
-def _recorded(keyset: Any, *call: Any) -> Any:
+def _run_autograd(keyset: Any, *call: Any) -> Any:
     if not requires_recording(call[:1]):
         return run_below_autograd(overload(NAME), keyset, *call)
     return _Softmax.apply(keyset, *call)
@@ -125,6 +125,6 @@ _SCHEMA = (
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
     LIBRARY.impl(_name, _on_cpu, "CPU")
-    LIBRARY.impl(_name, _elsewhere, "CUDA")
+    LIBRARY.impl(_name, _on_cuda, "CUDA")
     torch.library.register_fake(f"gatherum::{_name}", _fake, lib=LIBRARY)
-LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)
+LIBRARY.impl(NAME, _run_autograd, "Autograd", with_keyset=True)
