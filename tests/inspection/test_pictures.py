@@ -219,7 +219,7 @@ def test_pictures_show_the_result_of_the_operator(data):
     scene = scene_of(s, explanation.indices)
     cells = fill_cells(scene, CallValues(indices=explanation.indices))
     check_picture(explanation.svg())
-    if scene.reduced:
+    if scene.is_reduced:
         return
     keywords = {"batch_dims" if s.op.endswith("_nd") else "axis": s.axis}
     keywords |= {"mode": s.mode, "negative": s.negative}
@@ -241,9 +241,9 @@ def test_pictures_show_the_result_of_the_operator(data):
     try:
         expected = run()
     except IndexError:
-        assert scene.refused
+        assert scene.is_refused
     else:
-        assert not scene.refused
+        assert not scene.is_refused
         assert shown.tolist() == expected.tolist()
 
 

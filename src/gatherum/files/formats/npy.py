@@ -46,7 +46,7 @@ class Npy(Format):
 
     name, example = "npy", "'x.npy'"
     suffixes, has_members = ("npy",), False
-    any_order = remote = True
+    any_order = reads_urls = True
 
     def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
