@@ -196,7 +196,7 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
 
 // For static_assert in the last branch of an `if constexpr` chain, which only an unhandled case reaches.
 template <auto>
-inline constexpr bool kIsForgotten = true;
+inline constexpr bool kIsUnhandled = true;
 
 // The C++ type of each value type, in the order of the rows of kValues.
 template <class...>
@@ -237,7 +237,7 @@ constexpr auto sum_of() {
   else if constexpr (sum == Value::uint64)
     return uint64_t{};
   else
-    static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
+    static_assert(!kIsUnhandled<sum>, "sum_of: no type for what sum_type says");
 }
 
 // Converts a stored value of type V to the accumulation type S, and back. Rare must be Selected or Branched.
@@ -374,7 +374,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
     else if constexpr (R == Reduction::min)
       return minimum<NaN>(a, b);
     else
-      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
+      static_assert(!kIsUnhandled<R>, "Fold::fold: a reduction has no step");
   }
   static GATHERUM_INLINE Sum fold_truths(Sum a, Sum b) {
     if constexpr (R == Reduction::add || R == Reduction::max)
@@ -382,7 +382,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
     else if constexpr (R == Reduction::mul || R == Reduction::min)
       return (a != 0) & (b != 0);
     else
-      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
+      static_assert(!kIsUnhandled<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
   // Returns the stored result of `count` values. If not `folded`, returns the accumulator undivided.

@@ -22,12 +22,12 @@ Macros: TypeAlias = dict[str, object]
 # gather of rows of 512 bytes took 0.383 ms with these values, 0.382 with 128 and 2, and 0.435 with
 # 256 and 8; single items took 2.27, 2.29 and 2.27 ms.
 THREADS = 256
-EACH = 4
+CHUNKS_PER_THREAD = 4
 # Maximum blocks of a grid per multiprocessor; larger launches give each thread more work. On an
 # H100, scatters of rows took 0.478 ms with this value and 0.493 without a limit.
 BLOCKS = 64
 # Offsets have 32 bits if all numbers of a launch are below this limit. A thread's flat number can
-# exceed the total by one grid (at most `WHOLE_GRID`, or THREADS * EACH * BLOCKS per multiprocessor)
+# exceed the total by one grid (at most `WHOLE_GRID`, or THREADS * CHUNKS_PER_THREAD * BLOCKS per multiprocessor)
 # and stays below 2**31.
 WHOLE_GRID = 1 << 27
 NARROW = (1 << 31) - WHOLE_GRID
@@ -57,7 +57,7 @@ class Execution:
             "INDEX_ALIGN": kernel_tables.alignment(
                 dtype.itemsize, self.indices.alignment, *index_strides(self.work)
             ),
-            "SWAPPED": int(not dtype.isnative),
+            "INDEX_SWAPPED": int(not dtype.isnative),
             "MODE": f"mode_{'drop' if mode in FILLING else mode}",
         }
 

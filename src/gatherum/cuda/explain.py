@@ -54,19 +54,19 @@ def _line(launch: Launch, copies: bool) -> str:
     """Return the line that describes a launch's purpose and variant."""
     name, macros = launch.kernel.name, dict(launch.kernel.macros)
     purpose = _PURPOSES["copy" if copies else name]
-    if "GROUP" in macros:
-        group = "warp" if macros["GROUP"] == str(WARP) else "block"
+    if "GROUP_THREADS" in macros:
+        group = "warp" if macros["GROUP_THREADS"] == str(WARP) else "block"
         purpose = purpose.format(above=launch.arguments.number(_ABOVE), group=group)
     parts = [purpose]
     if (index := macros.get("INDEX")) and not copies:
-        order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
+        order = " of the other byte order" if macros["INDEX_SWAPPED"] == "1" else ""
         parts.append(f"{index} indices{order}")
-    if "WIDTH" in macros:
-        parts.append(f"{macros['WIDTH']} bytes at a time")
+    if "CHUNK_BYTES" in macros:
+        parts.append(f"{macros['CHUNK_BYTES']} bytes at a time")
     if "REDUCTION" in macros:
         parts.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
-    if int(macros.get("LANES", 1)) > 1:
-        parts.append(f"{macros['LANES']} items at a time")
+    if int(macros.get("CHUNK_ITEMS", 1)) > 1:
+        parts.append(f"{macros['CHUNK_ITEMS']} items at a time")
     return f"{name:<14} {'; '.join(parts)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
@@ -90,7 +90,7 @@ def list_launches(plan: Plan) -> Listing:
                 listing.kernels.append(kernel)
                 if listing.steps[-1:] != ["sort"]:
                     macros = dict(kernel.macros)
-                    widths = int(macros["KEY_WIDTH"]), int(macros["PAYLOAD_WIDTH"])
+                    widths = int(macros["KEY_BYTES"]), int(macros["PAYLOAD_BYTES"])
                     _list_sort(listing, "launches for each digit of the keys", *widths)
             case Launch(kernel):
                 copies = plan.call.operator.scatters and kernel.name == "gather"

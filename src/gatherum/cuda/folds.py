@@ -13,7 +13,7 @@ from gatherum._plans import sharing
 from . import kernel_tables, radix_sort
 from .checks import or_null
 from .device import Kernel, Pairs, Widths
-from .execution import EACH, NARROW, Execution, Macros, grid_of
+from .execution import CHUNKS_PER_THREAD, NARROW, Execution, Macros, grid_of
 from .kernel_tables import Fields, Step, Steps, count_points
 from .loops import Work
 from .movement import writing_mode
@@ -24,11 +24,11 @@ from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 # The largest number of entries in a run that one thread folds, for each part of the row, and for
 # single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and 0.87 with 32;
 # 2^24 float32 into 2^20 took 1.00 ms with 16, 0.93 with 32 and 0.92 with 64.
-THREAD_RUN = 16
-ITEM_RUN = 32
+LONGEST_THREAD_SEGMENT = 16
+LONGEST_ITEM_SEGMENT = 32
 # The largest number that one warp folds. A block folds longer runs. With 128, rows of 64 float32
 # into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
-WARP_RUN = 512
+LONGEST_WARP_SEGMENT = 512
 # The number of threads in a warp.
 WARP = 32
 # The number of threads in a block that folds longer runs: of single items, and of rows. With 256
@@ -39,22 +39,22 @@ LONG_THREADS = 128
 ROW_THREADS = 256
 # The number of threads of such a warp or block that fold. The other threads fetch values. Not
 # measured.
-FOLDERS = 32
+FOLDING_THREADS = 32
 # Blocks per multiprocessor over which the candidates of long runs are spread, if there are enough.
 # Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block, and 0.85
 # with 4, which is the number for this value on that device. On an H200, values from 8 to 64 took
 # the same time.
 LONG_BLOCKS_PER_PROCESSOR = 16
-# Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH_BYTES of the rows:
+# Blocks fold runs with more than HUGE_SEGMENT entries in stretches of HUGE_STRETCH_BYTES of the rows:
 # such a run waits for the loads of each tile, and tiles of short stretches have more entries. On an
 # H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for runs of more
 # than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89 ms. With
 # stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
-HUGE_RUN = 1 << 13
+HUGE_SEGMENT = 1 << 13
 HUGE_STRETCH_BYTES = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
 # of bytes of shared memory. Not measured.
-EXACT_FOLDERS = 8
+EXACT_FOLDING_THREADS = 8
 # Integers are folded in shared memory first if the items of all destinations fit this number of
 # bytes, and if there are this many updates for each item. On an H200 (2026-11-27), 2^16 int64 into
 # 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24 into 1000
@@ -72,7 +72,7 @@ _MOST_CARRIED = 8
 
 # The most threads of a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053 ms, 0.060
 # with 256 threads, and 0.052 with 1024.
-SORTERS = 512
+SORT_THREADS = 512
 
 # The loops over one item.
 _ONE = (Step(1),)
@@ -138,16 +138,16 @@ def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_bloc
     """Write the key and the payload of each tuple, sorted if one block sorts them."""
     work, widths = run.work, widths_of(run.work, carried)
     macros = run.index_macros(writing_mode(run))
-    macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
+    macros |= {"KEY_BYTES": widths.key, "PAYLOAD_BYTES": widths.payload, "CARRIED_BYTES": carried}
     macros["VALUE_ALIGN"] = run.alignment(carried or 1)
     first: list[Field] = [run.indices, run.moved, keys, payload, work.destinations]
     if not in_block:
         run.launch_nest("keys", first, work.tuples, work.parts, macros)
         return
     padded = 1 << max(work.entries - 1, 1).bit_length()
-    threads = min(SORTERS, max(WARP, padded // 2))
+    threads = min(SORT_THREADS, max(WARP, padded // 2))
     each = -(-padded // threads)
-    macros |= {"MOST": sharing.MOST_IN_BLOCK, "SORTERS": SORTERS}
+    macros |= {"MOST_TUPLES": sharing.MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
     nest = [*first, padded], work.tuples, work.parts, macros
     run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
 
@@ -165,7 +165,7 @@ def scatter_sorted(run: Execution, record: Slot | None) -> None:
     width = run.alignment(WIDEST, run.work.block)
     pairs, row = run.order or sort(run, 0), run.work.chunks(width)
     total, updates = pairs.length * count_points(row), SortedUpdates(pairs, row, record)
-    run.launch(*_kernel(run, "scatter_sorted", updates, [total], [], {"WIDTH": width}))
+    run.launch(*_kernel(run, "scatter_sorted", updates, [total], [], {"CHUNK_BYTES": width}))
 
 
 def fold_updates(run: Execution, record: Slot | None) -> None:
@@ -183,14 +183,18 @@ def fold_updates(run: Execution, record: Slot | None) -> None:
         "VALUE": value,
         "VALUE_ALIGN": align,
         "REDUCTION": call.reduction,
-        "CARRIED": carried,
+        "CARRIED_BYTES": carried,
     }
-    macros |= {} if exact else {"LANES": lanes, "WEIGHTED": run.weighted}
+    macros |= {} if exact else {"CHUNK_ITEMS": lanes, "ROW_NUMBER_BYTES": run.weighted}
     # Rows with this many parts already fill a warp, which reads contiguous memory.
-    alone = (ITEM_RUN if parts == 1 else THREAD_RUN) if parts < WARP else WARP_RUN
+    alone = (
+        (LONGEST_ITEM_SEGMENT if parts == 1 else LONGEST_THREAD_SEGMENT)
+        if parts < WARP
+        else LONGEST_WARP_SEGMENT
+    )
     numbers = [pairs.length * parts, alone, call.include_self]
     run.launch(*_kernel(run, name, updates, numbers, [], macros))
-    macros |= {"FOLDERS": EXACT_FOLDERS if exact else FOLDERS}
+    macros |= {"FOLDING_THREADS": EXACT_FOLDING_THREADS if exact else FOLDING_THREADS}
     for tier in _tiers(parts, item * lanes, alone, exact):
         if pairs.length > tier.above:
             _launch_groups(run, f"{name}_long", updates, tier, macros)
@@ -210,14 +214,16 @@ class Tier(NamedTuple):
 
 def _tiers(parts: int, part_bytes: int, alone: int, exact: bool) -> list[Tier]:
     """Return the launches for runs of more than `alone` entries, with rows of `parts` parts."""
-    folders = EXACT_FOLDERS if exact else FOLDERS
+    folders = EXACT_FOLDING_THREADS if exact else FOLDING_THREADS
     block = LONG_THREADS if exact or parts == 1 else ROW_THREADS
     short = max(1, HUGE_STRETCH_BYTES // part_bytes)
-    tiers = [Tier(alone, WARP_RUN, WARP, folders)] if alone < WARP_RUN else []
+    tiers = (
+        [Tier(alone, LONGEST_WARP_SEGMENT, WARP, folders)] if alone < LONGEST_WARP_SEGMENT else []
+    )
     if exact or parts <= short:
-        return [*tiers, Tier(WARP_RUN, 0, block, folders)]
-    huge = Tier(HUGE_RUN, 0, block, min(short, folders))
-    return [*tiers, Tier(WARP_RUN, HUGE_RUN, block, folders), huge]
+        return [*tiers, Tier(LONGEST_WARP_SEGMENT, 0, block, folders)]
+    huge = Tier(HUGE_SEGMENT, 0, block, min(short, folders))
+    return [*tiers, Tier(LONGEST_WARP_SEGMENT, HUGE_SEGMENT, block, folders), huge]
 
 
 def _launch_groups(
@@ -231,7 +237,7 @@ def _launch_groups(
     each = _candidates_per_group(candidates, run.processors * groups, tier.group)
     self = run.plan.call.include_self
     numbers = [candidates, tier.above, tier.longest, self, tier.stretch, each]
-    macros = macros | {"THREADS": threads, "GROUP": tier.group}
+    macros = macros | {"THREADS": threads, "GROUP_THREADS": tier.group}
     kernel, _, fields = _kernel(run, name, updates, numbers, [stretches], macros)
     grid = grid_of(run.processors, candidates, groups * each)
     run.program.launch(kernel, grid, threads, Arguments.of(fields))
@@ -272,7 +278,7 @@ def _kernel(
     (pairs, row, record), work = updates, run.work
     all_steps = work.destination_steps, work.tuples, row
     most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, numbers[0], pairs.length + HUGE_RUN, work.destinations)
+    most = max(most, numbers[0], pairs.length + HUGE_SEGMENT, work.destinations)
     if run.weighted:  # bytes of the weights
         most = max(most, pairs.length * run.plan.call.data.dtype.itemsize)
     bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
@@ -283,7 +289,7 @@ def _kernel(
     for extent in (count_points(row), *divided_by):
         fields += kernel_tables.divisor(extent, bits)
     fields += [Slot(ROWS), Slot(WEIGHTS)] if run.weighted else []
-    widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
+    widths = {"KEY_BYTES": pairs.widths.key, "PAYLOAD_BYTES": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     return kernel, numbers[0], fields
 
@@ -331,8 +337,8 @@ def _fold_in_table(run: Execution, first: list[Field], row: Steps, macros: Macro
     total, items = work.entries * width, work.destinations * width
     fewest = max(TABLE_UPDATES_PER_BLOCK, TABLE_UPDATES_PER_ADDED_ITEM * items)
     blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * run.processors, total // fewest))
-    macros |= {"TABLE": TABLE_BYTES, "EACH": EACH}
-    nest = first, (*tuples, *steps), parts, macros, EACH
+    macros |= {"TABLE_BYTES": TABLE_BYTES, "PER_THREAD": CHUNKS_PER_THREAD}
+    nest = first, (*tuples, *steps), parts, macros, CHUNKS_PER_THREAD
     run.launch_nest(
         "fold_table", *nest, blocks=blocks, table=(*work.destination_steps, *row) or _ONE
     )

@@ -9,13 +9,13 @@ from gatherum._model.modes import FILLING
 from . import kernel_tables
 from .checks import or_null
 from .device import Kernel
-from .execution import EACH, THREADS, WHOLE_GRID, Execution
+from .execution import CHUNKS_PER_THREAD, THREADS, WHOLE_GRID, Execution
 from .loops import Work, with_chunks
 from .programs import WIDEST, Arguments, Slot
 
 # The most blocks of a gather. On an H100 (2026-11-26), gathers of single items took 2.25 ms with
 # this limit, and 2.27 ms with the limit of other launches.
-_GATHER_BLOCKS = WHOLE_GRID // (THREADS * EACH)
+_GATHER_BLOCKS = WHOLE_GRID // (THREADS * CHUNKS_PER_THREAD)
 # Scatters along lines: bytes of the table of a line in shared memory, threads per block, the fewest
 # lines, and the fewest updates of a line as a part of its positions. None of the four values is
 # measured.
@@ -26,7 +26,7 @@ LEAST_UPDATED_SHARE = 1 / 4
 # The bytes of a fill item that one launch of ``pattern`` writes.
 _PIECE = 240
 # A copy has no components, so these values are unused.
-_NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
+_NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}
 
 
 def gather(run: Execution, record: Slot | None, fill: bytes) -> None:
@@ -34,10 +34,15 @@ def gather(run: Execution, record: Slot | None, fill: bytes) -> None:
     work = run.work
     width = run.alignment(WIDEST, work.block)
     pattern, chunks = _pattern(run, fill, width)
-    macros = run.index_macros(run.plan.call.mode) | {"WIDTH": width, "EACH": EACH}
+    macros = run.index_macros(run.plan.call.mode) | {
+        "CHUNK_BYTES": width,
+        "PER_THREAD": CHUNKS_PER_THREAD,
+    }
     first = run.data, run.indices, run.moved, or_null(record), 0, or_null(pattern), chunks
     steps = (*work.tuples, *work.chunks(width))
-    run.launch_nest("gather", first, steps, work.parts, macros, EACH, blocks=_GATHER_BLOCKS)
+    run.launch_nest(
+        "gather", first, steps, work.parts, macros, CHUNKS_PER_THREAD, blocks=_GATHER_BLOCKS
+    )
 
 
 def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]:
@@ -62,28 +67,31 @@ def copy_data(run: Execution, source: Slot, record: Slot | None) -> None:
     moved = [step_bytes for step in steps for step_bytes in (step.data, step.moved)]
     alignments = source.alignment, run.data.alignment
     width = kernel_tables.alignment(WIDEST, *alignments, work.copy_block, *moved)
-    macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
+    macros = _NO_INDEX | {"CHUNK_BYTES": width, "PER_THREAD": CHUNKS_PER_THREAD}
     first = source, 0, run.data, 0, or_null(record), 0, 1
     steps = with_chunks(steps, work.copy_block, width)
-    run.launch_nest("gather", first, steps, (), macros, EACH, blocks=_GATHER_BLOCKS)
+    run.launch_nest("gather", first, steps, (), macros, CHUNKS_PER_THREAD, blocks=_GATHER_BLOCKS)
 
 
 def scatter(run: Execution, record: Slot | None, winners: Slot | None) -> None:
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
     work = run.work
     width = run.alignment(WIDEST, work.block)
-    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
-    macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
+    macros = run.index_macros(writing_mode(run)) | {
+        "CHUNK_BYTES": width,
+        "PER_THREAD": CHUNKS_PER_THREAD,
+    }
+    macros["WINNER_BYTES"] = winner_width(run.work) if winners else 0
     first = run.data, run.indices, run.moved, or_null(record), or_null(winners)
     steps = (*work.tuples, *work.chunks(width))
-    run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
+    run.launch_nest("scatter", first, steps, work.parts, macros, CHUNKS_PER_THREAD)
 
 
 def find_winners(run: Execution) -> Slot:
     """Return a table of the last update of every destination."""
     width = winner_width(run.work)
     table = run.program.cleared(run.work.destinations * width)
-    macros = run.index_macros(writing_mode(run)) | {"WINNER_WIDTH": width}
+    macros = run.index_macros(writing_mode(run)) | {"WINNER_BYTES": width}
     work = run.work
     run.launch_nest("winners", (run.indices, table), work.tuples, work.parts, macros)
     return table
@@ -109,7 +117,10 @@ def scatter_lines(run: Execution, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
     work, updates = run.work, updates_of_line(run.work)
     width = run.alignment(WIDEST, work.block)
-    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "TABLE": LINE_TABLE_BYTES}
+    macros = run.index_macros(writing_mode(run)) | {
+        "CHUNK_BYTES": width,
+        "TABLE_BYTES": LINE_TABLE_BYTES,
+    }
     chunks, lines = work.block // width, work.entries // updates
     first = run.data, run.indices, run.moved, or_null(record), chunks, updates, lines
     run.launch_nest(

@@ -138,9 +138,9 @@ def _program(
     else:
         width, codes = run.alignment(_MOST_VALUES, work.block), spec.codes
         macros = run.index_macros(plan.call.mode) | {
-            "WIDTH": width,
+            "CHUNK_ITEMS": width,
             "CODE": f"code_{codes.value}",
-            "BITS": codes.bits,
+            "CODE_BITS": codes.bits,
             "PACKED": int(codes.in_byte > 1),
             "SCALE": f"scale_{spec.scale}",
             "VALUE": f"value_{spec.result}",

@@ -148,7 +148,7 @@ def test_launches_sort_once(on_shim, as_cuda, library_sorts, bits, monkeypatch):
         ]
 
     monkeypatch.setattr(radix_sort, "MOST_PAIRS", 1000)
-    monkeypatch.setattr(radix_sort, "MOST_BITS", bits)
+    monkeypatch.setattr(radix_sort, "MOST_DIGIT_BITS", bits)
     expected, launches = on_host(), device_calls.open_device.shim.launches
     before = len(launches)
     for result, wanted in zip(call(), expected, strict=True):

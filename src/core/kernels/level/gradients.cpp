@@ -18,7 +18,7 @@ Part part_as() {
   else if constexpr (gradient == Gradient::extreme)
     return &GroupGradients::extreme<V, kMost>;
   else
-    static_assert(!kIsForgotten<gradient>, "part_as: gradients that no kernel computes");
+    static_assert(!kIsUnhandled<gradient>, "part_as: gradients that no kernel computes");
 }
 
 template <class V, int64_t kMost>
