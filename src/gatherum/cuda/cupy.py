@@ -27,7 +27,7 @@ class _Scratch:
         self.memory = memory
         self.address = int(memory.ptr)
 
-    def part(self, start: int, nbytes: int) -> _Scratch:
+    def slice(self, start: int, nbytes: int) -> _Scratch:
         """Return bytes of this memory."""
         return _Scratch(self.memory + start)
 

@@ -63,7 +63,7 @@ class Buffer(Protocol):
     def address(self) -> int:
         """Address of the first byte, a multiple of 256."""
 
-    def part(self, start: int, nbytes: int) -> Buffer:
+    def slice(self, start: int, nbytes: int) -> Buffer:
         """Return bytes of this memory as a buffer, which keeps the memory alive."""
 
 

@@ -85,8 +85,8 @@ class Driver:
 
     def device_of(self, address: int) -> int:
         """Return the number of the device that owns the memory at an address."""
-        kind = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        return int(self.call("cuPointerGetAttribute", kind, address))
+        attribute = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return int(self.call("cuPointerGetAttribute", attribute, address))
 
     def captures(self, stream: int) -> bool:
         """Return True if a stream is capturing a graph."""

@@ -97,8 +97,8 @@ def sorter(
 
     def sort(keys: int, payload: int, length: int, *widths: int) -> tuple[int, int]:
         key, value, bits = widths
-        parts = arena.part(keys, length * key), arena.part(payload, length * value)
-        pairs = Pairs(*parts, length, Widths(key, value, bits))
+        buffers = arena.slice(keys, length * key), arena.slice(payload, length * value)
+        pairs = Pairs(*buffers, length, Widths(key, value, bits))
         kept.append(framework.sort(pairs, device_number, stream))
         return kept[-1].keys.address, kept[-1].payload.address
 
@@ -154,9 +154,9 @@ def kernel_code(kernel: Kernel, architecture: str) -> bytes:
     compiler = open_compiler()
     options = options_of(kernel, architecture)
     sources = _sources()
-    parts = [compiler.version(), kernel.name, *options]
-    parts += [part for named in sources.items() for part in named]
-    return code_cache.cached_code(parts, lambda: compiler.compile(kernel.name, sources, options))
+    inputs = [compiler.version(), kernel.name, *options]
+    inputs += [text for named in sources.items() for text in named]
+    return code_cache.cached_code(inputs, lambda: compiler.compile(kernel.name, sources, options))
 
 
 def options_of(kernel: Kernel, architecture: str) -> tuple[str, ...]:

@@ -48,7 +48,7 @@ class PreparedOnDevice(PreparedOnDevices):
         indices, shared = self.indices_at(like[1:], lambda: self._copy(framework, *like))
         with Sharing(shared):
             call = self.unchecked, data, indices, updates, fill, out
-            return device_calls.call(framework, *call)
+            return device_calls.call_on_device(framework, *call)
 
     def _copy(
         self, framework: DeviceFramework, data: Any, device: int, stream: int

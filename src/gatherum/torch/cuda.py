@@ -42,7 +42,7 @@ class _Scratch:
         self.memory = memory
         self.address = memory.data_ptr()
 
-    def part(self, start: int, nbytes: int) -> _Scratch:
+    def slice(self, start: int, nbytes: int) -> _Scratch:
         """Return bytes of this memory."""
         return _Scratch(self.memory[start : start + nbytes])
 
@@ -138,7 +138,9 @@ def run(
     def item(_: AnyDType) -> bytes:
         return b"" if zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = device_calls.call(FRAMEWORK, attributes, data, indices, updates, item, out)
+    result: Tensor = device_calls.call_on_device(
+        FRAMEWORK, attributes, data, indices, updates, item, out
+    )
     return result
 
 
@@ -187,8 +189,8 @@ def keep_adjacent(indices: Tensor) -> None:
     if shared is None:
         return
     view = FRAMEWORK.view("", "indices", indices)
-    where = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
-    SharedIndices(shared, *where, view.address, view.spec, view.holder).keep_adjacent()
+    device_and_stream = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
+    SharedIndices(shared, *device_and_stream, view.address, view.spec, view.holder).keep_adjacent()
 
 
 def fold_rows(

@@ -189,7 +189,7 @@ def test_rows_of_which_a_warps_tile_holds_one():
 
 @slow
 def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
-    monkeypatch.setattr(execution, "BLOCKS", 1)
+    monkeypatch.setattr(execution, "BLOCKS_PER_PROCESSOR", 1)
     monkeypatch.setattr(folds, "LONGEST_THREAD_SEGMENT", 2)
     monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", 5)
     indices = runs(*RNG.integers(0, 8, 800))

@@ -25,7 +25,7 @@ def sorted_pairs(keys, payload, bits):
     device.play(program, tuple(buffer.address for buffer in buffers))
     assert not device.strays()
     return [
-        buffers[slot.ordinal].inside.view(array.dtype)
+        buffers[slot.number].inside.view(array.dtype)
         for slot, array in zip(results, (keys, payload), strict=True)
     ]
 
