@@ -346,7 +346,7 @@ def test_reads_are_planned_with_the_bridge(file: DiskFile) -> None:
     assert bridge([*lies, *range(8), *lies, 40], 2.5) == bridge([*range(8), 40], 2.5) == 2
     with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
         native.file_rows_bridge(stored, [1, 2], 2.0)
-    with pytest.raises(ValueError, match="file_rows_bridge: `where` describes no rows"):
+    with pytest.raises(ValueError, match="file_rows_bridge: `layout` describes no rows"):
         native.file_rows_bridge((0, 7, 8, 9), np.arange(3), 2.0)
 
 

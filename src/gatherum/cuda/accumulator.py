@@ -148,7 +148,9 @@ class DeviceAccumulator(Accumulator):
         )
         driver = open_driver()
         with driver.on(device_stream.device_number):
-            driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, device_stream.stream)
+            driver.copy_to_device(
+                buffer.address, item.ctypes.data, item.nbytes, device_stream.stream
+            )
         self._kept = (*self._kept, item)
         return buffer
 
@@ -311,7 +313,7 @@ class DeviceAccumulator(Accumulator):
                     return fresh
                 self._store(device_stream, address, target)
                 self._framework.keep([fresh, target.holder], *device_and_stream)
-            self._framework.written(out, *device_and_stream)
+            self._framework.mark_written(out, *device_and_stream)
         return out
 
     def _data_view(self) -> View:

@@ -99,7 +99,7 @@ class CudaAdapter(Framework):
         self.name, self.to_numpy = name, source.to_numpy
         self.modules: tuple[str, ...] = () if source is registry.CUDA else (name,)
 
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True. Whether an array is on a device depends on the array, not on its type."""
         return True
 

@@ -26,7 +26,7 @@ from gatherum._model.shape_limits import contiguous_strides
 from . import errors as cuda_errors
 from .device import Pairs
 from .device_views import DeviceFramework, View
-from .driver import LEGACY_STREAM, Driver, Kept, open_driver
+from .driver import LEGACY_STREAM, Driver, KeptObjects, open_driver
 
 # DLPack device types whose memory a CUDA device can address: CUDA memory and managed memory.
 _DLPACK_CUDA = (2, 13)
@@ -115,7 +115,7 @@ class Protocols(DeviceFramework):
     captures_graphs = False
 
     def __init__(self) -> None:
-        self._kept = Kept()
+        self._kept = KeptObjects()
 
     def owns(self, value: object) -> bool:
         """Return True if a value has one of the protocols and is on a CUDA device."""
@@ -158,7 +158,7 @@ class Protocols(DeviceFramework):
 
         return radix_sort(self, pairs, device, stream)
 
-    def written(self, out: object, device: int, stream: int) -> None:
+    def mark_written(self, out: object, device: int, stream: int) -> None:
         """Let the stream that `out` names wait, because its readers wait for that stream."""
         if (other := _stream_of(out)) not in (None, stream):
             driver = open_driver()
@@ -167,7 +167,7 @@ class Protocols(DeviceFramework):
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep arrays until the stream reaches this point. Release earlier ones that are done."""
-        self._kept.until_done(open_driver(), device, stream, holders)
+        self._kept.keep_until_done(open_driver(), device, stream, holders)
 
 
 def _interface(value: object) -> dict[str, Any] | None:

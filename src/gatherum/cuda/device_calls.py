@@ -81,12 +81,12 @@ def call_on_device(
     device = open_device(framework, *device_and_stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
-        with nullcontext() if waits else framework.lasting(result, *device_and_stream):
+        with nullcontext() if waits else framework.keep_captured_memory(result, *device_and_stream):
             order = None if shared is None else shared.order(device, plan)
             source, index, values, target = addresses.values()
             plan_launches.run(device, plan, source, index, values, target, item, order)
         if out is not None:
-            framework.written(out, *device_and_stream)
+            framework.mark_written(out, *device_and_stream)
     finally:
         framework.keep(holders, *device_and_stream)
     return result
@@ -240,7 +240,7 @@ def copy_host_operands(
             buffer = framework.allocate(max(array.nbytes, 1), device, stream)
             driver = open_driver()
             with driver.on(device):
-                driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
+                driver.copy_to_device(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
             # The driver may still be reading host memory that the device can access.
             holders += [buffer, array]

@@ -22,7 +22,7 @@ from gatherum._system import native
 
 from . import device_calls, plan_launches
 from .device_views import DeviceFramework
-from .orders import POSITIONS, Carried, SharedIndices
+from .orders import POSITIONS, SharedIndices, SortPayload
 from .plan_launches import Weights
 
 _TARGETS = Caller(NAME, "scatter_indices").text
@@ -78,7 +78,7 @@ def fold_rows(
     width, weights = source_dtype(rows.spec.shape[0]).itemsize, None
     if edges.weights is None:
         identity = sources.address, sources.spec, edges.mode, edges.negative
-        carried = Carried(width, numbers_address, identity, sources.holder)
+        carried = SortPayload(width, numbers_address, identity, sources.holder)
     else:
         factors = framework.view(NAME, "weights", edges.weights)
         weights, carried = Weights(width, numbers_address(), factors.address), POSITIONS

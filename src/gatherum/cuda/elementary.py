@@ -24,7 +24,7 @@ def map_on_device(
     """
     if count:
         program = program_of(function, dtype, count, device.processors)
-        device.play(program, (values, 0, 0, out))
+        device.run_program(program, (values, 0, 0, out))
 
 
 @native.emptied_at_exit

@@ -11,7 +11,7 @@ from .device import Kernel
 from .device_nests import unaddressable
 from .driver import LEGACY_STREAM, open_driver
 from .folds import WARP
-from .plan_launches import is_in_place, program_of, scratch
+from .plan_launches import is_in_place, program_of, scratch_bytes
 from .programs import WIDEST, Launch, Placement, Sort
 from .radix_sort import SORT_KERNELS
 
@@ -119,7 +119,9 @@ def describe(plan: Plan) -> Description:
     listing = list_launches(plan)
     steps = listing.steps
     reason = next((why for name, why in _REASONS.items() if name in steps), "no data is moved")
-    return Description(" + ".join(steps) or "none", reason, scratch(plan), tuple(listing.lines))
+    return Description(
+        " + ".join(steps) or "none", reason, scratch_bytes(plan), tuple(listing.lines)
+    )
 
 
 def plan(op: object, data: object, indices: object, updates: object = None, /,

@@ -46,7 +46,7 @@ class Nvidia:
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Launch a kernel, compiled for this device."""
         with self._driver.on(self._device_number):
-            function = loaded(
+            function = loaded_kernel(
                 self._driver, kernel, architecture_of(self._driver, self._device_number)
             )
             self._driver.launch(function, grid, block, self._stream, arguments)
@@ -59,10 +59,12 @@ class Nvidia:
         """Wait for the stream and return the first bytes of scratch."""
         content = ctypes.create_string_buffer(nbytes)
         with self._driver.on(self._device_number):
-            self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
+            self._driver.copy_to_host(
+                ctypes.addressof(content), buffer.address, nbytes, self._stream
+            )
         return content.raw
 
-    def play(
+    def run_program(
         self,
         program: DeviceProgram,
         operands: tuple[int, ...],
@@ -70,7 +72,7 @@ class Nvidia:
     ) -> bytes:
         """Replay a program in the core, or step by step if the core cannot call the driver."""
         if not self._driver.replays:
-            return programs.play(self, program, operands, results)
+            return programs.run_steps(self, program, operands, results)
         loaded = loaded_program(self._driver, program, self._device_number)
         arena, sort, address = None, None, 0
         if program.arena:
@@ -116,7 +118,7 @@ def loaded_program(
     for step in program.steps:
         match step:
             case Launch(kernel, grid, block, (content, patches)):
-                handle = int(loaded(driver, kernel, architecture))
+                handle = int(loaded_kernel(driver, kernel, architecture))
                 steps.append(("launch", handle, grid, block, content, patches))
             case Clear(slot, nbytes):
                 steps.append(("clear", slot, nbytes))
@@ -144,7 +146,7 @@ def architecture_of(driver: Driver, device_number: int) -> str:
 
 
 @cache
-def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
+def loaded_kernel(driver: Driver, kernel: Kernel, architecture: str) -> Any:
     """Return a kernel that devices of an architecture can launch."""
     return driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
 

@@ -31,7 +31,7 @@ from .driver import open_driver
 from .programs import OPERANDS, OUT, PAYLOAD, WIDEST, DeviceProgram, Placement, Recorder, Slot
 
 
-class Carried(NamedTuple):
+class SortPayload(NamedTuple):
     """The payload of a sort: updates, or the numbers of updates if `width` is 0."""
 
     width: int  # bytes of an update
@@ -40,7 +40,7 @@ class Carried(NamedTuple):
     holder: object  # keeps the memory alive to which `identity` refers
 
 
-POSITIONS = Carried(0, int, None, None)
+POSITIONS = SortPayload(0, int, None, None)
 
 
 class CallKey(NamedTuple):
@@ -75,7 +75,7 @@ class SharedIndices(NamedTuple):
             return None
         return self.sorted_pairs(device, plan)
 
-    def sorted_pairs(self, device: Device, plan: Plan, carried: Carried = POSITIONS) -> Pairs:
+    def sorted_pairs(self, device: Device, plan: Plan, carried: SortPayload = POSITIONS) -> Pairs:
         """Return the pairs that a scatter sorts, or raise IndexError as the scatter does."""
         mode, memory = plan.call.mode, self._memory
         key = "order", memory, _order_key(plan), carried.identity
@@ -148,11 +148,11 @@ def _compute_pairs(
     if writes_results(plan, adjacent):
         length, widths = device_nest(plan).entries, folds.widths_of(device_nest(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
-        record = device.play(program, (0, indices, updates, keys.address, payload.address))
+        record = device.run_program(program, (0, indices, updates, keys.address, payload.address))
         pairs = Pairs(keys, payload, length, widths)
     else:
         results: list[Pairs] = []
-        record = device.play(program, (0, indices, updates, 0), results)
+        record = device.run_program(program, (0, indices, updates, 0), results)
         (pairs,) = results
     if checks.is_invalid(record):
         plan_launches.raise_first(device, plan, placement, (0, indices, updates, 0))

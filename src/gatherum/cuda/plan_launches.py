@@ -104,7 +104,7 @@ def run(
     component = unaddressable(plan)
     if component >= 0:
         raise_first(device, plan, placement, operands, component)
-    record = device.play(program_of(plan, placement, device.processors, fill), operands)
+    record = device.run_program(program_of(plan, placement, device.processors, fill), operands)
     if checks.is_invalid(record):
         raise_first(device, plan, placement, operands)
 
@@ -118,7 +118,7 @@ def _run_ordered(
     row_number_bytes, *weight_addresses = weights or (0,)
     ordered = order.length, order.widths, row_number_bytes
     program = ordered_program(plan, placement, device.processors, *ordered)
-    device.play(program, (*operands, order.payload.address, *weight_addresses))
+    device.run_program(program, (*operands, order.payload.address, *weight_addresses))
 
 
 def is_in_place(plan: Plan) -> bool:
@@ -132,7 +132,7 @@ def raise_first(
 ) -> NoReturn:
     """Find the first invalid index in row-major order and raise IndexError for it."""
     program = finding_program(plan, placement, device.processors, only)
-    checks.raise_first(plan, device.play(program, operands), only)
+    checks.raise_first(plan, device.run_program(program, operands), only)
 
 
 def finding_program(
@@ -286,7 +286,7 @@ def _sort_bytes(call: Call, nest: DeviceNest) -> int:
     return copies * nest.entries * (widths.key + widths.payload) + counts
 
 
-def scratch(plan: Plan) -> int:
+def scratch_bytes(plan: Plan) -> int:
     """Return the bytes of working memory that a plan uses on a device.
 
     With `n` index tuples that move something and `d` distinct destinations::

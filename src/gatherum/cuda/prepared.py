@@ -59,5 +59,5 @@ class PreparedOnDevice(PreparedOnDevices):
             if driver.captures(stream):
                 raise framework_errors.copy_in_capture(self.attributes.op, "indices")
             array, address = framework.empty(host.shape, host.dtype, data, device, stream)
-            driver.copy_in(address, host.ctypes.data, host.nbytes, stream)
+            driver.copy_to_device(address, host.ctypes.data, host.nbytes, stream)
         return array, address

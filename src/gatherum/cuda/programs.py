@@ -205,7 +205,7 @@ class Recorder:
         self._steps.append(Read(slot.number, nbytes))
 
 
-def play(
+def run_steps(
     device: Device,
     program: DeviceProgram,
     operands: tuple[int, ...],

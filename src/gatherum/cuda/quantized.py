@@ -116,7 +116,7 @@ def _run(device: Device, plan: Plan, spec: Spec, addresses: tuple[int, ...]) -> 
         if nowhere >= 0:
             plan_launches.raise_first(device, plan, placement, operands, nowhere)
         program = _program(plan, placement, device.processors, spec, zeros != 0)
-        if checks.is_invalid(device.play(program, addresses)):
+        if checks.is_invalid(device.run_program(program, addresses)):
             plan_launches.raise_first(device, plan, placement, operands)
     except IndexError as error:
         raise errors.renamed(error, NAME, {}) from None

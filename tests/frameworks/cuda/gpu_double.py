@@ -57,7 +57,7 @@ def double_driver():
     from gatherum._command import verify_cases
     from gatherum.cuda import driver, explain
 
-    explain._COPIED = 1 << 20
+    explain._COPIED_BYTES = 1 << 20
     rows = list(verify_cases.case_rows())[::60]
     verify_cases.case_rows = lambda: iter(rows)
     driver._import = {"driver": DRIVER, "nvrtc": CompilerDouble()}.__getitem__

@@ -22,7 +22,7 @@ def sorted_pairs(keys, payload, bits):
     results = radix_sort.sort(recorder, length, widths, tuple(slots[:2]), tuple(slots[2:]))
     program = recorder.program()
     assert sum(each.nbytes for each in program.scratch) == radix_sort.scratch_bytes(length, widths)
-    device.play(program, tuple(buffer.address for buffer in buffers))
+    device.run_program(program, tuple(buffer.address for buffer in buffers))
     assert not device.strays()
     return [
         buffers[slot.number].inside.view(array.dtype)

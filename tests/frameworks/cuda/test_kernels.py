@@ -276,7 +276,7 @@ def test_scratch_follows_the_formula(shim, op, data, indices, updates, options):
     operands = [values(*data), RNG.integers(0, size, indices[0])]
     operands += [] if updates is None else [values(*updates)]
     getattr(shim, op)(*operands, **options)
-    assert shim.last.scratch() == plan_launches.scratch(plan)
+    assert shim.last.scratch() == plan_launches.scratch_bytes(plan)
 
 
 @slow

@@ -149,7 +149,7 @@ def test_positions_past_2_to_the_32(space, position):
     record = recorder.allocate(checks.RECORD_BYTES)
     checks.find_component(call, record)
     checks.read_record(call, record)
-    content = Checked().play(recorder.program(), (0, indices.ctypes.data, 0, 0))
+    content = Checked().run_program(recorder.program(), (0, indices.ctypes.data, 0, 0))
     count, inverse, result, component, value = np.frombuffer(content, "u8").tolist()
     assert (count, ~inverse & (1 << 64) - 1, result, component, value) == (1, position, 1, 0, 9)
 
@@ -157,7 +157,7 @@ def test_positions_past_2_to_the_32(space, position):
 def test_the_formula_of_scratch_for_large_calls():
     table = ((2**33,), "u1")
     few = gatherum.plan("scatter_elements", table, ((8,), "i8"), ((8,), "u1"), mode="drop")
-    assert plan_launches.scratch(few) == 2 * 8 * (8 + 4)
+    assert plan_launches.scratch_bytes(few) == 2 * 8 * (8 + 4)
     many = (2**32 + 8,)
     plan = gatherum.plan("scatter_elements", table, (many, "i8"), (many, "u1"), mode="drop")
-    assert plan_launches.scratch(plan) == 2**33 * 8
+    assert plan_launches.scratch_bytes(plan) == 2**33 * 8

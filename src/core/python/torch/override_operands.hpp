@@ -21,7 +21,7 @@ class OperandSource {
   // Also accepts a constant, which is a tuple of one tensor whose elements are all one element.
   bool find_or_copy(nb::handle operand, const OverrideKey& call);
 
-  bool given() const { return layout_.given(); }
+  bool is_present() const { return layout_.is_present(); }
   int tensor() const { return tensor_; }
   dlpack::DataType type() const { return type_; }
   const View& layout() const { return layout_; }  // without an address
