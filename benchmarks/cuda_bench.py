@@ -107,7 +107,7 @@ def measured(case: Case, rounds: int, speed: float) -> str:
         compare(case, name, answers["drop"], answer)
     del answers
     timed = {name: Timed(name, call) for name, call in calls.items()}
-    case.times = {kind: {name: [] for name in calls} for kind in ("device", "host")}
+    case.times = {clock: {name: [] for name in calls} for clock in ("device", "host")}
     for number in range(rounds):
         for name in list(calls)[:: 1 if number % 2 else -1]:
             case.times["device"][name].append(timed[name].on_device())

@@ -51,10 +51,10 @@ def measure(only: str, path: str | None) -> int:
     """Print a table of the times of all calls."""
     rows = []
     print("| call | us | goal |\n|---|---:|---:|")
-    for kind, name, call in calls():
+    for call_type, name, call in calls():
         if only in name:
-            rows.append({"call": name, "us": best(call), "goal": GOALS[kind]})
-            print(f"| {name} | {rows[-1]['us']:.1f} | {GOALS[kind]:.0f} |", flush=True)
+            rows.append({"call": name, "us": best(call), "goal": GOALS[call_type]})
+            print(f"| {name} | {rows[-1]['us']:.1f} | {GOALS[call_type]:.0f} |", flush=True)
     if path:
         Path(path).write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 0
@@ -114,14 +114,14 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
         lambda: torch_scatter.scatter(rows, index, 0, dim_size=256, reduce="sum"),
     )
     kept: list[Any] = []
-    for kind, convert in (("tensor", lambda tensor: tensor), ("protocol", of_protocol)):
+    for call_type, convert in (("tensor", lambda tensor: tensor), ("protocol", of_protocol)):
         t = {name: convert(each) for name, each in arrays.items()}
         u = {name: convert(each[:32].clone()) for name, each in arrays.items()}
         i = convert(index)
         for mode in ("clip", "raise"):
             yield (
-                kind,
-                f"{kind}: gather, {mode}",
+                call_type,
+                f"{call_type}: gather, {mode}",
                 lambda t=t, i=i, mode=mode: g.gather(t["float32"], i, mode=mode),
             )
             for label, dtype, fold in (
@@ -130,8 +130,8 @@ def calls() -> Iterator[tuple[str, str, Callable[[], object]]]:
                 ("float32 add, sort in a block", "float32", "add"),
             ):
                 yield (
-                    kind,
-                    f"{kind}: {label}, {mode}",
+                    call_type,
+                    f"{call_type}: {label}, {mode}",
                     lambda a=t[dtype], i=i, b=u[dtype], fold=fold, mode=mode: g.scatter_slices(
                         a, i, b, reduction=fold, mode=mode
                     ),

@@ -39,12 +39,12 @@ def table_block(block_info):
     return out
 
 
-def index_block(block_info, rows, kind="even"):
+def index_block(block_info, rows, distribution="even"):
     ((start, stop),) = block_info[None]["array-location"]
     rng = np.random.default_rng(start)
-    if kind == "hot":
+    if distribution == "hot":
         return np.full(stop - start, rows // 3)
-    if kind == "zipf":
+    if distribution == "zipf":
         return rng.zipf(1.3, stop - start) % rows
     return rng.integers(0, rows, stop - start)
 
@@ -57,12 +57,14 @@ def table(rows, chunks):
     return da.map_blocks(table_block, chunks=sizes, dtype=np.float32, meta=none)
 
 
-def places(count, chunks, rows, kind="even"):
+def places(count, chunks, rows, distribution="even"):
     import dask.array as da
 
     sizes = ((count // chunks,) * chunks,)
     none = np.empty(0, np.int64)
-    return da.map_blocks(index_block, rows=rows, kind=kind, chunks=sizes, dtype=np.int64, meta=none)
+    return da.map_blocks(
+        index_block, rows=rows, distribution=distribution, chunks=sizes, dtype=np.int64, meta=none
+    )
 
 
 def lazy_result(name, rows, chunks, index_chunks):
@@ -71,7 +73,7 @@ def lazy_result(name, rows, chunks, index_chunks):
 
     import gatherum
 
-    name, _, kind = name.partition("_")
+    name, _, distribution = name.partition("_")
     if name == "histogram":
         many = places(16 * rows, index_chunks, 1000)
         bins = da.zeros(1000, dtype=np.int64)
@@ -80,10 +82,10 @@ def lazy_result(name, rows, chunks, index_chunks):
     if name == "vindex":
         return data.vindex[places(rows, index_chunks, rows).compute()]
     if name == "gather":
-        return gatherum.gather(data, places(rows, index_chunks, rows, kind))
+        return gatherum.gather(data, places(rows, index_chunks, rows, distribution))
     updates = table(rows // 2, index_chunks)
-    if kind:
-        where = places(rows // 2, index_chunks, rows, kind)
+    if distribution:
+        where = places(rows // 2, index_chunks, rows, distribution)
         return gatherum.scatter_slices(data, where, updates, reduction="add")
     half = np.random.default_rng(0).permutation(rows)[: rows // 2]
     if name == "scatter":

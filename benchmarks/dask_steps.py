@@ -139,9 +139,9 @@ def measure(rounds):
         count = len(dict(dask.optimize(plain.sum(dtype=np.float64))[0].dask))
         of_a_task = statistics.median(spent(client, plain)[1] for _ in range(rounds)) / count
         worker, _, cost = shuffled(client, rounds, *FEW)
-        seconds["task"] = (worker - cost.pieces * seconds["piece"]) / cost.tasks
+        seconds["task"] = (worker - cost.piece_count * seconds["piece"]) / cost.task_count
         worker, _, cost = shuffled(client, rounds, *BYTES)
-        known = cost.tasks * seconds["task"] + cost.pieces * seconds["piece"]
+        known = cost.task_count * seconds["task"] + cost.piece_count * seconds["piece"]
         seconds["byte"] = (worker - known - BYTES[4] * seconds["entry"]) / cost.sent_bytes
     return {
         "date": date.today().isoformat(),
@@ -203,9 +203,9 @@ def of_a_piece(rounds):
         pairs = [shuffle_shards.unpacked(shard, np.dtype(np.int64)) for _, shard in asked]
         pieces = [(0, OwnerRows(starts, rows)) for rows, starts in pairs]
         block = [np.zeros((100, 8))]
-        sent = carried(list(shuffle._taken(0, layer.call, None, block, pieces)))
+        sent = carried(list(shuffle._row_shards(0, layer.call, None, block, pieces)))
         rows = [shuffle_shards.unpacked(shard, np.dtype(float))[1] for _, shard in sent]
-        block_kernels.merge(layer.call, None, route, [(count, 8)], owners, rows)
+        block_kernels.merge_rows(layer.call, None, route, [(count, 8)], owners, rows)
         times.append(processor_time() - start)
     return statistics.median(times) / count
 
@@ -240,16 +240,19 @@ def predicted(figures, cost, entries, workers):
     seconds = figures["seconds"]
     each = {
         "byte": cost.sent_bytes * seconds["byte"],
-        "piece": cost.pieces * seconds["piece"],
+        "piece": cost.piece_count * seconds["piece"],
         "entry": entries * seconds["entry"],
-        "task": cost.tasks * seconds["task"],
+        "task": cost.task_count * seconds["task"],
     }
     return {
-        "scheduler": cost.tasks * figures["scheduler_seconds_a_task"],
+        "scheduler": cost.task_count * figures["scheduler_seconds_a_task"],
         "cpu": {name: one / workers for name, one in each.items()},
         "network": cost.sent_bytes / workers / NETWORK,
         "disk": 2 * cost.sent_bytes / workers / DISK,
-        "memory": figures["worker_bytes"] + cost.task + cost.routes / workers + buffers(),
+        "memory": figures["worker_bytes"]
+        + cost.task_bytes
+        + cost.route_bytes / workers
+        + buffers(),
         "stored": cost.sent_bytes / workers,
     }
 
@@ -294,7 +297,7 @@ def plan(options):
         cost, _ = costed(planned(rows, options.row_bytes, entries, chunk * MIB))
         needs = predicted(figures, cost, entries, options.workers)
         cells = (
-            f"{chunk:,} MiB", f"{cost.tasks:,}", f"{cost.pieces:.1e}",
+            f"{chunk:,} MiB", f"{cost.task_count:,}", f"{cost.piece_count:.1e}",
             f"{cost.sent_bytes / options.workers / 1e9:,.0f} GB", f"{needs['scheduler']:,.0f} s",
             f"{sum(needs['cpu'].values()):,.0f} s", f"{needs['cpu']['piece']:,.0f} s",
             f"{needs['network']:,.0f} s", f"{needs['disk']:,.0f} s",
@@ -314,7 +317,7 @@ def check(options):
             peak = max(most for most, _ in client.run(resident).values())
         needs = predicted(figures, cost, sizes[4], 2)
         print(
-            f"| {name} | {cost.tasks:,} | {2 * sum(needs['cpu'].values()):.1f} s | "
+            f"| {name} | {cost.task_count:,} | {2 * sum(needs['cpu'].values()):.1f} s | "
             f"{worker:.1f} s | {needs['memory'] / 1e9:.2f} GB | {peak / 1e9:.2f} GB |"
         )
 

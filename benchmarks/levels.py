@@ -24,15 +24,15 @@ from gatherum import _core
 def folds(scale: float) -> Iterator[tuple[str, Case]]:
     """Yield scatters of rows of 64 into 20,000, and of items into 100,000."""
     rng = np.random.default_rng(0)
-    for kind in ("float16", "float32", "float64", "int8", "int32"):
+    for dtype_name in ("float16", "float32", "float64", "int8", "int32"):
         for shape, size in [((int(200_000 * scale), 64), 20_000), ((int(4e6 * scale),), 100_000)]:
-            updates = rng.integers(0, 99, shape).astype(kind)
+            updates = rng.integers(0, 99, shape).astype(dtype_name)
             indices = rng.integers(0, size, shape[0])
-            data = np.zeros((size, *shape[1:]), kind)
+            data = np.zeros((size, *shape[1:]), dtype_name)
             for reduction in ("add", "max", "mean"):
                 what = "rows" if len(shape) > 1 else "items"
                 case = Case("scatter_slices", data, indices, updates, 0, reduction)
-                yield f"{what}, {kind}, {reduction}", case
+                yield f"{what}, {dtype_name}, {reduction}", case
 
 
 def compared(case: Case, levels: list[str], rounds: int) -> str:

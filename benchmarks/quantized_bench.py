@@ -40,14 +40,14 @@ def composed(
     """Return the equivalent call of PyTorch's functions."""
     table = torch.from_numpy(codes.view(np.uint8))
     factors, rows = torch.from_numpy(scales), torch.from_numpy(indices)
-    result, kind = getattr(torch, dtype), getattr(torch, codes.dtype.name)
+    result, code_dtype = getattr(torch, dtype), getattr(torch, codes.dtype.name)
 
     def call() -> torch.Tensor:
         taken = table.index_select(0, rows)
         if bits == 4:
             values = torch.stack([taken & 15, taken >> 4], -1).float() - 8
         else:
-            values = taken.view(kind).float()
+            values = taken.view(code_dtype).float()
         blocks = values.view(len(rows), factors.shape[1], -1)
         product = blocks * factors.index_select(0, rows).float()[..., None]
         return product.view(len(rows), -1).to(result)

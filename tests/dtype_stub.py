@@ -30,7 +30,10 @@ def members_of_core() -> dict[str, list[str]]:
     """Return the names of value types and dtypes in the installed core."""
     from gatherum import _core
 
-    return {kind.__name__: [one.name for one in kind] for kind in (_core.Value, _core.DType)}
+    return {
+        enum_type.__name__: [one.name for one in enum_type]
+        for enum_type in (_core.Value, _core.DType)
+    }
 
 
 if __name__ == "__main__":

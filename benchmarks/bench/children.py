@@ -49,8 +49,8 @@ class Child:
         return ours
 
     def _receive(self, channel: Connection) -> Any:
-        kind, answer = channel.recv()
-        if kind == "failed":
+        message_type, answer = channel.recv()
+        if message_type == "failed":
             raise RuntimeError(answer)
         return answer
 

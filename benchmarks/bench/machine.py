@@ -63,8 +63,8 @@ def _caches() -> dict[str, str]:
     """Return the size of each cache of core 0, as reported by the system."""
     sizes = {}
     for folder in sorted(CACHES.glob("index*")):
-        kind = (folder / "type").read_text().strip()
-        suffix = {"Data": "d", "Instruction": "i"}.get(kind, "")
+        cache_type = (folder / "type").read_text().strip()
+        suffix = {"Data": "d", "Instruction": "i"}.get(cache_type, "")
         sizes[f"L{(folder / 'level').read_text().strip()}{suffix}"] = (
             (folder / "size").read_text().strip()
         )

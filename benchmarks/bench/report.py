@@ -41,8 +41,12 @@ def _time(value: float, unit: str) -> str:
     return f"{value:.3g} {unit}" if value < 100 else f"{value:.0f} {unit}"
 
 
-def _ratio(record: Record, kind: str, sign: str) -> str:
-    value, goal, met = record["ratios"][kind], record["goals"][kind], record["met"][kind]
+def _ratio(record: Record, ratio_name: str, sign: str) -> str:
+    value, goal, met = (
+        record["ratios"][ratio_name],
+        record["goals"][ratio_name],
+        record["met"][ratio_name],
+    )
     if value is None:
         return "-"
     if goal is None:

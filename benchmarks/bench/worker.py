@@ -78,9 +78,9 @@ class _Worker:
         self.calls: dict[str, Callable[[], Any]] = {}
         self.timers: dict[str, tiny.Loop] = {}
 
-    def load(self, folder: Path, kind: str, *call: Any) -> None:
+    def load(self, folder: Path, job_type: str, *call: Any) -> None:
         self.drop()
-        self.case = (Job if kind == "job" else Case).load(folder, *call)
+        self.case = (Job if job_type == "job" else Case).load(folder, *call)
 
     def drop(self) -> None:
         """Forget the case and its memory."""
@@ -199,8 +199,8 @@ def compare(answer: Array, expected: Array) -> Verdict:
     """
     if answer.shape != expected.shape or answer.dtype != expected.dtype:
         return Verdict(DIFFERS, f"gives {answer.dtype} {answer.shape}")
-    kind = np.dtype(f"u{expected.itemsize}")
-    wrong = np.count_nonzero(answer.view(kind) != expected.view(kind))
+    integer_dtype = np.dtype(f"u{expected.itemsize}")
+    wrong = np.count_nonzero(answer.view(integer_dtype) != expected.view(integer_dtype))
     if wrong == 0:
         return Verdict(EXACT)
     return Verdict(DIFFERS, f"{_percent(wrong / expected.size)} of elements differ")

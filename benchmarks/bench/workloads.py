@@ -54,12 +54,12 @@ def scaled(count: int, scale: float) -> int:
 
 def values(rng: np.random.Generator, shape: int | tuple[int, ...], dtype: str) -> Array:
     """Return values in (0, 1], or small integers; their sums reveal lost additions."""
-    kind = np.dtype(dtype)
-    if kind.kind in "iu":
-        return rng.integers(1, 100, shape, dtype=kind)
-    values: Array = rng.random(shape, dtype="f8" if kind.itemsize == 8 else "f4")
+    numpy_dtype = np.dtype(dtype)
+    if numpy_dtype.kind in "iu":
+        return rng.integers(1, 100, shape, dtype=numpy_dtype)
+    values: Array = rng.random(shape, dtype="f8" if numpy_dtype.itemsize == 8 else "f4")
     np.subtract(1, values, out=values)
-    return values.astype(kind, copy=False)
+    return values.astype(numpy_dtype, copy=False)
 
 
 def numbers(rng: np.random.Generator, size: int, shape: int | tuple[int, ...]) -> Array:

@@ -22,11 +22,11 @@ FUNCTIONS = ("sum", "mean", "max", "var", "argmax")
 
 def composed(*arguments: object) -> object:
     """Run `reduce` without the core's kernel of squared distances."""
-    kernel, namespace.squares = namespace.squares, lambda *_: None
+    kernel, namespace.squares_and_counts = namespace.squares_and_counts, lambda *_: None
     try:
         return gatherum.groups.reduce(*arguments)
     finally:
-        namespace.squares = kernel
+        namespace.squares_and_counts = kernel
 
 
 def main() -> None:

@@ -61,7 +61,7 @@ class Form:
     """The kernel of a case, its operands, and the settings to search."""
 
     kernel: int
-    kind: int
+    type_number: int
     sizes: tuple[int, int, int, int]  # outer, size, inner bytes, indices of a line
     each: bool
     ahead: tuple[int, ...]
@@ -77,33 +77,35 @@ def form_of(case: Case) -> Form:
     """Return the limit kernel and the arguments for a case."""
     if OPERATORS[case.op].addressing.shares_back:
         return _elements(case)
-    kind, item = TYPES[case.data.dtype.name], case.data.itemsize
+    type_number, item = TYPES[case.data.dtype.name], case.data.itemsize
     if case.updates is not None:
         sizes = (1, len(case.data), case.data.nbytes // len(case.data), len(case.indices))
         rows = case.data.ndim > 1
-        return Form(8 if rows else 5, kind, sizes, False, (0, 4, 8, 16, 32))
+        return Form(8 if rows else 5, type_number, sizes, False, (0, 4, 8, 16, 32))
     if case.op == "gather_nd" and case.indices.shape[-1] > 1:
         sizes = (1, case.data.shape[-1], item, len(case.indices))
-        return Form(2, kind, sizes, False, FURTHER, (0,))
+        return Form(2, type_number, sizes, False, FURTHER, (0,))
     leading = case.data.shape[: case.axis + 1]
     row = case.data.nbytes // int(np.prod(leading))
     sizes = (int(np.prod(leading[:-1])), leading[-1], row, case.indices.size)
     if row > 16:
-        return Form(0, kind, sizes, False, FAR)
+        return Form(0, type_number, sizes, False, FAR)
     if case.data.ndim == 1:
-        return Form(1, kind, sizes, False, FURTHER, (0,))
-    return Form(3, 4 if row == 16 else kind, sizes, False, NEAR, (0,))
+        return Form(1, type_number, sizes, False, FURTHER, (0,))
+    return Form(3, 4 if row == 16 else type_number, sizes, False, NEAR, (0,))
 
 
 def _elements(case: Case) -> Form:
     """Return the kernel for one index per element: line by line, or in blocks of columns."""
     (rows, width), item = case.data.shape, case.data.itemsize
-    kind, scatters = TYPES[case.data.dtype.name], case.updates is not None
+    type_number, scatters = TYPES[case.data.dtype.name], case.updates is not None
     if case.axis == 1:
         streams = (0, 1) if scatters else (0,)
-        return Form(6 if scatters else 3, kind, (rows, width, item, width), True, NEAR, streams)
+        return Form(
+            6 if scatters else 3, type_number, (rows, width, item, width), True, NEAR, streams
+        )
     sizes = (1, rows, width * item, rows)
-    return Form(7 if scatters else 4, kind, sizes, True, (0, 4, 8), (0,), BLOCKS)
+    return Form(7 if scatters else 4, type_number, sizes, True, (0, 4, 8), (0,), BLOCKS)
 
 
 class Limit:
@@ -130,7 +132,7 @@ class Limit:
             outer, size, inner, count, case.data.itemsize, int(form.each), *self.settings.values(),
         )  # fmt: skip
         done = self.library.run_limit(
-            form.kernel, form.kind, OPS[case.reduction], ctypes.byref(call)
+            form.kernel, form.type_number, OPS[case.reduction], ctypes.byref(call)
         )
         if not done:
             raise ValueError(f"no limit kernel for {case.op}")

@@ -118,11 +118,11 @@ def _same_outcome(call: Call, expected: Any, actual: Any) -> None:
 
 def _expect_refusal(call: Call, expected: Any, actual: Any) -> None:
     """Check that an invalid `out` raises before any index is read."""
-    kinds: tuple[type[Exception], ...] = (_refusal(call),)
+    error_types: tuple[type[Exception], ...] = (_refusal(call),)
     if isinstance(expected, (TypeError, ValueError)):
-        kinds = (type(expected),)
+        error_types = (type(expected),)
         if call.kwargs.get("mode") in ("fill", "drop"):
-            kinds += (_refusal(call),)  # `fill_value` is checked after `out`
+            error_types += (_refusal(call),)  # `fill_value` is checked after `out`
     if call.kind == "overlapping" and not isinstance(expected, (TypeError, ValueError)):
         shared = any(
             np.shares_memory(call.out, np.asarray(a))
@@ -133,7 +133,9 @@ def _expect_refusal(call: Call, expected: Any, actual: Any) -> None:
             if type(actual) is not ValueError:  # an undecided overlap counts as one
                 _same_outcome(call, expected, actual)
             return
-    assert type(actual) in kinds, f"{call.kind} `out`: found {actual!r}, not {kinds}: {call}"
+    assert type(actual) in error_types, (
+        f"{call.kind} `out`: found {actual!r}, not {error_types}: {call}"
+    )
 
 
 def _refusal(call: Call) -> type[Exception]:

@@ -51,10 +51,10 @@ DICTIONARY = (
 def run(data: bytes) -> str:
     """Read a desc, check it, and run it if it is accepted."""
     source = Source(data)
-    kind = source.below(4)
+    form = source.below(4)
     level = source.choice(tuple(FeatureLevel))
-    text = source.rest() if kind % 2 == 0 else json.dumps(drawn_desc(source)).encode()
-    if kind == 2:
+    text = source.rest() if form % 2 == 0 else json.dumps(drawn_desc(source)).encode()
+    if form == 2:
         return checked(text, ".json", level)
     try:
         desc = directml.from_json(text)
@@ -82,11 +82,11 @@ def seeds() -> Iterator[bytes]:
     for _ in range(400):
         yield bytes([1, rng.randint(15)]) + rng.bytes(rng.randint(10, 80))
     for operator in FIELDS:
-        for kind in (0, 2):
+        for form in (0, 2):
             for choices in (b"", b"\x00\x01" * 20, b"\x02\x00\x01" * 12):
                 index = list(FIELDS).index(operator)
                 desc = drawn_desc(Source(bytes([index]) + choices))
-                yield bytes([kind, 14]) + json.dumps(desc).encode()
+                yield bytes([form, 14]) + json.dumps(desc).encode()
     yield b'\x00\x0e// a comment\n{"type": "GATHER", "type": 1,}'
     yield b"\x00\x00" + b"[" * 100
     yield b'\x02\x00{"dispatchables": {}}'

@@ -52,13 +52,13 @@ pick <a> (t, i) => (o) { o = Gather <axis: int = @a> (t, i) }"""
 def run(data: bytes) -> str:
     """Check a model."""
     source = Source(data)
-    kind = source.below(4)
+    form = source.below(4)
     level = source.choice(tuple(FeatureLevel))
-    model: Any = source.rest() if kind % 2 == 0 else _drawn(source)
-    if kind == 2:
+    model: Any = source.rest() if form % 2 == 0 else _drawn(source)
+    if form == 2:
         return checked(model, ".onnx", level)
     try:
-        reports = door.check_model(model, level, sizes={"n": 4} if kind == 3 else None)
+        reports = door.check_model(model, level, sizes={"n": 4} if form == 3 else None)
     except ValueError as error:
         text = str(error)
         assert text.startswith("check_model: ") and "\n" not in text, f"not one line: {error!r}"
@@ -82,8 +82,8 @@ def seeds() -> Iterator[bytes]:
     head = '<ir_version: 8, opset_import: ["": 18]>\n'
     for text in (*(head + text for text in TEXTS), FUNCTION):
         model = onnx.parser.parse_model(text)
-        for kind in (0, 2):
-            yield bytes([kind, 14]) + model.SerializeToString()
+        for form in (0, 2):
+            yield bytes([form, 14]) + model.SerializeToString()
     yield b"\x00\x00"
     yield b"\x00\x00\x3a\x00"
 

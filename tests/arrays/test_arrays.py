@@ -269,7 +269,7 @@ def test_missing_values_are_not_lost(value):
 
 def test_types_that_come_and_go_are_not_all_kept_alive():
     types = [class_named("torch", "Tensor") for _ in range(100)]
-    assert {registry.foreign(of) for of in types} == {registry.foreign(types[0])}
+    assert {registry.foreign_type(of) for of in types} == {registry.foreign_type(types[0])}
     kept = [weakref.ref(of) for of in types]
     del types
     gc.collect()

@@ -24,27 +24,27 @@ VALUES = (
     "none", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
-ADDED = {name for name, row in ROWS.items() if not row.of_numpy}
+ADDED = {name for name, row in ROWS.items() if not row.is_of_numpy}
 LONG = {"longdouble", "clongdouble"}
 COMPLEX = {name for name, row in ROWS.items() if row.kind == "c"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "names"), [(_core.DType, DTYPES), (_core.Value, VALUES)], ids=["dtypes", "values"]
+    ("enum_type", "names"), [(_core.DType, DTYPES), (_core.Value, VALUES)], ids=["dtypes", "values"]
 )
-def test_numbers_do_not_change(kind, names):
-    assert {one.name: one.value for one in kind} == {name: i for i, name in enumerate(names)}
+def test_numbers_do_not_change(enum_type, names):
+    assert {one.name: one.value for one in enum_type} == {name: i for i, name in enumerate(names)}
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
 def test_a_row_describes_its_dtype(row: DTypeRow) -> None:
-    if not row.of_numpy:
+    if not row.is_of_numpy:
         ml_dtypes = pytest.importorskip("ml_dtypes", reason="install ml_dtypes")
         if not hasattr(ml_dtypes, row.name):
             pytest.skip(f"install a newer ml_dtypes, which has {row.name}")
     dtype = load_dtype(row.name)
     assert dtype.itemsize == row.nbytes
-    assert not row.of_numpy or dtype.kind == row.kind
+    assert not row.is_of_numpy or dtype.kind == row.kind
     assert row.has_whole_bytes or ml_dtypes.finfo(dtype).bits == row.bits
     assert row.name in FORMATS or row.encoding is None
     assert row.code is _core.DType[row.name]
@@ -180,6 +180,6 @@ def test_every_interface_covers_every_row(tmp_path, interface):
 def test_a_forgotten_row_is_named():
     others = {"bool", *LONG}
     with pytest.raises(ImportError, match=r"^Toy has no spelling for dtype bfloat16 of the core$"):
-        spellings("Toy", {}, others, lambda row: row.name if row.of_numpy else None)
+        spellings("Toy", {}, others, lambda row: row.name if row.is_of_numpy else None)
     with pytest.raises(ImportError, match=r"^Toy: the core has no dtype float3: rebuild it$"):
         spellings("Toy", {"float3": "F3"}, others)

@@ -18,15 +18,15 @@ ARRAYS = {
 def test_a_result_has_the_type_of_the_data(tmp_path, module):
     if find_spec(module) is None:
         pytest.skip(f"install {module} to ask for the type of its arrays")
-    expression, kind = ARRAYS[module]
+    expression, type_text = ARRAYS[module]
     lines = [
         "from typing import assert_type",
         f"import gatherum, {module}",
-        f"assert_type(gatherum.gather({expression}, [0]), {kind})",
-        f"assert_type(gatherum.scatter_nd({expression}, [[0]], 1.0, reduction='add'), {kind})",
-        f"assert_type(gatherum.groups.reduce({expression}, [0, 1, 0], func='mean'), {kind})",
-        f"assert_type(gatherum.groups.transform({expression}, [0, 1, 0], 'softmax'), {kind})",
-        f"assert_type(gatherum.aggregate({expression}, [0], [0], 1, 'add'), {kind})",
+        f"assert_type(gatherum.gather({expression}, [0]), {type_text})",
+        f"assert_type(gatherum.scatter_nd({expression}, [[0]], 1.0, reduction='add'), {type_text})",
+        f"assert_type(gatherum.groups.reduce({expression}, [0, 1, 0], func='mean'), {type_text})",
+        f"assert_type(gatherum.groups.transform({expression}, [0, 1, 0], 'softmax'), {type_text})",
+        f"assert_type(gatherum.aggregate({expression}, [0], [0], 1, 'add'), {type_text})",
         f"gatherum.gather({expression}, [0]).no_such_name",
     ]
     program = tmp_path / "program.py"

@@ -113,18 +113,18 @@ def advice(library: str, operand: str, name: str) -> str:
 def test_nulls(name: str) -> None:
     library, make = VALUES[name]
     package = pytest.importorskip(library.split()[0], reason=f"install {library.split()[0]}")
-    value, kind = make(package), name.partition(" ")[0]
+    value, type_name = make(package), name.partition(" ")[0]
     for op, operand, call in CALLS.values():
         with pytest.raises(TypeError) as caught:
             call(value)
         assert str(caught.value) == (
-            f"{op}: `{operand}` must be without nulls, got a {kind} with "
+            f"{op}: `{operand}` must be without nulls, got a {type_name} with "
             f"nulls; {advice(library, operand, operand)}"
         )
     with pytest.raises(TypeError) as caught:
         gatherum.gather([value, value], [0])
     assert str(caught.value) == (
-        f"gather: `data` must be without nulls, got a list of {kind} objects "
+        f"gather: `data` must be without nulls, got a list of {type_name} objects "
         f"with nulls; {advice(library, 'data', 'item')}"
     )
 

@@ -164,13 +164,13 @@ def test_views_of_cpp_and_their_errors(tmp_path):
 @pytest.mark.release  # builds a core; test_add_algorithm.py also tests without Python
 @needs_cmake
 @pytest.mark.skipif(cmake_version() < (3, 25), reason="building the core needs cmake 3.25")
-@pytest.mark.parametrize("kind", ["shared", "static"])
-def test_the_core_is_installed_without_python(tmp_path, kind):
+@pytest.mark.parametrize("library_type", ["shared", "static"])
+def test_the_core_is_installed_without_python(tmp_path, library_type):
     tree = copied(tmp_path / "tree", "src", "CMakeLists.txt")
     settings = [
         "-DGATHERUM_PYTHON=OFF", "-DGATHERUM_SYSTEM_INSTALL=ON", "-DGATHERUM_LEVELS=",
         "-DGATHERUM_OPTIMISATION=-O0", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_INSTALL_LIBDIR=lib/deep",
-        f"-DGATHERUM_STATIC={'ON' if kind == 'static' else 'OFF'}",
+        f"-DGATHERUM_STATIC={'ON' if library_type == 'static' else 'OFF'}",
     ]  # fmt: skip
     prefix = tmp_path / "prefix"
     run(["cmake", "-S", tree, "-B", tree / "build", *settings], tree)
@@ -182,7 +182,7 @@ def test_the_core_is_installed_without_python(tmp_path, kind):
     files = {p.relative_to(prefix).as_posix() for p in prefix.rglob("*") if p.is_file()}
     assert {"include/gatherum.h", "include/gatherum.hpp"} <= files
     assert "lib/deep/pkgconfig/gatherum.pc" in files
-    assert ("lib/deep/libgatherum.a" in files) == (kind == "static")
+    assert ("lib/deep/libgatherum.a" in files) == (library_type == "static")
     if shutil.which("cargo"):
         crate = shutil.copytree(EXAMPLES / "rust", tmp_path / "rust")
         command = ["cargo", "run", "--offline", "--quiet", "--example", "rows"]

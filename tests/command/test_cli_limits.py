@@ -45,20 +45,20 @@ COMMANDS = {
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no FIFOs")
 @pytest.mark.parametrize(
-    ("command", "kind"),
+    ("command", "file_type"),
     diagonal(3, list(COMMANDS), ["a FIFO", "a character device", "a directory"]),
 )
-def test_commands_read_regular_files_only(folder, kind, command):
+def test_commands_read_regular_files_only(folder, file_type, command):
     before, name, after = COMMANDS[command]
     if name.endswith(".onnx"):
         pytest.importorskip("onnx", reason="install onnx: pip install onnx")
-    if kind == "a FIFO":
+    if file_type == "a FIFO":
         os.mkfifo(name)
-    elif kind == "a directory":
+    elif file_type == "a directory":
         os.mkdir(name)
     else:
         os.symlink("/dev/zero", name)
-    message = f"gatherum: {name}: is {kind}, not a regular file\n"
+    message = f"gatherum: {name}: is {file_type}, not a regular file\n"
     assert bounded(*before, name, *after) == (1, "", message)
 
 

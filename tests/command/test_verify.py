@@ -86,12 +86,12 @@ def test_the_oracle_gives_the_same_answers_to_the_small_calls(row):
 
 
 def test_the_large_calls_take_every_algorithm():
-    kinds = [("gather", "none"), ("gather_elements", "none")]
-    kinds += [("scatter_elements", "add"), ("scatter_nd", "add"), ("scatter_nd", "mean")]
-    kinds += [("scatter_slices", "none"), ("scatter_slices", "mean")]
+    rows = [("gather", "none"), ("gather_elements", "none")]
+    rows += [("scatter_elements", "add"), ("scatter_nd", "add"), ("scatter_nd", "mean")]
+    rows += [("scatter_slices", "none"), ("scatter_slices", "mean")]
     taken = {
         family(gatherum.plan(call.op, *call.operands, **call.attributes).algorithm)
-        for op, reduction in kinds
+        for op, reduction in rows
         for call in verify_cases.large_calls(op, np.dtype("f4"), reduction)
     }
     assert taken == {

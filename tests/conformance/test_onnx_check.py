@@ -99,11 +99,11 @@ def test_index_types_before_3_0() -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["double", "int64", "uint64"])
-def test_wide_data_before_4_1(kind: str) -> None:
-    text = f"g ({kind}[5,3] x, int64[2] i) => (y) {{ y = Gather(x, i) }}"
+@pytest.mark.parametrize("type_name", ["double", "int64", "uint64"])
+def test_wide_data_before_4_1(type_name: str) -> None:
+    text = f"g ({type_name}[5,3] x, int64[2] i) => (y) {{ y = Gather(x, i) }}"
     assert answers(text)["accepted"] == FROM_4_1
-    directml = {"double": "FLOAT64"}.get(kind, kind.upper())
+    directml = {"double": "FLOAT64"}.get(type_name, type_name.upper())
     report = one(text, "4_0")
     assert report.first_level is FeatureLevel("4_1")
     assert report.reasons == (
@@ -112,14 +112,14 @@ def test_wide_data_before_4_1(kind: str) -> None:
     )
 
 
-@pytest.mark.parametrize("kind", ["bool", "bfloat16", "complex64", "string"])
-def test_types_that_directml_lacks(kind: str) -> None:
-    text = f"g ({kind}[5,3] x, int64[2] i) => (y) {{ y = Gather(x, i) }}"
+@pytest.mark.parametrize("type_name", ["bool", "bfloat16", "complex64", "string"])
+def test_types_that_directml_lacks(type_name: str) -> None:
+    text = f"g ({type_name}[5,3] x, int64[2] i) => (y) {{ y = Gather(x, i) }}"
     assert answers(text) == {"rejected": LEVELS}
     report = one(text)
     assert report.first_level is None
     assert report.reasons == (
-        f"`data` ('x') is {kind.upper()}, a type that DirectML does not have",
+        f"`data` ('x') is {type_name.upper()}, a type that DirectML does not have",
     )
 
 
@@ -309,13 +309,13 @@ def test_unknown_tuples() -> None:
 
 @pytest.mark.parametrize("op_type", ["Gather", "GatherElements", "GatherND"])
 def test_unknown_shapes(op_type: str) -> None:
-    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    tensor_type = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     inputs = [
-        helper.make_value_info("x", kind),
+        helper.make_value_info("x", tensor_type),
         helper.make_tensor_value_info("i", TensorProto.INT64, [2, 1]),
     ]
     node = helper.make_node(op_type, ["x", "i"], ["y"])
-    output = helper.make_value_info("y", kind)
+    output = helper.make_value_info("y", tensor_type)
     model = helper.make_model(helper.make_graph([node], "g", inputs, [output]))
     (report,) = check_model(model, "4_1")
     assert report.accepted is None
@@ -350,8 +350,8 @@ def test_invalid_nodes() -> None:
         "no valid ONNX: has no attribute `reduction` in version 13 (axis)",
         "DirectML's scatter operators have no reduction, the node's is 'add'",
     )
-    kind = one("g (float[3] x, int64[2] i) => (y) { y = Gather <axis = 0.5> (x, i) }")
-    assert kind.reasons == ("no valid ONNX: `axis` must be INT, got FLOAT",)
+    report = one("g (float[3] x, int64[2] i) => (y) { y = Gather <axis = 0.5> (x, i) }")
+    assert report.reasons == ("no valid ONNX: `axis` must be INT, got FLOAT",)
     axis = one("g (float[3] x, int64[2] i) => (y) { y = GatherElements <axis = 2> (x, i) }")
     assert axis.reasons == ("no valid ONNX: `axis` must be in [-1, 1), got 2",)
     assert (axis.first_level, axis.operator) == (None, "")

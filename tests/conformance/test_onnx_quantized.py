@@ -25,12 +25,12 @@ def model_of(data, indices, scales, zeros=None, **attributes):
         "GatherBlockQuantized", names, ["rows"], domain="com.microsoft", **attributes
     )
     rank = data.ndim - 1 + indices.ndim
-    kinds = helper.np_dtype_to_tensor_dtype(indices.dtype), initializers[1].data_type
+    tensor_types = helper.np_dtype_to_tensor_dtype(indices.dtype), initializers[1].data_type
     graph = helper.make_graph(
         [node],
         "lookup",
-        [helper.make_tensor_value_info("indices", kinds[0], indices.shape)],
-        [helper.make_tensor_value_info("rows", kinds[1], [None] * rank)],
+        [helper.make_tensor_value_info("indices", tensor_types[0], indices.shape)],
+        [helper.make_tensor_value_info("rows", tensor_types[1], [None] * rank)],
         initializers,
     )
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]

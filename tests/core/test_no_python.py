@@ -22,12 +22,12 @@ OPERANDS = {
 }
 
 
-def operands_of(op, kind):
-    if kind == "array":
+def operands_of(op, operand_type):
+    if operand_type == "array":
         return OPERANDS[op]
-    if kind == "memory map":
+    if operand_type == "memory map":
         return [operand.view(np.memmap) for operand in OPERANDS[op]]
-    if kind == "swapped":
+    if operand_type == "swapped":
         return [np.asarray(a, a.dtype.newbyteorder()) for a in OPERANDS[op]]
     if not find_spec("torch"):
         pytest.skip("install torch==2.13.0 to test tensors")
@@ -37,13 +37,13 @@ def operands_of(op, kind):
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("kind", ["array", "memory map", "swapped", "tensor"])
+@pytest.mark.parametrize("operand_type", ["array", "memory map", "swapped", "tensor"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("op", OPERANDS)
-def test_no_call_runs_python(op, mode, kind):
-    operands, function = operands_of(op, kind), getattr(gatherum, op)
+def test_no_call_runs_python(op, mode, operand_type):
+    operands, function = operands_of(op, operand_type), getattr(gatherum, op)
     function(*operands)  # loads the adapter of tensors
-    reduces = op in SCATTERS and kind != "swapped"
+    reduces = op in SCATTERS and operand_type != "swapped"
     for attributes in ({}, {"reduction": "add"} if reduces else {}):
         native.clear_plans()
         for _ in range(2):

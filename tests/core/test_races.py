@@ -137,22 +137,22 @@ def test_a_scatter_of_changing_indices_writes_only_the_output(settings_restored,
 
 
 def test_calls_of_every_kind_from_many_threads_at_once(settings_restored):
-    kinds = [*GATHERS.items(), *SCATTERS.items()]
-    prepared = [(work, work.operands()) for _, work in kinds]
+    calls = [*GATHERS.items(), *SCATTERS.items()]
+    prepared = [(work, work.operands()) for _, work in calls]
     expected = [work.run(operands).tobytes() for work, operands in prepared]
     wrong = []
 
     def work_through(turn):
-        for step in range(len(kinds)):
-            number = (turn * 5 + step) % len(kinds)
+        for step in range(len(calls)):
+            number = (turn * 5 + step) % len(calls)
             work, operands = prepared[number]
             gatherum.set_num_threads(1 + (turn + step) % 4)
             out = guarded_copy(operands[0]) if work.op.startswith("scatter") else None
             own = operands if out is None else [out, *operands[1:]]
             if work.run(own, out=out).tobytes() != expected[number]:
-                wrong.append((turn, kinds[number][0]))
+                wrong.append((turn, calls[number][0]))
             if out is not None and strays(out):
-                wrong.append((turn, kinds[number][0], "strays"))
+                wrong.append((turn, calls[number][0], "strays"))
 
     threads = [threading.Thread(target=work_through, args=(turn,)) for turn in range(8)]
     for thread in threads:

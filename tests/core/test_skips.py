@@ -36,21 +36,21 @@ def both(monkeypatch):
 
     Single items have kernels for sums, maxima and minima of float32 and float64.
     """
-    kernel = namespace.without_nan
+    kernel = namespace.fold_skipping_nan
 
     def run(values, groups, size, **options):
         results = []
 
-        def without_nan(*arguments):
+        def fold_skipping_nan(*arguments):
             results.append(kernel(*arguments))
             return results[-1]
 
-        monkeypatch.setattr(namespace, "without_nan", without_nan)
+        monkeypatch.setattr(namespace, "fold_skipping_nan", fold_skipping_nan)
         result = gatherum.groups.reduce(values, groups, size, **options)
         items = values[0].ndim == 0 or options["axis"] == values.ndim - 1 or np.ndim(groups) > 1
         known = values.dtype.name in ("float32", "float64") and options["func"] != "nanprod"
         assert (results[0] is result) == (known or not items)
-        monkeypatch.setattr(namespace, "without_nan", lambda *_: None)
+        monkeypatch.setattr(namespace, "fold_skipping_nan", lambda *_: None)
         return result, gatherum.groups.reduce(values, groups, size, **options)
 
     return run

@@ -52,15 +52,15 @@ def _both(monkeypatch, values, groups, **options):
         calls.append(kernel(*arguments))
         return calls[-1]
 
-    kernel = namespace.squares
-    monkeypatch.setattr(namespace, "squares", squares)
+    kernel = namespace.squares_and_counts
+    monkeypatch.setattr(namespace, "squares_and_counts", squares)
     options.setdefault("size", GROUPS)
     results = gatherum.groups.reduce(values, groups, **options)
     assert len(calls) == 1
     assert calls[0] is not None
-    monkeypatch.setattr(namespace, "squares", lambda *_: None)
+    monkeypatch.setattr(namespace, "squares_and_counts", lambda *_: None)
     composed = gatherum.groups.reduce(values, groups, **options)
-    monkeypatch.setattr(namespace, "squares", kernel)
+    monkeypatch.setattr(namespace, "squares_and_counts", kernel)
     return results, composed
 
 
@@ -130,7 +130,7 @@ def test_exact_means_of_the_smallest_numbers(monkeypatch):
         for most in (2, 50, 2**11):
             values = (rng.integers(0, most, N) * smallest).astype(dtype)
             entries = rng.permutation(np.arange(N) % GROUPS)
-            squares, counts = namespace.squares(values, _places(entries), False)
+            squares, counts = namespace.squares_and_counts(values, _places(entries), False)
             for group in range(GROUPS):
                 chosen = values[entries == group].astype(float)
                 total = int((chosen / smallest).sum())

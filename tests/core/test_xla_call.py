@@ -39,9 +39,11 @@ def scatter_call():
 
 
 def replaced(call, operand, **changes):
-    array, kind, shape = call.operands[operand]
+    array, type_number, shape = call.operands[operand]
     call.operands[operand] = (
-        changes.get("array", array), changes.get("kind", kind), changes.get("shape", shape)
+        changes.get("array", array),
+        changes.get("type_number", type_number),
+        changes.get("shape", shape),
     )  # fmt: skip
 
 
@@ -63,7 +65,7 @@ def test_every_dtype_has_its_number(name):
     np.testing.assert_array_equal(call.result.view(name), data[INDICES])
     for other in set(KINDS.values()) - {KINDS[name]}:
         call = gather_call(data)
-        replaced(call, 0, kind=other)
+        replaced(call, 0, type_number=other)
         call.dtype = other
         assert call.run() == ("INVALID_ARGUMENT", "the data are not of the program's type")
         assert (call.result == 0xA5).all()
@@ -75,7 +77,7 @@ def test_types_that_numpy_lacks():
         data = np.arange(3, dtype=np.uint16 if program == "bfloat16" else np.uint8)
         for number in numbers:
             call = Call(plan.program, [data, INDICES], (2,), data.dtype)
-            replaced(call, 0, kind=number)
+            replaced(call, 0, type_number=number)
             call.dtype = number
             assert call.run() is None
             np.testing.assert_array_equal(call.result.view(data.dtype), data[INDICES])
@@ -87,7 +89,7 @@ def test_packed_and_unknown_types_are_refused(number):
         data = np.arange(3, dtype=np.int8)
         plan = gatherum.plan("gather", ((3,), dtype), INDICES)
         call = Call(plan.program, [data, INDICES], (2,), data.dtype)
-        replaced(call, 0, kind=number)
+        replaced(call, 0, type_number=number)
         call.dtype = number
         assert call.run() == ("INVALID_ARGUMENT", "the data are not of the program's type")
         assert (call.result == 0xA5).all()
@@ -101,7 +103,7 @@ def test_indices_have_their_own_type(name):
     np.testing.assert_array_equal(call.result.view(np.float32).reshape(2, 4), DATA[INDICES])
     for other in set(KINDS.values()) - {KINDS[name]}:
         call = gather_call(indices=INDICES.astype(name))
-        replaced(call, 1, kind=other)
+        replaced(call, 1, type_number=other)
         assert call.run() == ("INVALID_ARGUMENT", "the indices are not of the program's type")
 
 
@@ -155,9 +157,11 @@ def resizes(operand, shape):
     return lambda call: replaced(call, operand, shape=shape)
 
 
-def gives(name, kind, value):
+def gives(name, type_number, value):
     """Return a change of an attribute; `value` computes it from its present words."""
-    return lambda call: call.attributes.update({name: (kind, value(call.attributes[name][1]))})
+    return lambda call: call.attributes.update(
+        {name: (type_number, value(call.attributes[name][1]))}
+    )
 
 
 def drops(name):
@@ -220,7 +224,10 @@ def test_forged_calls_are_refused(name):
 def test_forged_scatters_are_refused():
     for forge, words in (
         (lambda call: call.operands.pop(), "the operands are not those of the program"),
-        (lambda call: replaced(call, 2, kind=KINDS["int32"]), "the updates are not of the data's"),
+        (
+            lambda call: replaced(call, 2, type_number=KINDS["int32"]),
+            "the updates are not of the data's",
+        ),
         (lambda call: replaced(call, 2, shape=(1, 4)), "smaller than the program"),
         (lambda call: call.operands.append(call.operands[2]), "two or three operands"),
         (lambda call: call.operand_types.__setitem__(2, 2), "must be buffers"),
@@ -264,7 +271,7 @@ def test_gradients_are_of_two_results():
     assert gradients_call().run() is None
     for forge, words in (
         (
-            lambda call: replaced(call, 3, kind=KINDS["int32"]),
+            lambda call: replaced(call, 3, type_number=KINDS["int32"]),
             "the gradients are not of",
         ),
         (lambda call: replaced(call, 3, shape=(2, 4)), "smaller than the program"),
@@ -398,9 +405,11 @@ def test_wrong_calls_of_exp_and_log(change, message):
     assert call.run() == ("INVALID_ARGUMENT", message)
 
 
-@pytest.mark.parametrize("kind", [KINDS["int32"], KINDS["bool"], KINDS["complex64"], 19, 0, 99])
-def test_exp_and_log_take_floats(kind):
+@pytest.mark.parametrize(
+    "type_number", [KINDS["int32"], KINDS["bool"], KINDS["complex64"], 19, 0, 99]
+)
+def test_exp_and_log_take_floats(type_number):
     call = mapping_call()
-    replaced(call, 0, kind=kind)
-    call.dtype = kind
+    replaced(call, 0, type_number=type_number)
+    call.dtype = type_number
     assert call.run() == ("INVALID_ARGUMENT", "the function is exp or log, of floats")

@@ -92,8 +92,12 @@ def of_dtypes() -> Iterator[Check]:
         data = torch.randint(2, (100, 3)).to(getattr(torch, name))
         yield f"gather of {name}", gatherum.gather, (data, index)
     for name in ("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"):
-        kind = getattr(torch, name)
-        yield f"indices of {name}", gatherum.gather, (torch.randn(100, 3), index.abs().to(kind))
+        index_dtype = getattr(torch, name)
+        yield (
+            f"indices of {name}",
+            gatherum.gather,
+            (torch.randn(100, 3), index.abs().to(index_dtype)),
+        )
 
 
 def of_tables() -> Iterator[Check]:
@@ -195,10 +199,10 @@ def jax_outcomes(jax: Any) -> Iterator[tuple[str, str]]:
     table, updates = (random.standard_normal((n, 8), np.float32) for n in (100, 6000))
     operands = table, random.integers(-100, 100, 6000, np.int32), updates
     for name, function in _jax_calls().items():
-        for kind, run in (("eager", function), ("jit", jax.jit(function))):
+        for run_mode, run in (("eager", function), ("jit", jax.jit(function))):
             expected = result_of(function, operands)
             result = result_of(_waiting(jax, run), tuple(map(jax.numpy.asarray, operands)))
-            yield f"JAX: {name}, {kind}", _compared(expected, result)
+            yield f"JAX: {name}, {run_mode}", _compared(expected, result)
 
 
 def _compared(expected: Any, result: Any) -> str:

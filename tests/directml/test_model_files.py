@@ -116,15 +116,17 @@ def test_a_link_inside_of_the_folder_is_followed(run, folder):
 
 
 @POSIX
-@pytest.mark.parametrize("kind", ["FIFO", "socket", "directory"])
-def test_special_files_are_not_replaced(run, folder, kind):
-    if kind == "directory":
+@pytest.mark.parametrize("file_type", ["FIFO", "socket", "directory"])
+def test_special_files_are_not_replaced(run, folder, file_type):
+    if file_type == "directory":
         (folder / "a").mkdir()
     else:
-        os.mknod(folder / "a", stat.S_IFIFO | 0o600 if kind == "FIFO" else stat.S_IFSOCK | 0o600)
+        os.mknod(
+            folder / "a", stat.S_IFIFO | 0o600 if file_type == "FIFO" else stat.S_IFSOCK | 0o600
+        )
     before = os.lstat(folder / "a")
     assert run(model("first.bin", "a")) == (
-        1, f"gatherum: a: is a {kind}, not a regular file\n"
+        1, f"gatherum: a: is a {file_type}, not a regular file\n"
     )  # fmt: skip
     assert os.lstat(folder / "a") == before
     assert sorted(os.listdir(folder)) == ["a", "model.json"]

@@ -70,12 +70,12 @@ def accepted(operator, level, data_type, index_type, d):
 def valid_desc(operator, data_type, index_type, d):
     """Return a desc with valid sizes for any number of dimensions; without dimensions for 0."""
 
-    def tensor(*trailing, kind=data_type):
-        return BufferTensorDesc(kind, ((1,) * d + trailing)[len(trailing) :] if d else ())
+    def tensor(*trailing, element_type=data_type):
+        return BufferTensorDesc(element_type, ((1,) * d + trailing)[len(trailing) :] if d else ())
 
     four, two = tensor(4), tensor(2)
-    indices = tensor(2, kind=index_type)
-    tuples = tensor(*((2, 1) if d > 1 else (1,)), kind=index_type)
+    indices = tensor(2, element_type=index_type)
+    tuples = tensor(*((2, 1) if d > 1 else (1,)), element_type=index_type)
     picked = tensor(2) if d > 1 else tensor(1)
     axis, q = max(d - 1, 0), 2 if d > 1 else 1
     return {

@@ -45,10 +45,10 @@ RECORDS: dict[str, DTypeLike] = {
     "empty": [],
 }
 DTYPES: dict[str, np.dtype[Any]] = {
-    **{np.dtype(kind).str: np.dtype(kind) for kind in PLAIN},
-    **{kind.name: kind for kind in FOUND},
+    **{np.dtype(dtype).str: np.dtype(dtype) for dtype in PLAIN},
+    **{dtype.name: dtype for dtype in FOUND},
     "swapped bfloat16": np.dtype(ml_dtypes.bfloat16).newbyteorder("S"),
-    **{f"records: {name}": np.dtype(kind) for name, kind in RECORDS.items()},
+    **{f"records: {name}": np.dtype(dtype) for name, dtype in RECORDS.items()},
 }
 
 

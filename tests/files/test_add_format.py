@@ -22,7 +22,7 @@ HEADER = 128
 class Toy(Format):
     """A JSON line of 128 bytes, followed by the elements."""
 
-    name, example, suffixes, members = "toy", "'x.toy'", ("toy",), False
+    name, example, suffixes, has_members = "toy", "'x.toy'", ("toy",), False
 
     def begins(self, head: bytes) -> bool:
         return head.startswith(b'{"shape": ')

@@ -13,7 +13,7 @@ import gatherum
 from files.storage import fail_at
 from gatherum._command import cli
 from gatherum.conformance import write
-from gatherum.files.durable.whole import write_files, written_folder
+from gatherum.files.durable.file_sets import write_files, written_folder
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="special files of POSIX systems")
 PICTURE = gatherum.explain("gather", [1, 2, 3], [2, 0])
@@ -43,13 +43,13 @@ def on_full_disk(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
-def make_special(folder: Path, kind: str) -> Path:
+def make_special(folder: Path, file_type: str) -> Path:
     """Create something other than a regular file in a folder, and return its path."""
     path = folder / "picture.svg"
-    target = folder / "target" if kind.startswith("link") else path
-    if kind == "link to a device":
+    target = folder / "target" if file_type.startswith("link") else path
+    if file_type == "link to a device":
         target = Path(os.devnull)
-    elif kind == "directory":
+    elif file_type == "directory":
         target.mkdir()
     else:
         os.mkfifo(target)
@@ -59,13 +59,15 @@ def make_special(folder: Path, kind: str) -> Path:
 
 
 @POSIX
-@pytest.mark.parametrize("kind", ["FIFO", "link to a FIFO", "link to a device", "directory"])
+@pytest.mark.parametrize("file_type", ["FIFO", "link to a FIFO", "link to a device", "directory"])
 def test_a_picture_replaces_regular_files_only(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], kind: str
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], file_type: str
 ) -> None:
-    path = make_special(tmp_path, kind)
+    path = make_special(tmp_path, file_type)
     before = sorted(os.listdir(tmp_path))
-    name = {"link to a device": "character device", "link to a FIFO": "FIFO"}.get(kind, kind)
+    name = {"link to a device": "character device", "link to a FIFO": "FIFO"}.get(
+        file_type, file_type
+    )
     line = f"{path}: is a {name}, not a regular file"
     with pytest.raises(OSError) as caught:
         PICTURE.save(path)

@@ -93,7 +93,7 @@ def test_names_of_zarr(tmp_path: Path, version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "axes", "more", "why"),
+    ("error_type", "axes", "more", "why"),
     [
         (ValueError, (1, 3), {}, "`axes` must be in [-3, 3), got 3"),
         (ValueError, (1, -2), {}, "`axes` must name each dimension once, got -2 twice"),
@@ -114,8 +114,8 @@ def test_names_of_zarr(tmp_path: Path, version: int) -> None:
         ),
     ],
 )  # fmt: skip
-def test_invalid_axes_raise(kind: type[Exception], axes: Any, more: Any, why: str) -> None:
-    with pytest.raises(kind, match=re.escape(f"gather_nd: {why}") + "$"):
+def test_invalid_axes_raise(error_type: type[Exception], axes: Any, more: Any, why: str) -> None:
+    with pytest.raises(error_type, match=re.escape(f"gather_nd: {why}") + "$"):
         files.gather_nd_file(CUBE, STATIONS, axes=axes, **more)
 
 

@@ -37,9 +37,9 @@ SCALES = np.ones((300, 1), np.float32)
 CODES = TABLE.astype(np.uint8)
 
 
-def write(folder: Path, kind: str, array: Any) -> str:
+def write(folder: Path, table_type: str, array: Any) -> str:
     """Write a table of a kind, replacing an old one, and return its path."""
-    file_format = kind.partition(",")[0]
+    file_format = table_type.partition(",")[0]
     if file_format not in ARROW:
         shutil.rmtree(folder / "t.zarr", ignore_errors=True)
         return put(folder, "t", array, file_format)
@@ -75,12 +75,14 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
 class Case:
     """An open table, and the array whose files a test changes."""
 
-    def __init__(self, folder: Path, web: Web, kind: str) -> None:
+    def __init__(self, folder: Path, web: Web, table_type: str) -> None:
         self.folder = folder
-        if kind.startswith("quantized"):
-            _, part, file_format = kind.replace(",", "").replace("zero points", "zeros").split()
+        if table_type.startswith("quantized"):
+            _, part, file_format = (
+                table_type.replace(",", "").replace("zero points", "zeros").split()
+            )
             parts = {"codes": CODES, "scales": SCALES, "zeros": SCALES.astype(np.uint8)}
-            self.array, self.kind = parts[part], file_format
+            self.array, self.table_type = parts[part], file_format
             paths = {
                 name: write(folder, file_format, array)
                 if name == part
@@ -91,20 +93,20 @@ class Case:
                 paths["codes"], scales=paths["scales"], zero_points=paths["zeros"]
             )
             return
-        self.array, self.kind = TABLE, kind
-        path = write(folder, kind, TABLE)
-        if kind.endswith("URL"):
+        self.array, self.table_type = TABLE, table_type
+        path = write(folder, table_type, TABLE)
+        if table_type.endswith("URL"):
             require_urls()
             path = web.url(path)
-        cache = "1MiB" if kind.endswith("cached") else "0"
-        self.table = files.open(path, cache=cache, direct=kind.endswith("direct"))
+        cache = "1MiB" if table_type.endswith("cached") else "0"
+        self.table = files.open(path, cache=cache, direct=table_type.endswith("direct"))
 
     @property
     def files(self) -> list[Path]:
         return [path for path in self.folder.rglob("*") if path.is_file() and "t." in str(path)]
 
     def again(self, array: Any) -> None:
-        write(self.folder, self.kind, array)
+        write(self.folder, self.table_type, array)
 
 
 def cut(case: Case) -> None:
@@ -140,7 +142,7 @@ def removed(case: Case) -> None:
 def replaced(case: Case) -> None:
     other = case.folder / "new"
     other.mkdir()
-    write(other, case.kind, case.array + 1)
+    write(other, case.table_type, case.array + 1)
     for path in other.iterdir():
         if path.is_dir():
             shutil.rmtree(case.folder / path.name)
@@ -200,13 +202,13 @@ def check(error: BaseException, name: str) -> None:
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize(("kind", "change"), every(3, product(KINDS, CHANGES)))
+@pytest.mark.parametrize(("table_type", "change"), every(3, product(KINDS, CHANGES)))
 def test_every_call_on_a_table_that_changed(
-    tmp_path: Path, web: Web, kind: str, change: Callable[[Case], None]
+    tmp_path: Path, web: Web, table_type: str, change: Callable[[Case], None]
 ) -> None:
-    if kind in WITHOUT_VERSIONS and change in (replaced, other_values):
+    if table_type in WITHOUT_VERSIONS and change in (replaced, other_values):
         pytest.skip("the metadata of the array are the same, and chunks at a URL are not checked")
-    case = Case(tmp_path, web, kind)
+    case = Case(tmp_path, web, table_type)
     table = case.table
     calls = calls_of(table)
     calls["gather"]()
@@ -223,13 +225,13 @@ def test_every_call_on_a_table_that_changed(
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("kind", ["hdf5 chunks", "zarr3", "parquet"])
+@pytest.mark.parametrize("table_type", ["hdf5 chunks", "zarr3", "parquet"])
 @pytest.mark.parametrize("target", [None, "o.npy"])
 def test_a_run_whose_table_is_damaged_meanwhile(
-    tmp_path: Path, kind: str, target: str | None
+    tmp_path: Path, table_type: str, target: str | None
 ) -> None:
     table = np.random.default_rng(0).integers(0, 1 << 30, (6000, 60))
-    case, path = Case.__new__(Case), write(tmp_path, kind, table)
+    case, path = Case.__new__(Case), write(tmp_path, table_type, table)
     case.folder = tmp_path
 
     def damage(*_: int) -> None:
@@ -248,11 +250,11 @@ def test_a_run_whose_table_is_damaged_meanwhile(
 
 @pytest.mark.frameworks
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
-@pytest.mark.parametrize(("kind", "change"), every(3, product(FORKED, CHANGES)))
+@pytest.mark.parametrize(("table_type", "change"), every(3, product(FORKED, CHANGES)))
 def test_a_child_whose_parent_opened_another_file(
-    tmp_path: Path, kind: str, change: Callable[[Case], None]
+    tmp_path: Path, table_type: str, change: Callable[[Case], None]
 ) -> None:
-    case = Case(tmp_path, None, kind)  # type: ignore[arg-type]
+    case = Case(tmp_path, None, table_type)  # type: ignore[arg-type]
     case.table.gather([1])
     change(case)
     for number, path in enumerate(case.files, 1):

@@ -43,21 +43,26 @@ ARRAYS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def write(path: Path, array: NDArray[Any], kind: str) -> None:
+def write(path: Path, array: NDArray[Any], codec_name: str) -> None:
     """Write an array whose last rows are fill values, in chunks that were never written."""
     target = zarr.create_array(
-        path, shape=array.shape, chunks=(40, 11), dtype=array.dtype, fill_value=7, **ARRAYS[kind]
+        path,
+        shape=array.shape,
+        chunks=(40, 11),
+        dtype=array.dtype,
+        fill_value=7,
+        **ARRAYS[codec_name],
     )
     target[: len(array) - 200] = array[:-200]
     array[-200:] = 7
 
 
-@pytest.mark.parametrize("kind", ARRAYS)
-def test_rows_are_read_and_changed_with_every_codec(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("codec_name", ARRAYS)
+def test_rows_are_read_and_changed_with_every_codec(tmp_path: Path, codec_name: str) -> None:
     rng = np.random.default_rng(0)
     table = rng.integers(0, 9, (500, 30)).astype(np.float32)
     path = tmp_path / "table.zarr"
-    write(path, table, kind)
+    write(path, table, codec_name)
     rows, updates = rng.integers(-500, 500, 600), rng.random((600, 30)).astype(np.float32)
     np.save(tmp_path / "rows.npy", rows)
     np.save(tmp_path / "places.npy", rows[:, None])
@@ -65,14 +70,14 @@ def test_rows_are_read_and_changed_with_every_codec(tmp_path: Path, kind: str) -
     files.gather_file(path, tmp_path / "rows.npy", tmp_path / "o.npy", memory="64KiB")
     assert bits(np.load(tmp_path / "o.npy")) == bits(table[rows])
 
-    before = (path / (".zarray" if kind[0] == "2" else "zarr.json")).read_bytes()
+    before = (path / (".zarray" if codec_name[0] == "2" else "zarr.json")).read_bytes()
     files.scatter_nd_file(
         path, tmp_path / "places.npy", tmp_path / "updates.npy", path, in_place=True,
         reduction="add", memory="64KiB",
     )  # fmt: skip
     expected = apply("scatter_nd", table, rows[:, None], updates, reduction="add")
     assert bits(np.asarray(zarr.open_array(path, mode="r")[...])) == bits(expected)
-    assert (path / (".zarray" if kind[0] == "2" else "zarr.json")).read_bytes() == before
+    assert (path / (".zarray" if codec_name[0] == "2" else "zarr.json")).read_bytes() == before
     assert leftovers(tmp_path) == []
 
 
@@ -109,12 +114,12 @@ GROWING: dict[str, list[Any]] = {
 
 @pytest.mark.filterwarnings("ignore:Combining a `sharding_indexed` codec")
 @pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
-@pytest.mark.parametrize("kind", GROWING)
-def test_chunks_that_grow_before_they_are_compressed(tmp_path: Path, kind: str) -> None:
+@pytest.mark.parametrize("codec_name", GROWING)
+def test_chunks_that_grow_before_they_are_compressed(tmp_path: Path, codec_name: str) -> None:
     table = np.random.default_rng(0).integers(0, 2**31, (16, 8)).astype(np.uint32)
     path = tmp_path / "t.zarr"
     zarr.create_array(path, shape=table.shape, chunks=(8, 8), dtype="u4")
-    metadata = json.loads((path / "zarr.json").read_text()) | {"codecs": GROWING[kind]}
+    metadata = json.loads((path / "zarr.json").read_text()) | {"codecs": GROWING[codec_name]}
     (path / "zarr.json").write_text(json.dumps(metadata))
     zarr.open_array(path)[...] = table
     assert bits(files.gather_file(path, np.arange(-3, 16))) == bits(table[np.arange(-3, 16)])

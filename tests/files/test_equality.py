@@ -98,15 +98,15 @@ def test_scatter_add_into_every_format(tmp_path: Path, file_format: str, out: st
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_indices_and_updates_from_every_format(tmp_path: Path, file_format: str) -> None:
     rng = np.random.default_rng(3)
-    kind = "npy" if file_format == "big-endian" else file_format
+    updates_format = "npy" if file_format == "big-endian" else file_format
     operands = [
         numbers(rng, (40, 300), "float64"),
         rng.integers(0, 300, (31, 500)),
         numbers(rng, (31, 500), "float64"),
     ]
     check(
-        tmp_path, "scatter_elements", operands, ["npy", file_format, kind], "o.npy", axis=1,
-        reduction="max",
+        tmp_path, "scatter_elements", operands, ["npy", file_format, updates_format], "o.npy",
+        axis=1, reduction="max",
     )  # fmt: skip
 
 

@@ -39,13 +39,13 @@ def test_content_decides_where_the_suffix_says_nothing(
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize("name", ["t.pq", "t.parq", "t.ipc", "t"])
-@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
-def test_columns(tmp_path: Path, kind: str, name: str) -> None:
+@pytest.mark.parametrize("format_name", ["parquet", "feather", "stream"])
+def test_columns(tmp_path: Path, format_name: str, name: str) -> None:
     pyarrow = pytest.importorskip("pyarrow", reason=MISSING.format("pyarrow"))
     table, path = pyarrow.table({"x": ROWS}), tmp_path / name
-    if kind == "parquet":
+    if format_name == "parquet":
         pytest.importorskip("pyarrow.parquet").write_table(table, path)
-    elif kind == "feather":
+    elif format_name == "feather":
         with pyarrow.ipc.new_file(path, table.schema) as writer:
             writer.write_table(table)
     else:

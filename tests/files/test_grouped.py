@@ -13,8 +13,7 @@ from gatherum import groups
 from gatherum.files import reduce_file
 from gatherum.files.grouped import calls
 from gatherum.files.grouped.folds import is_folded
-from gatherum.groups import options
-from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
+from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction, row_of
 from gatherum.groups.rows import Method
 from group_calls import date_values
 
@@ -63,7 +62,7 @@ def test_functions_of_many_batches(tmp_path: Path, dtype: Any) -> None:
     if values.dtype.kind in "fcM":
         values[::7] = "NaT" if values.dtype.kind == "M" else np.nan
     by = np.sort(RANDOM.integers(0, 40, 5000)).astype(np.uint16)  # accumulators grow
-    funcs = [func for func in FOLDED if FUNCTIONS[options.plain(func)].accepts(values.dtype)]
+    funcs = [func for func in FOLDED if row_of(func).accepts(values.dtype)]
     many = [func for func in funcs if "fsum" not in func and "fmean" not in func]
     assert 2 * values.nbytes * 4 > 64 << 10 or values.dtype.itemsize < 2
     expected = groups.reduce(values, by, func=many)

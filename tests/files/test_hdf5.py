@@ -103,15 +103,15 @@ ARRAY_TYPES = {
 
 @pytest.mark.parametrize("as_dataset", [False, True], ids=["path", "dataset"])
 @pytest.mark.parametrize("chunks", [None, (2, 1)])
-@pytest.mark.parametrize("kind", ARRAY_TYPES)
+@pytest.mark.parametrize("type_name", ARRAY_TYPES)
 def test_array_types_add_dimensions(
-    tmp_path: Path, kind: str, chunks: Any, as_dataset: bool
+    tmp_path: Path, type_name: str, chunks: Any, as_dataset: bool
 ) -> None:
     path = tmp_path / "t.h5"
     settings = {"chunks": chunks, "compression": "gzip", "shuffle": True} if chunks else {}
     with h5py.File(path, "w") as file:
-        dataset = file.create_dataset("x", (5, 2), ARRAY_TYPES[kind], **settings)
-        file.create_dataset("scalar", (), ARRAY_TYPES[kind])
+        dataset = file.create_dataset("x", (5, 2), ARRAY_TYPES[type_name], **settings)
+        file.create_dataset("scalar", (), ARRAY_TYPES[type_name])
         values = np.random.default_rng(0).integers(65, 90, dataset[...].nbytes, np.uint8)
         table = values.view(dataset[...].dtype).reshape(dataset[...].shape)
         dataset.id.write(h5py.h5s.ALL, h5py.h5s.ALL, table, dataset.id.get_type())

@@ -485,8 +485,13 @@ def huge_zarr(path: Path, version: int) -> str:
                     "filters": None, "compressor": None}  # fmt: skip
     else:
         grid = {"name": "regular", "configuration": {"chunk_shape": [1]}}
-        kind = {"name": "raw_bytes", "configuration": {"length_bytes": HUGE}}
-        metadata = {"node_type": "array", "data_type": kind, "chunk_grid": grid, "fill_value": ""}
+        data_type = {"name": "raw_bytes", "configuration": {"length_bytes": HUGE}}
+        metadata = {
+            "node_type": "array",
+            "data_type": data_type,
+            "chunk_grid": grid,
+            "fill_value": "",
+        }
         metadata |= {"chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes"}]}
     metadata |= {"zarr_format": version, "shape": [0]}
     (path / (".zarray" if version == 2 else "zarr.json")).write_text(json.dumps(metadata))

@@ -87,7 +87,7 @@ def test_a_group_at_a_url_lists_the_arrays_in_its_metadata(tmp_path: Path) -> No
     group.create_array("a", data=np.arange(3))
     group.create_group("inner").create_array("b", data=np.arange(3))
     metadata = json.loads((tmp_path / "t.zarr/zarr.json").read_text())
-    nodes = {name: {"node_type": kind} for name, kind in (("a", "array"), ("i", "group"))}
+    nodes = {name: {"node_type": node_type} for name, node_type in (("a", "array"), ("i", "group"))}
     store = fsspec.filesystem("memory")
     for known, members in (
         (nodes, "that holds 'a'"),
@@ -109,10 +109,10 @@ FILTERED: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FILTERED)
-def test_a_filter_is_named_and_an_open_dataset_is_read(tmp_path: Path, kind: str) -> None:
-    settings, named = FILTERED[kind]
-    if kind == "szip" and not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
+@pytest.mark.parametrize("filter_name", FILTERED)
+def test_a_filter_is_named_and_an_open_dataset_is_read(tmp_path: Path, filter_name: str) -> None:
+    settings, named = FILTERED[filter_name]
+    if filter_name == "szip" and not h5py.h5z.filter_avail(h5py.h5z.FILTER_SZIP):
         pytest.skip("this HDF5 has no szip")
     path = tmp_path / "t.h5"
     with h5py.File(path, "w") as file:
@@ -155,8 +155,8 @@ def test_an_unknown_filter_raises(tmp_path: Path) -> None:
     settings.set_chunk((5, 6))
     settings.set_filter(40000, h5py.h5z.FLAG_OPTIONAL, ())
     with h5py.File(tmp_path / "t.h5", "w") as file:
-        space, kind = h5py.h5s.create_simple(TABLE.shape), h5py.h5t.py_create(TABLE.dtype)
-        h5py.h5d.create(file.id, b"x", kind, space, settings)
+        space, h5_type = h5py.h5s.create_simple(TABLE.shape), h5py.h5t.py_create(TABLE.dtype)
+        h5py.h5d.create(file.id, b"x", h5_type, space, settings)
     line = refused(tmp_path, f"{tmp_path}/t.h5:x")
     assert line == str(other_filter("t.h5:x", 40000))
     assert line.startswith("t.h5:x: HDF5's filter 40000 is not supported")

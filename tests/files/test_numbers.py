@@ -51,7 +51,7 @@ def test_every_code_has_its_number(name):
 
 
 def test_every_type_of_safetensors_has_a_format():
-    assert {name for name in CODES if not ROWS[name].of_numpy} == set(narrow_floats.FORMATS)
+    assert {name for name in CODES if not ROWS[name].is_of_numpy} == set(narrow_floats.FORMATS)
 
 
 @pytest.mark.parametrize("name", NAMES)

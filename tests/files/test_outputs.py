@@ -36,9 +36,9 @@ def terminal() -> Iterator[Path]:
 
 @pytest.mark.parametrize("op", FORMS)
 @pytest.mark.parametrize("out", ["o.npy", "o.safetensors:t"])
-@pytest.mark.parametrize("kind", ["fifo", "link to a fifo", "link to a device"])
+@pytest.mark.parametrize("file_type", ["fifo", "link to a fifo", "link to a device"])
 def test_an_output_must_be_a_regular_file(
-    tmp_path: Path, terminal: Path, op: str, out: str, kind: str
+    tmp_path: Path, terminal: Path, op: str, out: str, file_type: str
 ) -> None:
     operands = {
         "t": put(tmp_path, "t", np.zeros((4, 2), np.float32)),
@@ -48,8 +48,8 @@ def test_an_output_must_be_a_regular_file(
     }
     paths = [operands[name] for name in FORMS[op]]
     place = tmp_path / out.partition(":")[0]
-    target = place if kind == "fifo" else tmp_path / "fifo"
-    if kind == "link to a device":
+    target = place if file_type == "fifo" else tmp_path / "fifo"
+    if file_type == "link to a device":
         # a pseudo-terminal in a folder where nobody can create a file, so no real device is at risk
         target = terminal
     else:
@@ -57,9 +57,8 @@ def test_an_output_must_be_a_regular_file(
     if target != place:
         place.symlink_to(target)
     before = sorted(os.listdir(tmp_path))
-    line = (
-        f"{target}: is a {'character device' if 'device' in kind else 'FIFO'}, not a regular file"
-    )
+    actual_type = "character device" if "device" in file_type else "FIFO"
+    line = f"{target}: is a {actual_type}, not a regular file"
     with pytest.raises(OSError) as caught:
         getattr(files, f"{op}_file")(*paths, str(tmp_path / out))
     assert str(caught.value) == line

@@ -64,23 +64,27 @@ CHUNKS = {"contiguous": {}, "chunks": {"chunksizes": (2, 3, 4), "zlib": True}}
 
 def stored(dtype: str) -> NDArray[Any]:
     """Return numbers of a dtype, some of which mark missing values."""
-    kind = np.dtype(dtype)
-    if kind.kind == "f":
+    stored_dtype = np.dtype(dtype)
+    if stored_dtype.kind == "f":
         values = np.random.default_rng(0).normal(0, 300, (5, 6, 7))
     else:
-        limits = np.iinfo(kind)
+        limits = np.iinfo(stored_dtype)
         values = np.random.default_rng(0).integers(
-            limits.min, limits.max, (5, 6, 7), kind.newbyteorder("="), endpoint=True
+            limits.min, limits.max, (5, 6, 7), stored_dtype.newbyteorder("="), endpoint=True
         )
-    array = values.astype(kind)
+    array = values.astype(stored_dtype)
     marks = (-7, 3, 5, -1, 255, 249, -999, 1e20, 0.1, np.nan, -32767)
-    fitting = [mark for mark in marks if kind.kind == "f" or is_in(mark, kind)]
-    array.reshape(-1)[: 2 * len(fitting)] = np.array(fitting * 2).astype(kind)
+    fitting = [mark for mark in marks if stored_dtype.kind == "f" or is_in(mark, stored_dtype)]
+    array.reshape(-1)[: 2 * len(fitting)] = np.array(fitting * 2).astype(stored_dtype)
     return array
 
 
-def is_in(mark: float, kind: np.dtype[Any]) -> bool:
-    return not np.isnan(mark) and np.iinfo(kind).min <= mark <= np.iinfo(kind).max and mark % 1 == 0
+def is_in(mark: float, stored_dtype: np.dtype[Any]) -> bool:
+    return (
+        not np.isnan(mark)
+        and np.iinfo(stored_dtype).min <= mark <= np.iinfo(stored_dtype).max
+        and mark % 1 == 0
+    )
 
 
 def put_netcdf(path: Path, array: NDArray[Any], attributes: dict[str, Any], **options: Any) -> str:

@@ -47,10 +47,12 @@ def same(actual, expected):
 
 @pytest.mark.parametrize("cache", ["0", "1MiB"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
-@pytest.mark.parametrize(("kind", "bits"), [("int8", 8), ("uint8", 4), ("uint8", 2), ("uint8", 8)])
-def test_the_bits_of_the_arrays(saved, kind, bits, dtype, cache):
+@pytest.mark.parametrize(
+    ("stored_dtype", "bits"), [("int8", 8), ("uint8", 4), ("uint8", 2), ("uint8", 8)]
+)
+def test_the_bits_of_the_arrays(saved, stored_dtype, bits, dtype, cache):
     rng = np.random.default_rng(bits)
-    arrays = random_operands(rng, kind, bits)
+    arrays = random_operands(rng, stored_dtype, bits)
     codes, scales, zeros = saved(*arrays)
     options = {"block_size": 8, "bits": bits, "dtype": dtype}
     with files.open(codes, scales=scales, zero_points=zeros, cache=cache, **options) as table:
@@ -310,16 +312,16 @@ def test_a_closed_table(saved):
 
 
 @pytest.mark.parametrize(
-    ("bad", "kind"), [([50], IndexError), ([1.5], TypeError), ("x.npy", TypeError)], ids=repr
+    ("bad", "error_type"), [([50], IndexError), ([1.5], TypeError), ("x.npy", TypeError)], ids=repr
 )
-def test_batches_before_an_error_are_yielded(saved, bad, kind):
+def test_batches_before_an_error_are_yielded(saved, bad, error_type):
     codes, scales, _ = saved(*random_operands(np.random.default_rng(3)))
     plain, quantized = files.open(codes), files.open(codes, scales=scales, block_size=8)
     errors = []
     for table in (plain, quantized):
         rows = table.rows([[1], [2, 3], bad, [4]])
         assert [batch.shape for batch in (next(rows), next(rows))] == [(1, 24), (2, 24)]
-        with pytest.raises(kind) as caught:
+        with pytest.raises(error_type) as caught:
             next(rows)
         errors.append((str(caught.value), caught.value.__notes__))
     assert errors[0] == errors[1]

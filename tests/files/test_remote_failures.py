@@ -67,8 +67,8 @@ def test_a_fault_that_stays_is_one_message(web: Web, fault: str, after: int) -> 
     url, out = web.url(put(web.folder, "t", TABLE)), web.folder / "o.npy"
     np.save(out, np.arange(3))
     web.fail(fault, times=ALWAYS, after=after)
-    kind = FileNotFoundError if fault == "404" else OSError
-    with pytest.raises(kind) as caught:
+    error_type = FileNotFoundError if fault == "404" else OSError
+    with pytest.raises(error_type) as caught:
         files.gather_file(url, RNG.integers(0, 900, 5000), out, memory="4MiB")
     message = str(caught.value).removeprefix(f"{url}: ")
     assert re.fullmatch(SENTENCES[fault], message), message

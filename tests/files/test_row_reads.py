@@ -82,14 +82,14 @@ def test_any_rows_come_to_any_places(file: DiskFile, seed: int) -> None:
     rows = rows_of(file, stored)
     count = int(rng.integers(1, 4000))
     numbers = rng.integers(0, extent, count)
-    kind = rng.choice(["random", "sorted", "few", "straight", "pieces"])
-    if kind == "few":
+    distribution = rng.choice(["random", "sorted", "few", "straight", "pieces"])
+    if distribution == "few":
         numbers = rng.choice(numbers[:3], count)
-    if kind in ("sorted", "few"):
+    if distribution in ("sorted", "few"):
         numbers.sort()
-    if kind == "straight":
+    if distribution == "straight":
         numbers = np.arange(min(count, extent))
-    if kind == "pieces":
+    if distribution == "pieces":
         numbers = (numbers[0] + np.arange(count) + np.arange(count) // 50 * 7) % extent
     places = None if rng.random() < 0.4 else rng.permutation(numbers.size + 9)[: numbers.size]
     space = None if places is None else numbers.size + 9
@@ -346,7 +346,7 @@ def test_reads_are_planned_with_the_bridge(file: DiskFile) -> None:
     assert bridge([*lies, *range(8), *lies, 40], 2.5) == bridge([*range(8), 40], 2.5) == 2
     with pytest.raises(TypeError, match="`numbers` must be a flat array of int64"):
         native.file_rows_bridge(stored, [1, 2], 2.0)
-    with pytest.raises(ValueError, match="file_rows_bridge: `where` describes no rows"):
+    with pytest.raises(ValueError, match="file_rows_bridge: `layout` describes no rows"):
         native.file_rows_bridge((0, 7, 8, 9), np.arange(3), 2.0)
 
 

@@ -75,7 +75,7 @@ def test_the_next_batch_is_read_ahead() -> None:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record the number of indices of each call; batches are consumed once they fill the space."""
     noted: list[int] = []
-    run, take = lookups.IntoArray.run, ahead.Batches.take
+    run, take = lookups.IntoArray.run, ahead.Batches.next_piece
 
     def counted(strategy: lookups.IntoArray, job: Any, sink: Any) -> None:
         noted.append(math.prod(job.sources["indices"].shape))
@@ -88,7 +88,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return take(self, wait)
 
     monkeypatch.setattr(lookups.IntoArray, "run", counted)
-    monkeypatch.setattr(ahead.Batches, "take", slow)
+    monkeypatch.setattr(ahead.Batches, "next_piece", slow)
     return noted
 
 

@@ -12,7 +12,7 @@ from gatherum import files
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray, FlatRows
-from gatherum.files.row_access.table import Panel, Wanted
+from gatherum.files.row_access.table import Panel, RowsToRead
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
 
@@ -87,8 +87,8 @@ def test_a_row_that_is_not_there(tmp_path: Path, wrong: int) -> None:
     numbers[12_345] = wrong
     into = np.empty((1 << 18, 1), "<i4")
     with pytest.raises(OSError, match=r"request 12345 is for a row that does not exist$"):
-        table.fetch(Wanted(numbers, None, True), into, limit=1 << 20, once=False)
+        table.fetch(RowsToRead(numbers, None, True), into, limit=1 << 20, once=False)
     numbers[12_345] = 0
     with pytest.raises(OSError, match=r"request \d+ is for a row that does not exist$"):
-        table.fetch(Wanted(numbers, None, True), into[:-1], limit=1 << 20, once=False)
+        table.fetch(RowsToRead(numbers, None, True), into[:-1], limit=1 << 20, once=False)
     table.array.file.close()

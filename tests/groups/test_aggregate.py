@@ -119,10 +119,10 @@ def graphs(draw):
     low, high = draw(st.sampled_from([(0, 0), (-1, 0), (-2, 2)]))
     ends = []
     for n in (nodes, size):
-        kind = draw(st.sampled_from(INDEX_DTYPES))
-        least = 0 if kind.kind == "u" else low * n if low == -1 else low
+        index_dtype = draw(st.sampled_from(INDEX_DTYPES))
+        least = 0 if index_dtype.kind == "u" else low * n if low == -1 else low
         most = max(n + high, least + 1)
-        ends.append(_laid_out(draw, rng.integers(least, most, edges).astype(kind)))
+        ends.append(_laid_out(draw, rng.integers(least, most, edges).astype(index_dtype)))
     axis = draw(st.sampled_from([0, 0, *range(-1, len(trailing) + 1)]))
     shape = list(trailing)
     shape.insert(axis if axis >= 0 else len(trailing), nodes)
@@ -366,12 +366,12 @@ ERRORS = {
 
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
-    args, kwargs, kind, sentence = ERRORS[name]
-    with pytest.raises(kind) as caught:
+    args, kwargs, error_type, sentence = ERRORS[name]
+    with pytest.raises(error_type) as caught:
         gatherum.aggregate(*args, **kwargs)
     assert str(caught.value) == f"aggregate: {sentence}"
     if "out" not in kwargs:
-        with pytest.raises(kind):
+        with pytest.raises(error_type):
             reference.aggregate(*args, **kwargs)
 
 

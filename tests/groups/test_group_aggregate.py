@@ -338,9 +338,9 @@ CASES = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name):
-    groups, values, more, answer, kind = CASES[name]
+    groups, values, more, answer, dtype_kind = CASES[name]
     result = aggregate(np.array(groups, None if len(groups) else int), values, **more)
-    assert result.dtype.kind == kind
+    assert result.dtype.kind == dtype_kind
     np.testing.assert_array_equal(result, answer)
 
 

@@ -45,11 +45,11 @@ def test_weights(module, name):
 
 
 @pytest.mark.parametrize("func", FORMS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_have_the_bits_of_the_oracle(kind, func):
+@pytest.mark.parametrize("dtype_name", KINDS)
+def test_weights_have_the_bits_of_the_oracle(dtype_name, func):
     dtypes = {dtype.name: dtype for dtype in DATA_DTYPES if dtype.isnative}
-    dtype = dtypes[kind]
-    rng = np.random.default_rng([*func.encode(), *kind.encode()])
+    dtype = dtypes[dtype_name]
+    rng = np.random.default_rng([*func.encode(), *dtype_name.encode()])
     for other in rng.permutation(KINDS[:-1])[:3]:
         shape, groups, more = call(rng)
         values = laid_out(rng, values_of(rng, dtype, shape))
@@ -66,8 +66,8 @@ def test_weights_have_the_bits_of_the_oracle(kind, func):
 @pytest.mark.parametrize("to", ["int64", "uint8", "float16", "float32", "complex128"])
 def test_a_dtype_converts_first(to, func):
     rng = np.random.default_rng([*func.encode(), *to.encode()])
-    for kind in ("u2", "i1", "f2"):
-        values, groups = rng.integers(0, 100, (9, 2)).astype(kind), rng.integers(0, 3, 9)
+    for dtype_name in ("u2", "i1", "f2"):
+        values, groups = rng.integers(0, 100, (9, 2)).astype(dtype_name), rng.integers(0, 3, 9)
         result = gatherum.groups.reduce(values, groups, func=func, size=3, dtype=to, fill_value=0)
         alone = values.astype(to), groups, 3, func
         assert same_bits(gatherum.groups.reduce(*alone, fill_value=0), result)
@@ -76,13 +76,13 @@ def test_a_dtype_converts_first(to, func):
 
 @BOTH
 @pytest.mark.parametrize("func", ["sum", "nansum"])
-@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("dtype_name", ["f2", "f4", "f8"])
 @pytest.mark.parametrize(
     ("value", "target"),
     [(NAN, "i4"), (np.inf, "i8"), (-np.inf, "i8"), (128, "i1"), (-129, "i1"), (-1, "u8")],
 )
-def test_numbers_outside_the_range_of_a_dtype(value, target, kind, func, module):
-    values = np.array([[0.5, -0.5], [value, value]], kind)
+def test_numbers_outside_the_range_of_a_dtype(value, target, dtype_name, func, module):
+    values = np.array([[0.5, -0.5], [value, value]], dtype_name)
     with pytest.raises(ValueError, match=f"`dtype`, {np.dtype(target)}, got {float(value)}") as e:
         module.reduce(values, [0, 0], func=func, dtype=target)
     assert str(e.value).endswith(" (values[1, 0])")
@@ -94,14 +94,14 @@ def test_a_complex_number_outside_the_range_of_a_dtype():
         gatherum.groups.reduce(values, [0, 0], dtype="i4")
 
 
-@pytest.mark.parametrize("kind", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("dtype_name", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("target", ["i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
-def test_the_ends_of_the_range_of_a_dtype(target, kind):
+def test_the_ends_of_the_range_of_a_dtype(target, dtype_name):
     limits = np.iinfo(target)
-    widest = float(limits.max) + 1 if float(np.finfo(kind).max) > limits.max else np.inf
-    ends = [limits.min, np.nextafter(np.array(widest, kind), np.array(0, kind))]
+    widest = float(limits.max) + 1 if float(np.finfo(dtype_name).max) > limits.max else np.inf
+    ends = [limits.min, np.nextafter(np.array(widest, dtype_name), np.array(0, dtype_name))]
     with np.errstate(over="ignore"):
-        values = np.array(ends, kind)
+        values = np.array(ends, dtype_name)
     values = values[np.isfinite(values)]
     result = gatherum.groups.reduce(values, np.arange(values.size), dtype=target)
     assert [int(x) for x in values.tolist()] == result.tolist()

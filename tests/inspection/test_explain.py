@@ -136,15 +136,15 @@ def run_loops(explanation, args, kwargs):
     memory["out"] = bytearray(
         memory["d"] if len(args) > 2 else np.zeros(explanation.plan.shape, args[0].dtype).tobytes()
     )
-    kind = args[1].dtype
+    index_dtype = args[1].dtype
 
     def load(offset):
-        text = bytes(memory["i"][offset : offset + kind.itemsize])
-        return int(np.frombuffer(text, kind)[0])
+        text = bytes(memory["i"][offset : offset + index_dtype.itemsize])
+        return int(np.frombuffer(text, index_dtype)[0])
 
     def check(value, size):
         mode = kwargs.get("mode", "raise")
-        if kwargs.get("negative", True) and kind.kind == "i" and -size <= value < 0:
+        if kwargs.get("negative", True) and index_dtype.kind == "i" and -size <= value < 0:
             return value + size
         return min(max(value, 0), size - 1) if mode == "clip" else value % size
 

@@ -177,8 +177,8 @@ def test_pictures_of_shapes_are_whole_and_small(call):
     picture = explanation.svg()
     check_picture(picture)
     words = " ".join(texts_of(picture))
-    made_up = "Only shapes are known, so the indices are an example." in words
-    assert made_up == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
+    has_example_indices = "Only shapes are known, so the indices are an example." in words
+    assert has_example_indices == (0 not in call[2] or (call[2][-1:] == (0,) and len(call[2]) > 1))
     reduced = "A small call of the same form is drawn:" in words.replace("\xa0", " ")
     scene = scene_of(explanation.plan.call)
     assert reduced == (scene.drawn.data != call[1] or scene.drawn.indices != call[2])
@@ -219,7 +219,7 @@ def test_pictures_show_the_result_of_the_operator(data):
     scene = scene_of(s, explanation.indices)
     cells = fill_cells(scene, CallValues(indices=explanation.indices))
     check_picture(explanation.svg())
-    if scene.reduced:
+    if scene.is_reduced:
         return
     keywords = {"batch_dims" if s.op.endswith("_nd") else "axis": s.axis}
     keywords |= {"mode": s.mode, "negative": s.negative}
@@ -241,9 +241,9 @@ def test_pictures_show_the_result_of_the_operator(data):
     try:
         expected = run()
     except IndexError:
-        assert scene.refused
+        assert scene.is_refused
     else:
-        assert not scene.refused
+        assert not scene.is_refused
         assert shown.tolist() == expected.tolist()
 
 

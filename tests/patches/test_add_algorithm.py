@@ -40,9 +40,9 @@ bool applies_few(const Program& p, int, std::string* why) {
 }
 
 Run run_few(const Program& p, const Execution& call) {
-  const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.units)};
-  const auto& operands = call.operands;
-  return {.valid = chosen_kernels().scatter(p.nest, p.units, operands, everything, p.combine, {})};
+  const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.unit_loops)};
+  const LevelKernels& kernels = chosen_kernels();
+  return {.valid = kernels.scatter(p.nest, p.unit_loops, call.operands, everything, p.combine, {})};
 }
 
 }  // namespace gatherum

@@ -42,7 +42,7 @@ def test_the_recipe_changes_few_files() -> None:
         ),
         ("files/test_random.py", "random", 1),
         pytest.param(
-            "frameworks/torch/test_known_calls.py",
+            "frameworks/torch/test_plain_scatters.py",
             "first",
             1,
             marks=pytest.mark.frameworks,

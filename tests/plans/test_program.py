@@ -194,10 +194,10 @@ LOOPS, COMPONENTS = ((3, 0, 8, 16),), ((5, 16, 0),)
         ({"checks": (0, LOOPS, (), 0)}, "nests that do not belong together"),
         ({"checks": (0, LOOPS, COMPONENTS, 4)}, "not a nest"),
         ({"copy": (0, LOOPS, COMPONENTS, 80)}, "not a nest"),
-        ({"units": 1}, "units outside of the nest"),
-        ({"units": -1}, "units outside of the nest"),
-        ({"fold_units": 1}, "units outside of the nest"),
-        ({"fold_units": -1}, "units outside of the nest"),
+        ({"unit_loops": 1}, "unit loops outside of the nest"),
+        ({"unit_loops": -1}, "unit loops outside of the nest"),
+        ({"fold_unit_loops": 1}, "unit loops outside of the nest"),
+        ({"fold_unit_loops": -1}, "unit loops outside of the nest"),
         ({"line_chunk": -1}, "a negative line chunk"),
         ({"shape": (5, -1)}, "a negative size"),
         ({"shape": (1,) * 65}, "`shape` is too long"),
@@ -230,7 +230,9 @@ def test_names_come_from_the_core():
 @pytest.mark.parametrize("stride", [2**62, -(2**62), 2**63 - 1, -(2**63)])
 def test_strides_longer_than_any_memory_do_no_harm(stride):
     plan = gatherum.plan("gather_nd", ((5, 4), "f4"), ((300, 2, 2), "i8"))
-    fields = {name: getattr(plan.program, name) for name in ("item", "units", "checks", "shape")}
+    fields = {
+        name: getattr(plan.program, name) for name in ("item", "unit_loops", "checks", "shape")
+    }
     line, loops, components, block = plan.program.nest
     far = tuple((size, stride, offset) for size, _, offset in components)
     for kept in (far, far[:1]):  # nox -s asan detects overflowing numbers
@@ -269,8 +271,8 @@ def test_the_algorithm_follows_the_number_of_threads():
 
 FIELDS = (
     *("scatter", "mode", "negative", "index_width", "index_signed", "index_swapped", "item"),
-    *("reduction", "value", "include_self", "nest", "units", "split_line", "line_chunk"),
-    *("fold_nest", "fold_units", "covers_data", "checks", "copy", "shape"),
+    *("reduction", "value", "include_self", "nest", "unit_loops", "split_line", "line_chunk"),
+    *("fold_nest", "fold_unit_loops", "covers_data", "checks", "copy", "shape"),
 )
 
 

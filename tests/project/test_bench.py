@@ -115,9 +115,9 @@ def test_a_job_is_saved_and_loaded(tmp_path: Path) -> None:
     for workload in JOBS:
         job = case_of(workload)
         job.save(tmp_path)
-        kind, *call = job.call
+        job_type, *call = job.call
         result = Job.load(tmp_path, *call)
-        assert kind == "job"
+        assert job_type == "job"
         assert result.call == job.call
         for name, array in job.operands.items():
             assert compare(result[name], array) == EXACT

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import functions, options
+from gatherum.groups import functions
 from strategies import MODES, same_bits, value_bytes
 
 
@@ -66,11 +66,11 @@ def call(rng):
     shape = [(23,), (7, 3), (2, 6, 2), (0,), (3, 0), (1,)][rng.integers(6)]
     axis = int(rng.integers(-len(shape), len(shape)))
     size = int(rng.integers(1, 5))
-    kind = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
+    entry_dtype = np.dtype(["i8", "i1", "u2", "u8", ">i4"][rng.integers(5)])
     beyond = rng.random() < 0.3
     whole = rng.random() < 0.4
-    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(kind)
-    if kind.kind == "i" and rng.random() < 0.3:
+    entries = rng.integers(0, size + beyond, shape if whole else shape[axis]).astype(entry_dtype)
+    if entry_dtype.kind == "i" and rng.random() < 0.3:
         entries -= size
     more = {
         "axis": axis,
@@ -88,7 +88,7 @@ def defined_pairs(dtypes, funcs, number=1, every=1, first=0):
     """
     rows, pairs = functions.FUNCTIONS | functions.TRANSFORMS, []
     for j, func in enumerate(funcs):
-        row = rows[func if func in rows else options.plain(func)]
+        row = rows[func if func in rows else functions.unprefixed_name(func)]
         defined = [dtype for dtype in dtypes if row.accepts(dtype)]
         runs = range(number) if j % every == first else ()
         chosen = [defined[(j + k) % len(defined)] for k in runs]

@@ -106,9 +106,11 @@ class Call:
     def address(self, value):
         return ctypes.cast(ctypes.pointer(self.keep(value)), c_void_p)
 
-    def buffer(self, data, kind, shape):
+    def buffer(self, data, type_number, shape):
         dims = self.keep((c_int64 * max(len(shape), 1))(*shape))
-        return self.address(Buffer(ctypes.sizeof(Buffer), None, kind, data, len(shape), dims))
+        return self.address(
+            Buffer(ctypes.sizeof(Buffer), None, type_number, data, len(shape), dims)
+        )
 
     def values(self, types, each):
         n = len(each)
@@ -120,8 +122,8 @@ class Call:
         if isinstance(value, str):
             text = self.keep(value.encode())
             return self.address(Span(text, len(text)))
-        kind, array = value
-        return self.address(Words(kind, array.size, self.keep(array).ctypes.data))
+        type_number, array = value
+        return self.address(Words(type_number, array.size, self.keep(array).ctypes.data))
 
     def frame(self):
         told = []
@@ -132,7 +134,10 @@ class Call:
 
         self.told = told
         api = self.keep(Api(ctypes.sizeof(Api), None, Version(), None, Api._fields_[-1][1](create)))
-        each = [self.buffer(one.ctypes.data, kind, dims) for one, kind, dims in self.operands]
+        each = [
+            self.buffer(one.ctypes.data, type_number, dims)
+            for one, type_number, dims in self.operands
+        ]
         out = self.buffer(self.memory.ctypes.data + GUARD, self.dtype, self.shape)
         second = self.buffer(self.second.ctypes.data, self.dtype, self.shape)
         names = [self.keep(name.encode()) for name in self.attributes]
@@ -140,7 +145,7 @@ class Call:
         n = len(names)
         attributes = Attributes(
             ctypes.sizeof(Attributes), None, n,
-            self.keep((c_int32 * max(n, 1))(*[kind for kind, _ in self.attributes.values()])),
+            self.keep((c_int32 * max(n, 1))(*[number for number, _ in self.attributes.values()])),
             self.keep((POINTER(Span) * max(n, 1))(*map(ctypes.pointer, spans))),
             self.keep((c_void_p * max(n, 1))(
                 *[self.attribute(value).value for _, value in self.attributes.values()]

@@ -73,9 +73,9 @@ def _on_a_copy(data: Array, change: Callable[[Array], object]) -> Callable[[], A
 def _sums_of_rows(table: Array, rows: Array, targets: Array, size: int, weights: Any) -> Array:
     """Add rows in order; float16 is added in float32 and rounded once."""
     messages = table[rows] if weights is None else table[rows] * weights[:, None]
-    kind = "f4" if table.dtype == np.float16 else table.dtype
-    out = np.zeros((size, *table.shape[1:]), kind)
-    np.add.at(out, targets, messages.astype(kind, copy=False))
+    message_dtype = "f4" if table.dtype == np.float16 else table.dtype
+    out = np.zeros((size, *table.shape[1:]), message_dtype)
+    np.add.at(out, targets, messages.astype(message_dtype, copy=False))
     return out.astype(table.dtype, copy=False)
 
 

@@ -48,12 +48,12 @@ def _bound_call(case: Case) -> Any:
 
 def _model(case: Case) -> Any:
     helper = onnx.helper
-    kinds = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in case.arrays]
+    tensor_types = [helper.np_dtype_to_tensor_dtype(array.dtype) for array in case.arrays]
     inputs = [
-        helper.make_tensor_value_info(name, kind, array.shape)
-        for name, kind, array in zip(NAMES, kinds, case.arrays, strict=False)
+        helper.make_tensor_value_info(name, tensor_type, array.shape)
+        for name, tensor_type, array in zip(NAMES, tensor_types, case.arrays, strict=False)
     ]
-    output = helper.make_tensor_value_info("result", kinds[0], case.result_shape)
+    output = helper.make_tensor_value_info("result", tensor_types[0], case.result_shape)
     node = helper.make_node(
         OPERATORS[case.op].onnx, [value.name for value in inputs], ["result"], **case.arguments
     )

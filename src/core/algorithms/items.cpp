@@ -37,7 +37,7 @@ Items items_of(const Program& p) {
   const Nest& nest = p.nest;
   const Loop& line = nest.line_loop();
   Items items{};
-  items.units = points(nest, p.units);
+  items.units = points(nest, p.unit_loops);
   items.updates = points(nest, nest.line) / items.units;
   if (!p.split_line) items.updates = times(items.updates, line.extent);
   items.columns = p.split_line ? line.extent : 1;

@@ -87,7 +87,7 @@ OperandSpec read_spec(const char* operand, const gatherum_spec* spec) {
           GATHERUM_FAULT_SHAPE, operand,
           quoted(operand) + " must have sizes of at least 0, got " + written_shape(read.layout.shape));
   if (spec->strides == nullptr) {
-    read.layout = lay_contiguous(read.layout.shape, read.item);
+    read.layout = contiguous_layout(read.layout.shape, read.item);
   } else {
     read.layout.strides.assign(spec->strides, spec->strides + spec->rank);
     if (is_past_memory(read.layout.shape, read.layout.strides))

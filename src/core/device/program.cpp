@@ -21,7 +21,7 @@ class Replay {
     if (!check("cuCtxPushCurrent", current.status())) return outcome_;
     if (check_capture && program_.waits && is_capturing()) return outcome_;
     for (const Step& step : program_.steps)
-      if (!take(step, sort)) break;
+      if (!run_step(step, sort)) break;
     return outcome_;
   }
 
@@ -41,7 +41,7 @@ class Replay {
     return status != 0;
   }
 
-  bool take(const Step& step, const Sort& sort) {
+  bool run_step(const Step& step, const Sort& sort) {
     const uint64_t first = addresses_[step.slots[0]];
     const auto bytes = static_cast<size_t>(step.length);
     switch (step.kind) {

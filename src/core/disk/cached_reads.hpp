@@ -21,20 +21,21 @@ class CachedReads : RowRequests {
   // Reads at most kMostRows rows. Neighbouring requests for neighbouring rows share a read. Returns nothing
   // if a page is not in the page cache, or if the system cannot tell; some rows may have been read then.
   std::optional<ReadOutcome> run() {
-    for (int64_t i = 0; i < r_.count; ++i) {  // copies, which other threads cannot change after the checks
-      numbers_[at(i)] = r_.numbers[i];
-      positions_[at(i)] = position_of(i);
-      if (!is_row(numbers_[at(i)]) || !is_position(positions_[at(i)]))
+    for (int64_t i = 0; i < reads_.count;
+         ++i) {  // copies, which other threads cannot change after the checks
+      numbers_[as_size(i)] = reads_.numbers[i];
+      positions_[as_size(i)] = position_of(i);
+      if (!is_row(numbers_[as_size(i)]) || !is_position(positions_[as_size(i)]))
         return ReadOutcome{ReadStatus::outside, 0, i};
     }
     ReadOutcome outcome;
-    for (int64_t i = 0; i < r_.count; ++outcome.runs) {
-      const int64_t straight = end_of_straight_run(i), end = std::max(straight, end_of_run(i));
-      const int64_t bytes = span_of(numbers_[at(i)], numbers_[at(end - 1)]);
-      if (!read(end == straight ? row_at(i) : page_.data(), bytes, i)) return {};
-      for (int64_t k = i; end != straight && k < end; ++k)
-        std::memcpy(row_at(k), page_.data() + (numbers_[at(k)] - numbers_[at(i)]) * r_.stride,
-                    static_cast<size_t>(r_.item));
+    for (int64_t i = 0; i < reads_.count; ++outcome.runs) {
+      const int64_t contiguous = end_of_contiguous_run(i), end = std::max(contiguous, end_of_run(i));
+      const int64_t bytes = span_of(numbers_[as_size(i)], numbers_[as_size(end - 1)]);
+      if (!read(end == contiguous ? row_at(i) : page_.data(), bytes, i)) return {};
+      for (int64_t k = i; end != contiguous && k < end; ++k)
+        std::memcpy(row_at(k), page_.data() + (numbers_[as_size(k)] - numbers_[as_size(i)]) * reads_.stride,
+                    static_cast<size_t>(reads_.item));
       outcome.bytes += bytes;
       i = end;
     }
@@ -42,14 +43,15 @@ class CachedReads : RowRequests {
   }
 
  private:
-  static size_t at(int64_t i) { return static_cast<size_t>(i); }
-  char* row_at(int64_t i) const { return out_ + positions_[at(i)] * r_.item; }
+  static size_t as_size(int64_t i) { return static_cast<size_t>(i); }
+  char* row_at(int64_t i) const { return out_ + positions_[as_size(i)] * reads_.item; }
 
   // The end of the requests from request `i` on that are for the next row and the next position.
-  int64_t end_of_straight_run(int64_t i) const {
+  int64_t end_of_contiguous_run(int64_t i) const {
     int64_t end = i + 1;
-    while (end < r_.count && r_.stride == r_.item && numbers_[at(end)] == numbers_[at(end - 1)] + 1 &&
-           positions_[at(end)] == positions_[at(end - 1)] + 1)
+    while (end < reads_.count && reads_.stride == reads_.item &&
+           numbers_[as_size(end)] == numbers_[as_size(end - 1)] + 1 &&
+           positions_[as_size(end)] == positions_[as_size(end - 1)] + 1)
       ++end;
     return end;
   }
@@ -57,19 +59,20 @@ class CachedReads : RowRequests {
   // The end of the ascending requests from request `i` on whose rows fit in one page of memory.
   int64_t end_of_run(int64_t i) const {
     int64_t end = i + 1;
-    while (end < r_.count && numbers_[at(end)] >= numbers_[at(end - 1)] &&
-           numbers_[at(end)] - numbers_[at(i)] <= kPage / r_.stride &&
-           span_of(numbers_[at(i)], numbers_[at(end)]) <= kPage)
+    while (end < reads_.count && numbers_[as_size(end)] >= numbers_[as_size(end - 1)] &&
+           numbers_[as_size(end)] - numbers_[as_size(i)] <= kPage / reads_.stride &&
+           span_of(numbers_[as_size(i)], numbers_[as_size(end)]) <= kPage)
       ++end;
     return end;
   }
 
   // Reads bytes from the row of request `i` on.
   bool read(char* to, int64_t bytes, int64_t i) const {
-    for (int64_t done = 0; done < bytes;) {
-      const int64_t got = read_cached_at(r_.file, to + done, bytes - done, start_of(numbers_[at(i)]) + done);
+    for (int64_t bytes_read = 0; bytes_read < bytes;) {
+      const int64_t got = read_cached_at(reads_.file, to + bytes_read, bytes - bytes_read,
+                                         start_of(numbers_[as_size(i)]) + bytes_read);
       if (got <= 0) return false;
-      done += got;
+      bytes_read += got;
     }
     return true;
   }

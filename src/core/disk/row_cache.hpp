@@ -16,55 +16,58 @@
 
 namespace gatherum {
 
-// A row may be stored in one of the kSlotsOfSet slots of its set. Each slot counts the hits of its row. If
-// all slots are full, each new row is offered to the next slot in turn. If the count of this slot is above
-// zero, it is decreased by one, and the new row is not cached. If the count is zero, the new row replaces the
-// old row. Rows that are requested once therefore do not evict frequently requested rows. When requests for a
-// row stop, it is evicted after some time.
+// A row may be stored in one of the kSlotsOfSet slots of its set. Each slot counts the hits of its row, up
+// to kMostHits. If all slots are full, each new row is offered to the next slot of the set in turn. If the
+// count of this slot is above zero, it is decreased by one, and the new row is not cached. If the count is
+// zero, the new row replaces the old row. Rows that are requested once therefore do not evict frequently
+// requested rows. When requests for a row stop, it is evicted after some time.
 class RowCache {
  public:
   static constexpr int64_t kSlotsOfSet = 8;
-  static constexpr int64_t kOutside = -1;
+  static constexpr int64_t kInvalidRequest = -1;
 
-  // `slots` slots for rows of `item` bytes, of a table with `extent` rows; all at least 1.
-  RowCache(int64_t slots, int64_t extent, int64_t item)
-      : each_(std::min(slots, kSlotsOfSet)),
-        sets_(std::min(slots / each_, kMostSets)),
-        extent_(extent),
-        item_(item),
-        whole_(sets_ * each_ >= extent),
-        numbers_(static_cast<size_t>(sets_ * each_), -1),
-        uses_(static_cast<size_t>(sets_ * each_), 0),
-        hands_(static_cast<size_t>(sets_), 0),
-        rows_(new char[static_cast<size_t>(sets_ * each_) * static_cast<size_t>(item)]) {}
+  // `slots` slots for rows of `row_bytes` bytes, of a table with `table_rows` rows; all at least 1.
+  RowCache(int64_t slots, int64_t table_rows, int64_t row_bytes)
+      : slots_per_set_(std::min(slots, kSlotsOfSet)),
+        set_count_(std::min(slots / slots_per_set_, kMostSets)),
+        table_rows_(table_rows),
+        row_bytes_(row_bytes),
+        holds_table_(set_count_ * slots_per_set_ >= table_rows),
+        row_numbers_(static_cast<size_t>(set_count_ * slots_per_set_), -1),
+        hit_counts_(static_cast<size_t>(set_count_ * slots_per_set_), 0),
+        next_slots_(static_cast<size_t>(set_count_), 0),
+        rows_(new char[static_cast<size_t>(set_count_ * slots_per_set_) * static_cast<size_t>(row_bytes)]) {}
 
   int64_t hits() const { return hits_.load(std::memory_order_relaxed); }
   int64_t misses() const { return misses_.load(std::memory_order_relaxed); }
-  int64_t held() const { return held_.load(std::memory_order_relaxed); }
-  int64_t item() const { return item_; }
+  int64_t cached_rows() const { return cached_rows_.load(std::memory_order_relaxed); }
+  int64_t row_bytes() const { return row_bytes_; }
   // The number of calls of `forget`. Request it before reading rows to insert.
   uint64_t version() const { return version_.load(); }
 
   // Copies row numbers[i] to position positions[i] of `out` (to position i if `positions` is null) if the row
   // is cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
-  // Returns kOutside, before anything is copied, if a row number is invalid or a position is not below
+  // Returns kInvalidRequest, before anything is copied, if a row number is invalid or a position is not below
   // `capacity`.
   int64_t lookup(const int64_t* numbers, const int64_t* positions, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)
-      if (!is_row(numbers[i]) || !fits(positions == nullptr ? i : positions[i], capacity)) return kOutside;
-    int64_t missed = 0;
-    for (int64_t i = 0; i < std::min(count, kAhead); ++i) prefetch_slots(numbers[i]);
+      if (!is_row_number(numbers[i]) || !is_position(positions == nullptr ? i : positions[i], capacity))
+        return kInvalidRequest;
+    int64_t missing_count = 0;
+    for (int64_t i = 0; i < std::min(count, kPrefetchedAhead); ++i) prefetch_slots(numbers[i]);
     for (int64_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) prefetch_slots(numbers[i + kAhead]);
+      if (i + kPrefetchedAhead < count) prefetch_slots(numbers[i + kPrefetchedAhead]);
       const int64_t number = numbers[i], position = positions == nullptr ? i : positions[i];
       // checked again: the arrays may have changed meanwhile
-      if (is_row(number) && fits(position, capacity) && copy(number, out + position * item_)) continue;
-      missing[missed++] = i;
+      if (is_row_number(number) && is_position(position, capacity) &&
+          copy_row(number, out + position * row_bytes_))
+        continue;
+      missing[missing_count++] = i;
     }
-    hits_.fetch_add(count - missed, std::memory_order_relaxed);
-    misses_.fetch_add(missed, std::memory_order_relaxed);
-    return missed;
+    hits_.fetch_add(count - missing_count, std::memory_order_relaxed);
+    misses_.fetch_add(missing_count, std::memory_order_relaxed);
+    return missing_count;
   }
 
   // Inserts rows from their positions in `from`, as the eviction rule allows. Inserts no row if rows were
@@ -73,7 +76,8 @@ class RowCache {
               int64_t capacity, uint64_t version) {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t number = numbers[i], position = positions == nullptr ? i : positions[i];
-      if (is_row(number) && fits(position, capacity)) put(number, from + position * item_, version);
+      if (is_row_number(number) && is_position(position, capacity))
+        insert_row(number, from + position * row_bytes_, version);
     }
   }
 
@@ -81,102 +85,102 @@ class RowCache {
   void forget(const int64_t* numbers, int64_t count) {
     version_.fetch_add(1);
     for (int64_t i = 0; i < count; ++i)
-      if (is_row(numbers[i])) remove(numbers[i]);
+      if (is_row_number(numbers[i])) remove_row(numbers[i]);
   }
 
  private:
   static constexpr int64_t kMostSets = int64_t{1} << 31;
-  static constexpr int64_t kAhead = 16;
-  static constexpr uint8_t kMostUses = 5;
-  static constexpr size_t kLocks = 64;
+  static constexpr int64_t kPrefetchedAhead = 16;
+  static constexpr uint8_t kMostHits = 5;
+  static constexpr size_t kLockCount = 64;
 
-  bool is_row(int64_t number) const { return number >= 0 && number < extent_; }
-  static bool fits(int64_t position, int64_t capacity) { return position >= 0 && position < capacity; }
+  bool is_row_number(int64_t number) const { return number >= 0 && number < table_rows_; }
+  static bool is_position(int64_t position, int64_t capacity) { return position >= 0 && position < capacity; }
 
   int64_t set_of(int64_t number) const {
-    if (whole_) return number % sets_;  // then every row has a slot
+    if (holds_table_) return number % set_count_;  // then every row has a slot
     const uint64_t mixed = static_cast<uint64_t>(number) * 0x9E3779B97F4A7C15U >> 32U;
-    return static_cast<int64_t>(mixed * static_cast<uint64_t>(sets_) >> 32U);
+    return static_cast<int64_t>(mixed * static_cast<uint64_t>(set_count_) >> 32U);
   }
 
-  struct Slots {
+  struct SlotRange {
     int64_t begin, end;
   };
   // The slots that may contain a row. In a cache for all rows, each row has one.
-  Slots slots_of(int64_t number, int64_t set) const {
-    const int64_t first = set * each_;
-    if (!whole_) return {first, first + each_};
-    return {first + number / sets_, first + number / sets_ + 1};
+  SlotRange slots_of(int64_t number, int64_t set) const {
+    const int64_t first = set * slots_per_set_;
+    if (!holds_table_) return {first, first + slots_per_set_};
+    return {first + number / set_count_, first + number / set_count_ + 1};
   }
 
   void prefetch_slots(int64_t number) const {
-    if (!is_row(number)) return;
+    if (!is_row_number(number)) return;
     const int64_t slot = slots_of(number, set_of(number)).begin;
-    prefetch(&numbers_[static_cast<size_t>(slot)]);
-    if (!whole_) return;
-    prefetch(&uses_[static_cast<size_t>(slot)]);
-    prefetch_run(rows_.get(), slot * item_, std::min(item_, 8 * kCacheLine));
+    prefetch(&row_numbers_[static_cast<size_t>(slot)]);
+    if (!holds_table_) return;
+    prefetch(&hit_counts_[static_cast<size_t>(slot)]);
+    prefetch_bytes(rows_.get(), slot * row_bytes_, std::min(row_bytes_, 8 * kCacheLine));
   }
 
-  bool copy(int64_t number, char* to) {
+  bool copy_row(int64_t number, char* to) {
     const int64_t set = set_of(number);
     const auto [begin, end] = slots_of(number, set);
-    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLockCount]);
     for (int64_t slot = begin; slot < end; ++slot) {
-      if (numbers_[static_cast<size_t>(slot)] != number) continue;
-      std::memcpy(to, rows_.get() + slot * item_, static_cast<size_t>(item_));
-      uint8_t& uses = uses_[static_cast<size_t>(slot)];
-      if (uses < kMostUses) ++uses;
+      if (row_numbers_[static_cast<size_t>(slot)] != number) continue;
+      std::memcpy(to, rows_.get() + slot * row_bytes_, static_cast<size_t>(row_bytes_));
+      uint8_t& hits = hit_counts_[static_cast<size_t>(slot)];
+      if (hits < kMostHits) ++hits;
       return true;
     }
     return false;
   }
 
-  void remove(int64_t number) {
+  void remove_row(int64_t number) {
     const int64_t set = set_of(number);
     const auto [begin, end] = slots_of(number, set);
-    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLockCount]);
     for (auto slot = static_cast<size_t>(begin); slot < static_cast<size_t>(end); ++slot) {
-      if (numbers_[slot] != number) continue;
-      numbers_[slot] = -1;
-      uses_[slot] = 0;
-      held_.fetch_sub(1, std::memory_order_relaxed);
+      if (row_numbers_[slot] != number) continue;
+      row_numbers_[slot] = -1;
+      hit_counts_[slot] = 0;
+      cached_rows_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 
-  void put(int64_t number, const char* row, uint64_t version) {
+  void insert_row(int64_t number, const char* row, uint64_t version) {
     const int64_t set = set_of(number);
     const auto [begin, end] = slots_of(number, set);
-    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLocks]);
+    const std::scoped_lock lock(locks_[static_cast<size_t>(set) % kLockCount]);
     if (version_.load() != version) return;
-    uint8_t& hand = hands_[static_cast<size_t>(set)];
-    int64_t to = whole_ ? begin : begin + hand;
+    uint8_t& next_slot = next_slots_[static_cast<size_t>(set)];
+    int64_t target = holds_table_ ? begin : begin + next_slot;
     for (int64_t candidate = begin; candidate < end; ++candidate) {
-      const int64_t there = numbers_[static_cast<size_t>(candidate)];
-      if (there == number) return;  // another request has inserted it
-      if (there < 0) to = candidate;
+      const int64_t cached = row_numbers_[static_cast<size_t>(candidate)];
+      if (cached == number) return;  // another request has inserted it
+      if (cached < 0) target = candidate;
     }
-    const auto slot = static_cast<size_t>(to);
-    if (numbers_[slot] < 0) {
-      held_.fetch_add(1, std::memory_order_relaxed);
+    const auto slot = static_cast<size_t>(target);
+    if (row_numbers_[slot] < 0) {
+      cached_rows_.fetch_add(1, std::memory_order_relaxed);
     } else {
-      hand = static_cast<uint8_t>((hand + 1) % each_);
-      if (uses_[slot] > 0) {
-        --uses_[slot];
+      next_slot = static_cast<uint8_t>((next_slot + 1) % slots_per_set_);
+      if (hit_counts_[slot] > 0) {
+        --hit_counts_[slot];
         return;
       }
     }
-    numbers_[slot] = number;
-    std::memcpy(rows_.get() + to * item_, row, static_cast<size_t>(item_));
+    row_numbers_[slot] = number;
+    std::memcpy(rows_.get() + target * row_bytes_, row, static_cast<size_t>(row_bytes_));
   }
 
-  const int64_t each_, sets_, extent_, item_;
-  const bool whole_;
-  std::vector<int64_t> numbers_;
-  std::vector<uint8_t> uses_, hands_;
+  const int64_t slots_per_set_, set_count_, table_rows_, row_bytes_;
+  const bool holds_table_;
+  std::vector<int64_t> row_numbers_;
+  std::vector<uint8_t> hit_counts_, next_slots_;
   std::unique_ptr<char[]> rows_;
-  std::array<std::mutex, kLocks> locks_;
-  std::atomic<int64_t> hits_{0}, misses_{0}, held_{0};
+  std::array<std::mutex, kLockCount> locks_;
+  std::atomic<int64_t> hits_{0}, misses_{0}, cached_rows_{0};
   std::atomic<uint64_t> version_{0};
 };
 

@@ -10,8 +10,8 @@ namespace gatherum {
 
 // Requests for rows: row numbers[i] of the file is copied to row positions[i] of the memory, or to row i if
 // `positions` is null. Neighbouring requests in ascending order share reads, so sorted requests are cheapest.
-// Unsorted requests for nearly all pages of the file are grouped by parts of the file; this needs 8 bytes per
-// request.
+// Unsorted requests for nearly all pages of the file are grouped by pieces of the file; this needs 8 bytes
+// per request.
 using RowReads = gatherum_rows;
 
 enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory, invalid };
@@ -40,7 +40,7 @@ inline bool can_be_rows(const RowReads& r) {
 ReadOutcome read_rows(const RowReads& reads, const Poll& poll);
 
 // The largest number of whole pages between two requested rows that `read_rows` reads with them. The largest
-// int64 if it reads whole parts.
+// int64 if it reads whole pieces.
 int64_t choose_bridge(const RowReads& reads);
 
 }  // namespace gatherum

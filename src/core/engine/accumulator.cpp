@@ -62,11 +62,11 @@ Outcome accumulate(const Program& p, const Accumulators& to, const char* index, 
   const int threads = threads_for(work_bytes(p));
   if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
     run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {
-      chosen_kernels().accumulate(p.nest, p.units, operands, range, p.combine, to, owned);
+      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.combine, to, owned);
     });
   else
     run_units(p, threads, {}, [&](const Range& range) {
-      chosen_kernels().accumulate(p.nest, p.units, operands, range, p.combine, to, {});
+      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.combine, to, {});
     });
   return {};
 }

@@ -56,8 +56,8 @@ void* take_cached(Memory& m, size_t bytes, size_t& got) {
   return p;
 }
 
-void give_back(const MemoryBlock& block) {
-  permit(block.start, block.bytes);
+void return_to_system(const MemoryBlock& block) {
+  unpoison_memory(block.start, block.bytes);
   unmap_huge(block.start, block.bytes);
 }
 
@@ -67,15 +67,15 @@ void shrink(Memory& m, size_t limit) {
   while (m.cached_bytes > limit) {
     const MemoryBlock block = m.cached[kept++];
     m.cached_bytes -= block.bytes;
-    give_back(block);
+    return_to_system(block);
   }
   m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
 // Forbids access to the bytes after the requested ones.
 void fence(void* p, size_t bytes, size_t rounded) {
-  permit(p, bytes);
-  forbid(static_cast<char*>(p) + bytes, rounded - bytes);
+  unpoison_memory(p, bytes);
+  poison_memory(static_cast<char*>(p) + bytes, rounded - bytes);
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ void* allocate_large(size_t bytes) noexcept {
   try {
     m.used.emplace(p, rounded);
   } catch (const std::bad_alloc&) {  // the block could not be registered
-    give_back({p, rounded});
+    return_to_system({p, rounded});
     return nullptr;
   }
   fence(p, bytes, rounded);
@@ -109,16 +109,16 @@ bool free_large(void* p) noexcept {
   if (it == m.used.end()) return false;
   const MemoryBlock block{p, it->second};
   m.used.erase(it);
-  if (block.bytes > m.limit) return give_back(block), true;
+  if (block.bytes > m.limit) return return_to_system(block), true;
   try {
     m.cached.push_back(block);
   } catch (const std::bad_alloc&) {  // the block could not be registered as reusable
-    give_back(block);
+    return_to_system(block);
     return true;
   }
   m.cached_bytes += block.bytes;
   offer_pages(p, block.bytes);
-  forbid(p, block.bytes);
+  poison_memory(p, block.bytes);
   shrink(m, m.limit);
   return true;
 }

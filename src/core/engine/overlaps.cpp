@@ -12,7 +12,7 @@ struct Interval {
   int64_t low, high;
 
   bool is_empty() const { return low >= high; }
-  bool meets(const Interval& other) const {
+  bool intersects(const Interval& other) const {
     return !is_empty() && !other.is_empty() && low < other.high && other.low < high;
   }
 };
@@ -105,7 +105,7 @@ Footprint moved_footprint(const Nest& nest, const void* start) {
 bool shares_memory(const Footprint& one, const Footprint& other) {
   if (one.block < 1 || other.block < 1) return false;
   const Interval a = interval_of(one), b = interval_of(other);
-  if (!a.meets(b)) return false;
+  if (!a.intersects(b)) return false;
   if (a.high - a.low >= kMany || b.high - b.low >= kMany) return true;
   // Each block of one footprint begins at a.low + (a sum of its steps). Each block of the other begins at the
   // start of its last block - (a sum of its steps). Two blocks share a byte if their starts are less than a
@@ -155,26 +155,26 @@ const char* find_null(const Program& p, const gatherum_operands& operands) {
 
 const char* find_overlap(const Program& p, const gatherum_operands& operands) {
   const Interval out = interval_of(operands.out.start, p.reaches.out);
-  const auto meets = [&](const void* start, const Reach& reach) {
-    return out.meets(interval_of(start, reach));
+  const auto intersects = [&](const void* start, const Reach& reach) {
+    return out.intersects(interval_of(start, reach));
   };
   const auto written = [&] {
     return p.scatter && !p.has_copy ? data_footprint(p.nest, operands.out.start)
                                     : moved_footprint(p.scatter ? p.copy : p.nest, operands.out.start);
   };
-  if (meets(operands.data.start, p.reaches.data) && !is_in_place(p, operands) &&
+  if (intersects(operands.data.start, p.reaches.data) && !is_in_place(p, operands) &&
       shares_memory(written(), data_footprint(p.scatter ? p.copy : p.nest, operands.data.start)))
     return "data";
-  if (meets(operands.indices.start, p.reaches.indices) &&
+  if (intersects(operands.indices.start, p.reaches.indices) &&
       shares_indices(written(), p, operands.indices.start))
     return "indices";
   if (p.scatter) {
-    const bool shared = meets(operands.updates.start, p.reaches.updates) &&
+    const bool shared = intersects(operands.updates.start, p.reaches.updates) &&
                         shares_memory(written(), moved_footprint(p.nest, operands.updates.start));
     return shared ? "updates" : nullptr;
   }
   const bool fills = p.mode == Mode::drop && operands.fill != nullptr;
-  return fills && meets(operands.fill, {0, p.item}) && shares_memory(written(), {operands.fill, p.item})
+  return fills && intersects(operands.fill, {0, p.item}) && shares_memory(written(), {operands.fill, p.item})
              ? "fill"
              : nullptr;
 }

@@ -77,13 +77,13 @@ inline int usable_processors() {
 }
 
 // In a build with AddressSanitizer, these functions forbid access to bytes, or permit it again.
-inline void forbid([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+inline void poison_memory([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_poison_memory_region(p, bytes);
 #endif
 }
 
-inline void permit([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
+inline void unpoison_memory([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __asan_unpoison_memory_region(p, bytes);
 #endif

@@ -22,31 +22,31 @@ struct Job {
   ParallelLoop loop;
   std::atomic<int64_t> next{0};
   std::atomic<bool> cancelled{false};
-  const uint32_t born = forks();
+  const uint32_t forks_at_start = forks();
 
   // Returns true in a child process if poll has forked. In the child, no other thread works on this job.
-  bool is_orphan() const { return forks() != born; }
+  bool is_orphan() const { return forks() != forks_at_start; }
 
-  bool take(int64_t& i) {
+  bool claim_task(int64_t& i) {
     if (cancelled.load(std::memory_order_relaxed)) return false;
     i = next.fetch_add(1, std::memory_order_relaxed);
     return i < loop.tasks;
   }
 
-  void work(int worker) {
-    for (int64_t i; take(i);) loop.task(loop.context, i, worker);
+  void run_tasks(int worker) {
+    for (int64_t i; claim_task(i);) loop.task(loop.context, i, worker);
   }
 
-  // Runs tasks on the caller's thread. Like work(), but polls between tasks whenever kPollInterval has
+  // Runs tasks on the caller's thread. Like run_tasks(), but polls between tasks whenever kPollInterval has
   // passed.
-  bool work_and_poll() {
-    auto asked = Clock::now();
-    for (int64_t i; take(i);) {
+  bool run_tasks_and_poll() {
+    auto last_poll = Clock::now();
+    for (int64_t i; claim_task(i);) {
       loop.task(loop.context, i, 0);
-      if (loop.poll.ask == nullptr || Clock::now() - asked < kPollInterval) continue;
+      if (loop.poll.ask == nullptr || Clock::now() - last_poll < kPollInterval) continue;
       if (loop.poll.ask(loop.poll.context) != 0 || is_orphan())
         cancelled.store(true, std::memory_order_relaxed);
-      asked = Clock::now();
+      last_poll = Clock::now();
     }
     return !cancelled.load(std::memory_order_relaxed);
   }
@@ -59,7 +59,7 @@ class Pool {
     // A mutex would deadlock: poll may run a signal handler on this thread, and the handler may call this
     // function.
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
-    helpers = hire(helpers);
+    helpers = start_workers(helpers);
     job_ = &job;
     running_.store(helpers, std::memory_order_relaxed);
     // One store changes both the round and the number of workers. Otherwise, a worker that was not needed in
@@ -68,7 +68,7 @@ class Pool {
     const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
     signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
     if (helpers > 0) signal_.notify_all();
-    finished = job.work_and_poll();
+    finished = job.run_tasks_and_poll();
     while (!job.is_orphan()) {
       const int left = running_.load(std::memory_order_acquire);
       if (left == 0) break;
@@ -81,24 +81,24 @@ class Pool {
  private:
   // Starts threads up to the requested number. Returns the number of available workers, at most the requested
   // number.
-  int hire(int helpers) {
-    while (hired_ < helpers) {
+  int start_workers(int helpers) {
+    while (workers_ < helpers) {
       try {
-        std::thread([this, id = hired_, signal = signal_.load()] { serve(id, signal); }).detach();
+        std::thread([this, id = workers_, signal = signal_.load()] { run_worker(id, signal); }).detach();
       } catch (const std::exception&) {
         break;  // no more threads, or no memory for one: the loop runs on the existing ones
       }
-      ++hired_;
+      ++workers_;
     }
-    return std::min(helpers, hired_);
+    return std::min(helpers, workers_);
   }
 
-  void serve(int id, uint32_t signal) {
+  void run_worker(int id, uint32_t signal) {
     for (;;) {
       signal_.wait(signal, std::memory_order_acquire);
       signal = signal_.load(std::memory_order_acquire);
       if (static_cast<uint32_t>(id) >= signal % kMaxWorkers) continue;
-      job_->work(id + 1);
+      job_->run_tasks(id + 1);
       if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
     }
   }
@@ -109,7 +109,7 @@ class Pool {
   std::atomic<uint32_t> signal_{0};  // round * kMaxWorkers + number of workers needed
   std::atomic<int> running_{0};
   Job* job_ = nullptr;
-  int hired_ = 0;
+  int workers_ = 0;
 };
 
 // Never destroyed, because its workers may sleep until the process ends.
@@ -143,7 +143,7 @@ bool parallel_run(const ParallelLoop& loop, int wanted) {
   const auto helpers = static_cast<int>(std::min<int64_t>(wanted, loop.tasks)) - 1;
   Pool* const all = helpers > 0 ? the_pool() : nullptr;
   if (all != nullptr && all->try_run(job, helpers, finished)) return finished;
-  return job.work_and_poll();
+  return job.run_tasks_and_poll();
 }
 
 uint32_t forks() { return forked.load(std::memory_order_relaxed); }

@@ -63,7 +63,7 @@ GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p)
 // one more line than its size suggests. The run may be at any address, even outside its array, and the
 // address of its end may wrap around to 0. The loop therefore counts lines and does not compare addresses.
 template <FetchTo to = FetchTo::first>
-GATHERUM_INLINE void prefetch_run(const char* base, int64_t offset, int64_t bytes) {
+GATHERUM_INLINE void prefetch_bytes(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
   const uintptr_t inside = begin % kCacheLine;
   for (int64_t r = 0; r < bytes + static_cast<int64_t>(inside); r += kCacheLine)

@@ -20,38 +20,37 @@ inline constexpr int64_t kTaskBytes = int64_t{256} << 10;
 // waits for the end of a task.
 inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 
-// The number of index tuples in a piece if several threads share the updates of one unit (an independent
-// batch).
+// The number of index tuples in a piece if several threads share the updates of one unit.
 inline constexpr int64_t kPieceChunk = 16384;
 
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
-// A division of the work into tasks of `per_task` units each. A unit is at most `chunk` points of the line at
-// one point of the leading loops.
+// A division of the work into tasks of `units_per_task` units each. A unit is at most `chunk` points of the
+// line at one point of the leading loops (Range in kernels/calls.hpp).
 struct Split {
   int threads;
-  int64_t chunk, units, per_task, tasks;
+  int64_t chunk, units, units_per_task, tasks;
 };
 
-// Splits `points` units of `line` tuples each, `bytes` in total, into tasks. A line is split only if its
-// points are independent (`split_line`), into chunks of at most `line_chunk` (0: any number).
-inline Split split(int64_t points, int64_t line, bool split_line, int64_t line_chunk, int64_t bytes,
-                   int threads) {
+// Splits `leading_points` lines of `line_extent` tuples each, `bytes` in total, into tasks. A line is split
+// only if its points are independent (`split_line`), into chunks of at most `line_chunk` (0: any number).
+inline Split split(int64_t leading_points, int64_t line_extent, bool split_line, int64_t line_chunk,
+                   int64_t bytes, int threads) {
   Split s{};
   s.threads = threads;
-  const int64_t most = std::clamp<int64_t>(bytes / kLongestTask, 1024, 1 << 20);
-  const int64_t target = std::clamp<int64_t>(bytes / kTaskBytes, 1, most);
-  s.chunk = line;
+  const int64_t most_tasks = std::clamp<int64_t>(bytes / kLongestTask, 1024, 1 << 20);
+  const int64_t wanted_tasks = std::clamp<int64_t>(bytes / kTaskBytes, 1, most_tasks);
+  s.chunk = line_extent;
   if (split_line) {
-    const int64_t pieces = std::max<int64_t>(1, target / points);
-    s.chunk = std::max<int64_t>((line - 1) / pieces + 1, 256);
+    const int64_t chunks = std::max<int64_t>(1, wanted_tasks / leading_points);
+    s.chunk = std::max<int64_t>((line_extent - 1) / chunks + 1, 256);
     if (line_chunk > 0) s.chunk = std::min(s.chunk, line_chunk);
-    s.chunk = std::min(s.chunk, line);
+    s.chunk = std::min(s.chunk, line_extent);
   }
-  s.units = points * ((line - 1) / s.chunk + 1);
-  s.per_task = std::max<int64_t>(1, s.units / target);
-  s.tasks = (s.units + s.per_task - 1) / s.per_task;
+  s.units = leading_points * ((line_extent - 1) / s.chunk + 1);
+  s.units_per_task = std::max<int64_t>(1, s.units / wanted_tasks);
+  s.tasks = (s.units + s.units_per_task - 1) / s.units_per_task;
   return s;
 }
 
@@ -70,18 +69,17 @@ bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
 template <class Body>
 bool run_split(const Split& s, const Poll& poll, const Body& body) {
   return run_tasks(s.tasks, s.threads, poll, [&](int64_t i, int worker) {
-    body(i * s.per_task, std::min((i + 1) * s.per_task, s.units), worker);
+    body(i * s.units_per_task, std::min((i + 1) * s.units_per_task, s.units), worker);
   });
 }
 
-// Returns true if a scatter is one unit (independent batch): any two of its points may have the same
-// destination.
-inline bool is_one_unit(const Program& p) { return points(p.nest, p.units) == 1 && !p.split_line; }
+// Returns true if a scatter is one unit: any two of its points may have the same destination.
+inline bool is_one_unit(const Program& p) { return points(p.nest, p.unit_loops) == 1 && !p.split_line; }
 
 // Runs body(range) over the independent units of a scatter. Returns false if poll interrupted it.
 template <class Body>
 bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
-  const Split s = split(points(p.nest, p.units), p.nest.line_loop().extent, p.split_line, p.line_chunk,
+  const Split s = split(points(p.nest, p.unit_loops), p.nest.line_loop().extent, p.split_line, p.line_chunk,
                         work_bytes(p), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
 }
@@ -101,23 +99,24 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
 class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
-      : each_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
-        total_(static_cast<size_t>(times(each_, workers))),
-        start_(static_cast<char*>(total_ >= kLargeResult ? allocate_large(total_) : std::malloc(total_))) {}
+      : bytes_per_worker_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
+        total_bytes_(static_cast<size_t>(times(bytes_per_worker_, workers))),
+        start_(static_cast<char*>(total_bytes_ >= kLargeResult ? allocate_large(total_bytes_)
+                                                               : std::malloc(total_bytes_))) {}
   ~WorkerScratch() {
-    if (start_ != nullptr && !(total_ >= kLargeResult && free_large(start_))) std::free(start_);
+    if (start_ != nullptr && !(total_bytes_ >= kLargeResult && free_large(start_))) std::free(start_);
   }
   WorkerScratch(const WorkerScratch&) = delete;
   WorkerScratch& operator=(const WorkerScratch&) = delete;
   explicit operator bool() const { return start_ != nullptr; }
   char* of(int worker) const {
-    const auto p = reinterpret_cast<uintptr_t>(start_ + worker * each_);
-    return start_ + worker * each_ + (-p % kCacheLine);
+    const auto p = reinterpret_cast<uintptr_t>(start_ + worker * bytes_per_worker_);
+    return start_ + worker * bytes_per_worker_ + (-p % kCacheLine);
   }
 
  private:
-  int64_t each_;
-  size_t total_;
+  int64_t bytes_per_worker_;
+  size_t total_bytes_;
   char* start_;
 };
 
@@ -125,7 +124,7 @@ class WorkerScratch {
 // is not in place begins with this copy.
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
 // Fills an array with one number. Returns false if poll interrupted it.
-bool fill(int64_t* to, int64_t n, const int64_t& number, const Poll& poll);
+bool fill(int64_t* to, int64_t count, const int64_t& number, const Poll& poll);
 // Finds the first invalid index in row-major order, on all threads.
 Outcome check_indices(const Program& p, const char* index, const Poll& poll);
 // Finds the first index into a dimension of size 0, which clip and wrap cannot make valid.

@@ -35,22 +35,24 @@ using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 // The format of a float: the bits of its significand, including the hidden bit, and of its exponent.
 template <int M, int E>
 struct BinaryFormat {
-  static constexpr int kM = M, kE = E;
-  static constexpr uint64_t kSign = uint64_t{1} << (kM - 1 + kE);
-  static constexpr uint64_t kInfinity = ((uint64_t{1} << kE) - 1) << (kM - 1);
-  static constexpr uint64_t kQuiet = kInfinity | uint64_t{1} << (kM - 2);
-  static constexpr int kUnit = 3 - kM - (1 << (kE - 1));  // the smallest subnormal is 2^kUnit
+  static constexpr int kSignificandBits = M, kExponentBits = E;
+  static constexpr uint64_t kSignBit = uint64_t{1} << (kSignificandBits - 1 + kExponentBits);
+  static constexpr uint64_t kInfinity = ((uint64_t{1} << kExponentBits) - 1) << (kSignificandBits - 1);
+  static constexpr uint64_t kQuietNaN = kInfinity | uint64_t{1} << (kSignificandBits - 2);
+  static constexpr int kUnit =
+      3 - kSignificandBits - (1 << (kExponentBits - 1));  // the smallest subnormal is 2^kUnit
 
   // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or
   // `first` is far below 0. `more`: nonzero digits follow head.
   static uint64_t nearest(uint64_t head, int first, bool more) {
-    // The last kept bit is worth one unit, or more if kM bits are above it.
-    const int last = std::max(first - (kM - 1), 0), dropped = last - (first - 63);
+    // The last kept bit is worth one unit, or more if kSignificandBits bits are above it.
+    const int last = std::max(first - (kSignificandBits - 1), 0), dropped = last - (first - 63);
     if (dropped > 64) return 0;
     const uint64_t kept = dropped == 64 ? 0 : head >> dropped;
     const uint64_t below = head << (64 - dropped), half = uint64_t{1} << 63;
     const bool up = below > half || (below == half && (more || (kept & 1) != 0));
-    const uint64_t bits = (static_cast<uint64_t>(last) << (kM - 1)) + kept + static_cast<uint64_t>(up);
+    const uint64_t bits =
+        (static_cast<uint64_t>(last) << (kSignificandBits - 1)) + kept + static_cast<uint64_t>(up);
     return std::min(bits, kInfinity);
   }
 };
@@ -68,7 +70,7 @@ struct BinaryFormatOf<double> : BinaryFormat<53, 11> {};
 // The canonical quiet NaN: sign and payload 0.
 template <class T>
 GATHERUM_INLINE T quiet_nan() {
-  return std::bit_cast<T>(static_cast<Bits<T>>(BinaryFormatOf<T>::kQuiet));
+  return std::bit_cast<T>(static_cast<Bits<T>>(BinaryFormatOf<T>::kQuietNaN));
 }
 
 // The code for rare values, such as NaN. Selected computes both cases and selects one, for elements that are
@@ -181,7 +183,7 @@ GATHERUM_INLINE T minimum(T a, T b) {
 // same order, so -0 is less than +0.
 template <class NaN, class V, Reduction R>
 GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
-  constexpr uint16_t infinity = BinaryFormatOf<V>::kInfinity, quiet = BinaryFormatOf<V>::kQuiet;
+  constexpr uint16_t infinity = BinaryFormatOf<V>::kInfinity, quiet = BinaryFormatOf<V>::kQuietNaN;
   const auto ordered = [](uint16_t v) {
     const auto bits = static_cast<int16_t>(v);
     return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7FFF));
@@ -196,7 +198,7 @@ GATHERUM_INLINE uint16_t extreme(uint16_t a, uint16_t b) {
 
 // For static_assert in the last branch of an `if constexpr` chain, which only an unhandled case reaches.
 template <auto>
-inline constexpr bool kIsForgotten = true;
+inline constexpr bool kIsUnhandled = true;
 
 // The C++ type of each value type, in the order of the rows of kValues.
 template <class...>
@@ -237,7 +239,7 @@ constexpr auto sum_of() {
   else if constexpr (sum == Value::uint64)
     return uint64_t{};
   else
-    static_assert(!kIsForgotten<sum>, "sum_of: no type for what sum_type says");
+    static_assert(!kIsUnhandled<sum>, "sum_of: no type for what sum_type says");
 }
 
 // Converts a stored value of type V to the accumulation type S, and back. Rare must be Selected or Branched.
@@ -374,7 +376,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
     else if constexpr (R == Reduction::min)
       return minimum<NaN>(a, b);
     else
-      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
+      static_assert(!kIsUnhandled<R>, "Fold::fold: a reduction has no step");
   }
   static GATHERUM_INLINE Sum fold_truths(Sum a, Sum b) {
     if constexpr (R == Reduction::add || R == Reduction::max)
@@ -382,7 +384,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
     else if constexpr (R == Reduction::mul || R == Reduction::min)
       return (a != 0) & (b != 0);
     else
-      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
+      static_assert(!kIsUnhandled<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
   // Returns the stored result of `count` values. If not `folded`, returns the accumulator undivided.

@@ -41,7 +41,7 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
 // The exponent of a shifted float16 is too small, by 112, or by 224 for infinity and NaN. An exact
 // multiplication corrects the exponent of finite values, and also normalizes subnormals.
 template <class Floats, class Words>
-GATHERUM_INLINE Words mend_exponent(Words magnitude) {
+GATHERUM_INLINE Words corrected_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);
 }
 constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // shifted as in widen_halves
@@ -52,7 +52,7 @@ GATHERUM_INLINE Floats widen_halves(Words h) {
   if constexpr (std::is_same_v<V, Bfloat16>) return std::bit_cast<Floats>(h << 16);
   const Words sign = (h & 0x8000u) << 16, magnitude = (h & 0x7FFFu) << 13;
   const Words is_finite = is_less(magnitude, Words{} + kHalfInfinity);
-  return std::bit_cast<Floats>(sign | (mend_exponent<Floats>(magnitude) & is_finite) |
+  return std::bit_cast<Floats>(sign | (corrected_exponent<Floats>(magnitude) & is_finite) |
                                ((magnitude + 0x70000000u) & ~is_finite));
 }
 
@@ -66,7 +66,7 @@ GATHERUM_INLINE float half_to_float(uint16_t h) {
   const uint32_t magnitude = static_cast<uint32_t>(h & 0x7FFFu) << 13;
   if (magnitude >= kHalfInfinity) [[unlikely]]
     return std::bit_cast<float>(sign | (magnitude + 0x70000000u));
-  return std::bit_cast<float>(sign | mend_exponent<float>(magnitude));
+  return std::bit_cast<float>(sign | corrected_exponent<float>(magnitude));
 }
 
 template <bool kBranches>

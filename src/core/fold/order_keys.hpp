@@ -48,19 +48,19 @@ struct OrderKeys<Fold<V, R>> {
   // other bits.
   static Key alone(Stored v) {
     const Bits bits = std::bit_cast<Bits>(v);
-    if (bits == kQuiet) return kNone + 1;
-    return bits == (kQuiet | std::numeric_limits<Bits>::min()) ? kNone + 2 : kNone;
+    if (bits == kQuietNaN) return kNone + 1;
+    return bits == (kQuietNaN | std::numeric_limits<Bits>::min()) ? kNone + 2 : kNone;
   }
   static bool is_alone(Key key) { return key == kNone + 1 || key == kNone + 2; }
   static Stored alone_value(Key key) {
     return std::bit_cast<Stored>(
-        static_cast<Bits>(key == kNone + 1 ? kQuiet : kQuiet | std::numeric_limits<Bits>::min()));
+        static_cast<Bits>(key == kNone + 1 ? kQuietNaN : kQuietNaN | std::numeric_limits<Bits>::min()));
   }
 
   // Returns the value of a key; for the key of NaN, the canonical NaN.
   static GATHERUM_INLINE Stored value(Key key) {
     const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
-    if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuiet : bits);
+    if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuietNaN : bits);
     return std::bit_cast<Stored>(bits);
   }
 
@@ -81,7 +81,7 @@ struct OrderKeys<Fold<V, R>> {
   using Format =
       std::conditional_t<kHasNaN, BinaryFormatOf<V>, BinaryFormat<2, 2>>;  // not used for other types
   static constexpr auto kInfinity = static_cast<Bits>(Format::kInfinity),
-                        kQuiet = static_cast<Bits>(Format::kQuiet);
+                        kQuietNaN = static_cast<Bits>(Format::kQuietNaN);
 
   // Converts between bits and integers in the order of their values. The function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {

@@ -39,7 +39,7 @@ struct SkipNaN<Fold<V, R>> : Fold<V, R> {
     } else if constexpr (R == Reduction::mul) {
       return Sum{1};
     } else {
-      constexpr uint64_t sign = R == Reduction::max ? BinaryFormatOf<V>::kSign : 0;
+      constexpr uint64_t sign = R == Reduction::max ? BinaryFormatOf<V>::kSignBit : 0;
       return std::bit_cast<Sum>(static_cast<Word>(BinaryFormatOf<V>::kInfinity | sign));
     }
   }

@@ -44,7 +44,7 @@ class Sums {
     each_run(begin, end, [this](int64_t slot, int64_t offset, int64_t n, auto stride) {
       const char* from = layout_.from + offset;
       if (kIsPacked<decltype(stride)> && layout_.columns > 1)
-        prefetch_run(from, kRowsAhead * layout_.step, n * kPacked);
+        prefetch_bytes(from, kRowsAhead * layout_.step, n * kPacked);
       if constexpr (kSame && kIsPacked<decltype(stride)>)
         copy_items(sum_at(slot), from, n);
       else

@@ -255,7 +255,7 @@ class Slab<F, Counted> {
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
-      F::Window::take(windows_ + slot * F::kWindow, states_ + slot * F::kBytes, update);
+      F::Window::add_term(windows_ + slot * F::kWindow, states_ + slot * F::kBytes, update);
       if constexpr (Counted) ++counts_[slot];
     }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const { (*this)(slot, update); }

@@ -62,7 +62,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   numbering.fetches_indices = tasks > 1;
   SlabScatter slabs{};
   slabs.numbering = &numbering;
-  slabs.units = p.units;
+  slabs.unit_loops = p.unit_loops;
   slabs.chunk = numbering.line_loop().extent;
   slabs.destinations = p.destinations;
   slabs.step = p.step;

@@ -36,12 +36,12 @@ class Accumulate {
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
     const int64_t e = offset / kStored, n = n_;
     int64_t i = 0;
-    for (; i + kSums <= n; i += kSums) several(e + i, updates + i * kStored);
-    for (; i < n; ++i) one(e + i, updates + i * kStored);
+    for (; i + kSums <= n; i += kSums) fold_vector(e + i, updates + i * kStored);
+    for (; i < n; ++i) fold_item(e + i, updates + i * kStored);
   }
 
   // The same for a block of one element.
-  GATHERUM_INLINE void item(int64_t offset, const char* update) const { one(offset / kStored, update); }
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const { fold_item(offset / kStored, update); }
 
   GATHERUM_INLINE void prefetch_at(int64_t offset) const {
     const auto e = static_cast<uintptr_t>(offset / kStored);
@@ -55,7 +55,7 @@ class Accumulate {
   // A vector of accumulators, as in FoldInto.
   static constexpr int64_t kSums = std::max<int64_t>(2, 8 * kLanes / kSum);
 
-  GATHERUM_INLINE void one(int64_t e, const char* GATHERUM_RESTRICT update) const {
+  GATHERUM_INLINE void fold_item(int64_t e, const char* GATHERUM_RESTRICT update) const {
     char* GATHERUM_RESTRICT sum = sums_ + e * kSum;
     const Sum u = F::template widen<Branched>(load_value<Stored>(update));
     const bool first = counts_[e]++ == 0;
@@ -69,11 +69,11 @@ class Accumulate {
     return any < 0;
   }
 
-  GATHERUM_INLINE void several(int64_t e, const char* GATHERUM_RESTRICT updates) const {
+  GATHERUM_INLINE void fold_vector(int64_t e, const char* GATHERUM_RESTRICT updates) const {
     char* GATHERUM_RESTRICT sums = sums_ + e * kSum;
     int64_t* GATHERUM_RESTRICT counts = counts_ + e;
     if (copies_ && any_untouched(counts)) {
-      for (int64_t l = 0; l < kSums; ++l) one(e + l, updates + l * kStored);
+      for (int64_t l = 0; l < kSums; ++l) fold_item(e + l, updates + l * kStored);
       return;
     }
     Sum folded[kSums];
@@ -109,7 +109,7 @@ class Accumulate<F> {
     const int64_t e = offset / kStored;
     char* const sum = sums_ + e * F::kBytes;
     if (counts_[e]++ == 0) std::memset(sum, 0, F::kBytes);
-    F::State::take(sum, load_value<Stored>(update));
+    F::State::add_term(sum, load_value<Stored>(update));
   }
 
   GATHERUM_INLINE void prefetch_at(int64_t offset) const {

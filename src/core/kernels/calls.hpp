@@ -1,4 +1,4 @@
-// The arguments of the kernels: one plain struct for each kind of call.
+// The arguments of the kernels: one struct for each kind of call.
 #pragma once
 
 #include <array>
@@ -18,8 +18,9 @@ struct Operands {
   const char* fill = nullptr;   // for gathers in drop mode: a whole block if one value holds it, else an item
 };
 
-// A range of units: a unit (an independent batch) is one point of the leading `units` loops times one chunk
-// of the line. Points inside a unit are visited in order.
+// A range of units: a unit is one point of the leading `unit_loops` loops times one chunk of the line. Points
+// inside a unit are visited in order. The units of a scatter are independent batches, unless a piece of units
+// writes to memory of its own.
 struct Range {
   int64_t chunk, begin, end;
 };
@@ -42,7 +43,7 @@ struct Invalid {
 // A scatter through accumulators in cache (scatter_slabs.hpp). Task t is range t % ranges of unit t / ranges.
 struct SlabScatter {
   const Nest* numbering;  // the nest, with a component stride that numbers the destinations of a unit
-  int units;              // as in Range
+  int unit_loops;         // as in Range
   int64_t chunk;          // columns of a unit, if the line moves the data
   int64_t destinations;   // of one unit
   int64_t step;           // bytes from one destination to the next
@@ -158,7 +159,7 @@ struct LastUpdates {
 struct GroupedScatter {
   const Nest* nest;
   const Nest* numbering;          // as in SlabScatter
-  int units;                      // as in Range
+  int unit_loops;                 // as in Range
   int64_t updates, destinations;  // of one unit
   bool counted;                   // a counting sort; else a sort by comparison
   int64_t pieces;                 // of the counting sort
@@ -278,7 +279,7 @@ struct PointedFold {
 // A gather along an axis that is not the last: columns are packed into scratch first (gather_packed.hpp).
 struct PackedGather {
   const Nest* nest;
-  int units;
+  int unit_loops;
   int64_t chunk, destinations, step;
   bool streams;
 };

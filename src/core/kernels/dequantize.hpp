@@ -350,9 +350,9 @@ void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
     const int64_t outer = call.scale_outer(a) * scale_rows;
     if (x == 0 && i + ahead < call.count && is_row(call, call.row_numbers[i + ahead])) {
       const int64_t next = call.row_numbers[i + ahead], scale = outer + next / call.row_block;
-      prefetch_run(call.data, (a * call.rows + next) * row_items / in_byte,
-                   std::min(row_items / in_byte, kQuantizedRow));
-      prefetch_run(call.scales, scale * scale_bytes, std::min(scale_bytes, kQuantizedRow));
+      prefetch_bytes(call.data, (a * call.rows + next) * row_items / in_byte,
+                     std::min(row_items / in_byte, kQuantizedRow));
+      prefetch_bytes(call.scales, scale * scale_bytes, std::min(scale_bytes, kQuantizedRow));
     }
     const int64_t row = call.row_numbers[i];
     if (!is_row(call, row)) {

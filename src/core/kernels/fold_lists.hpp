@@ -126,27 +126,29 @@ class FoldLists {
  public:
   // Folds rows [begin, end) of the lists into the next part of a destination. `remaining` is the number of
   // bytes of the destination that are not yet done. Returns the number of bytes of the part.
-  using Part = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                                      int64_t remaining) const;
+  using FoldPart = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                                          int64_t remaining) const;
 
   // Folds destinations [first, last) whose rows are a few contiguous items.
-  using Few = void (FoldLists::*)(int64_t first, int64_t last) const;
-  struct Folds {
-    Part part;
-    Few few;  // null: rows have other sizes
+  using FoldRows = void (FoldLists::*)(int64_t first, int64_t last) const;
+  struct Functions {
+    FoldPart fold_part;
+    FoldRows fold_rows;  // null: rows have other sizes
   };
 
   template <class F>
-  static Folds folds_of(const ListFold& call) {
+  static Functions functions_of(const ListFold& call) {
     const int64_t items = call.rows->block / call.rows->item;
-    if (call.wide || !is_contiguous(*call.rows)) return {&FoldLists::part<F>, nullptr};
-    return {&FoldLists::part<F>, call.weights == nullptr ? few_of<F, false>(items) : few_of<F, true>(items)};
+    if (call.wide || !is_contiguous(*call.rows)) return {&FoldLists::fold_part<F>, nullptr};
+    return {&FoldLists::fold_part<F>,
+            call.weights == nullptr ? fold_rows_of<F, false>(items) : fold_rows_of<F, true>(items)};
   }
 
-  FoldLists(const ListFold& call, Folds folds) : call_(call), nest_(*call.rows), folds_(folds) {}
+  FoldLists(const ListFold& call, Functions functions)
+      : call_(call), nest_(*call.rows), functions_(functions) {}
 
   void operator()(int64_t first, int64_t last) const {
-    if (folds_.few != nullptr) return (this->*folds_.few)(first, last);
+    if (functions_.fold_rows != nullptr) return (this->*functions_.fold_rows)(first, last);
     const bool contiguous = is_contiguous(nest_);
     int64_t begin = number_at(call_.starts, first);
     for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
@@ -163,36 +165,37 @@ class FoldLists {
   static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
 
   template <class F>
-  int64_t part(int64_t begin, int64_t end, char* to, const char* from, int64_t r, int64_t remaining) const {
+  int64_t fold_part(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                    int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(begin, end, to, from, r, remaining);
+      return fold_exactly<F>(begin, end, to, from, r, remaining);
     else
-      return rounding<F>(begin, end, to, from, r, remaining);
+      return fold_rounding<F>(begin, end, to, from, r, remaining);
   }
 
  private:
   // Rows of few items are prefetched kFewAhead rows ahead. Rows of at most kNear bytes are not prefetched,
   // because the processor has already started to read them (100k rows of 32 bytes: 3.6 ns each).
   static constexpr int64_t kFewAhead = 32, kNear = 8;
-  static constexpr int64_t kPart = 256;  // elements with accumulators on the stack
+  static constexpr int64_t kPartItems = 256;  // elements with accumulators on the stack
 
   template <class F>
-  int64_t exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                  int64_t remaining) const {
+  int64_t fold_exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                       int64_t remaining) const {
     using Product = decltype(product_of(F{}));
-    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep);
-    char scaled[ExactRow<F>::kPart * ExactRow<F>::kStep];
+    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kStep);
+    char scaled[ExactRow<F>::kPartItems * ExactRow<F>::kStep];
     ExactRow<F> sums(n);
     const bool self = from != nullptr && call_.combine.include_self;
-    for (int64_t i = begin; i < end; ++i) sums.take(message<Product>(i, r, n, scaled));
-    if (self) sums.take(from);
+    for (int64_t i = begin; i < end; ++i) sums.add_row(message<Product>(i, r, n, scaled));
+    if (self) sums.add_row(from);
     sums.finish(to, end - begin + (self ? 1 : 0));
     return n * ExactRow<F>::kStep;
   }
 
   template <class F>
-  int64_t rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                   int64_t remaining) const {
+  int64_t fold_rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+                        int64_t remaining) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
       if (!weighted && remaining >= Lines<F, 4>::kBytes)
@@ -208,7 +211,7 @@ class FoldLists {
   }
 
   template <class F, bool Weighted>
-  static Few few_of(int64_t items) {
+  static FoldRows fold_rows_of(int64_t items) {
     if constexpr (kFoldsFew<F>) {
       if (items == 1) return &FoldLists::few<FewItems<F, 1, Weighted>, F, Weighted>;
       if (items == 2) return &FoldLists::few<FewItems<F, 2, Weighted>, F, Weighted>;
@@ -243,7 +246,7 @@ class FoldLists {
       char* const to = out + d * out_step;
       const char* const from = start == nullptr ? nullptr : start + d * out_step;
       if (begin == end) [[unlikely]]
-        leave(to, from, Sums::kBytes);
+        write_empty(to, from, Sums::kBytes);
       else
         in_registers<Sums, F, Weighted>(begin, end, to, self ? from : nullptr, weights, row);
     }
@@ -272,9 +275,9 @@ class FoldLists {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t n = std::min(kPart, remaining / step);
-    char scaled[kPart * step];
-    typename F::Sum sums[kPart];
+    const int64_t n = std::min(kPartItems, remaining / step);
+    char scaled[kPartItems * step];
+    typename F::Sum sums[kPartItems];
     const bool self = from != nullptr && call_.combine.include_self;
     const char* first = self ? from : message<Product>(begin, r, n, scaled);
     for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
@@ -336,7 +339,7 @@ class FoldLists {
   }
   GATHERUM_INLINE void fetch(int64_t i, int64_t r, int64_t bytes) const {
     each_of_burst(i, call_.kept, [&](int64_t k) {
-      prefetch_run<FetchTo::second>(call_.table, number_at(call_.numbers, k) * call_.table_step + r, bytes);
+      prefetch_bytes<FetchTo::second>(call_.table, number_at(call_.numbers, k) * call_.table_step + r, bytes);
     });
   }
 
@@ -351,14 +354,14 @@ class FoldLists {
       const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.moved + r;
       done = nest_.block - r;
       if (begin == end)
-        leave(to, from, done);
+        write_empty(to, from, done);
       else
-        done = (this->*folds_.part)(begin, end, to, from, p.data + r, done);
+        done = (this->*functions_.fold_part)(begin, end, to, from, p.data + r, done);
     }
   }
 
   // Writes a destination without rows.
-  void leave(char* to, const char* from, int64_t bytes) const {
+  void write_empty(char* to, const char* from, int64_t bytes) const {
     if (from == to) return;
     if (from != nullptr) return copy_run(to, from, bytes);
     for (int64_t r = 0; r < bytes; r += nest_.item)
@@ -367,7 +370,7 @@ class FoldLists {
 
   const ListFold& call_;
   const Nest& nest_;
-  const Folds folds_;
+  const Functions functions_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

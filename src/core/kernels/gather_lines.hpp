@@ -61,13 +61,13 @@ struct Addressed {
 
 // Returns the number of tuples of a range if it covers a whole nest with evenly spaced indices and at most a
 // tile of tuples, as in small calls; otherwise 0.
-inline int tuples_at_once(const Nest& nest, int units, const Range& range) {
+inline int tuples_at_once(const Nest& nest, int unit_loops, const Range& range) {
   const Loop& line = nest.line_loop();
   int64_t tuples = line.extent, first_units = 1;
   for (int i = nest.line - 1; i >= 0 && tuples <= kTile; --i) {
     if (nest.loops[i].index != line.index * tuples) return 0;
     tuples *= nest.loops[i].extent;
-    if (i < units) first_units *= nest.loops[i].extent;
+    if (i < unit_loops) first_units *= nest.loops[i].extent;
   }
   const bool all = range.chunk >= line.extent && range.end - range.begin == first_units;
   return all && tuples <= kTile ? static_cast<int>(tuples) : 0;
@@ -93,11 +93,12 @@ GATHERUM_NOINLINE bool gather_at_once(const Nest& nest, const Operands& operands
 // tile are moved, the cache lines of the next tile are prefetched one by one. If all were prefetched
 // together, their number would exceed the misses that a core can have in flight, and a Zen 3 would stall.
 template <int W, bool streams = false>
-bool gather_lines(const Nest& nest, int units, const Operands& operands, const Range& range, bool by_column) {
-  if (const int tuples = tuples_at_once(nest, units, range); tuples > 0)
+bool gather_lines(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
+                  bool by_column) {
+  if (const int tuples = tuples_at_once(nest, unit_loops, range); tuples > 0)
     return gather_at_once<W>(nest, operands, tuples);
   const Loop& line = nest.line_loop();
-  TileIterator tiles(nest, units, range, operands.index, {.step = line.data, .by_column = by_column});
+  TileIterator tiles(nest, unit_loops, range, operands.index, {.step = line.data, .by_column = by_column});
   for (int j = 0; nest.far && j < tiles.current().n; ++j) Addressed(operands, tiles.current()).fetch(j);
   for (; !tiles.done(); tiles.turn()) {
     const Tile& tile = tiles.current();
@@ -107,7 +108,8 @@ bool gather_lines(const Nest& nest, int units, const Operands& operands, const R
     const char* src = operands.data + tile.base.data;
     char* dst = operands.moved + tile.base.moved;
     const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
-    const bool plain = !tile.any_invalid && line.moved == W, fetches = nest.far && plain && n >= m;
+    const bool valid_and_contiguous = !tile.any_invalid && line.moved == W,
+               fetches = nest.far && valid_and_contiguous && n >= m;
     const auto move = [=](int j) {
       if (fetches) next.fetch(j);
       if constexpr (streams)
@@ -115,7 +117,7 @@ bool gather_lines(const Nest& nest, int units, const Operands& operands, const R
       else
         store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
-    if (plain && tiles.in_lines()) {
+    if (valid_and_contiguous && tiles.in_lines()) {
       tiles.stage_while(by_column && !streams ? dst + tiles.ahead().moved : nullptr, W, move,
                         [](int, int) {});
     } else {

@@ -21,14 +21,14 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
   Nest packed = *call.nest;
   packed.far = packed.fetches_indices = false;
   packed.loops[packed.line].data = W;
-  for (int i = 0; i < call.units; ++i) packed.loops[i].data = 0;
+  for (int i = 0; i < call.unit_loops; ++i) packed.loops[i].data = 0;
   for (int64_t unit = begin; unit < end; ++unit) {
     const int64_t first = unit % chunks * call.chunk;
     const int64_t columns = std::min(call.chunk, line.extent - first);
-    const Odometer lead(call.nest->loops, call.units, unit / chunks);
+    const Odometer lead(call.nest->loops, call.unit_loops, unit / chunks);
     const char* from = operands.data + lead.offsets().data + first * W;
     for (int64_t i = 0; i < call.destinations; ++i) {
-      prefetch_run(from, (i + kRowsAhead) * call.step, columns * W);
+      prefetch_bytes(from, (i + kRowsAhead) * call.step, columns * W);
       copy_run(scratch + i * columns * W, from + i * call.step, columns * W);
     }
     packed.component[0].stride = columns * W;
@@ -38,7 +38,7 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};
-    if (!gather_lines<W, streams>(packed, call.units, inside, range, true)) return false;
+    if (!gather_lines<W, streams>(packed, call.unit_loops, inside, range, true)) return false;
   }
   return true;
 }

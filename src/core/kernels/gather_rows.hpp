@@ -152,7 +152,7 @@ struct GatherRow {
       const bool in_next = k >= n;
       if (in_next) k -= n;
       const int64_t offset = (in_next ? following_offsets : offsets)[k];
-      if (offset != kInvalid) prefetch_run<to>(in_next ? following_data : data, k * step + offset, bytes);
+      if (offset != kInvalid) prefetch_bytes<to>(in_next ? following_data : data, k * step + offset, bytes);
     }
 
     const bool is_long;
@@ -180,9 +180,9 @@ struct GatherRow {
 // Gathers a range of units. Returns false if an index is invalid and the mode is raise. The next tile is
 // staged before the rows of the current tile are moved.
 template <int W, bool streams>
-bool gather_rows(const Nest& nest, int units, const Operands& operands, const Range& range) {
+bool gather_rows(const Nest& nest, int unit_loops, const Operands& operands, const Range& range) {
   const GatherRow<W, streams> kernel{nest, operands};
-  TileIterator tiles(nest, units, range, operands.index);
+  TileIterator tiles(nest, unit_loops, range, operands.index);
   for (; !tiles.done(); tiles.turn()) {
     const Tile &tile = tiles.current(), &following = tiles.following();
     if (tile.any_invalid && nest.mode == Mode::raise) return false;

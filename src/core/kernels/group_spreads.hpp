@@ -18,32 +18,33 @@ namespace gatherum::GATHERUM_LEVEL {
 class GroupSpreads : GroupRows {
  public:
   using GroupRows::RowPart;
-  using Part = void (GroupSpreads::*)(const Group&, const RowPart&) const;
+  using SpreadPart = void (GroupSpreads::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the value type of the call.
   GroupSpreads(const GroupedScatter& call, const Operands& operands, const Spreads& to, int64_t unit,
-               Part part)
+               SpreadPart spread_part)
       : GroupRows(call, unit),
         skips_(call.combine.skips_nan),
         updates_(operands.moved),
         to_(to),
-        part_(part) {}
+        spread_part_(spread_part) {}
 
   void operator()(int64_t destination, const Group& group) const {
-    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
+    each_part(destination, [&](const RowPart& row) { (this->*spread_part_)(group, row); });
   }
 
   template <class V>
-  void part(const Group& group, const RowPart& row) const {
+  void spread_part(const Group& group, const RowPart& row) const {
     using T = typename StoredAs<V>::Type;
-    constexpr int64_t most = ExactRow<Fold<V, Reduction::fmean>>::kPart, step = sizeof(T);
+    constexpr int64_t most = ExactRow<Fold<V, Reduction::fmean>>::kPartItems, step = sizeof(T);
     for (int64_t e = 0; e < row.elements; e += most)
-      narrow_part<V>(group, {row.data + e * step, row.moved + e * step, std::min(most, row.elements - e)});
+      spread_narrow_part<V>(group,
+                            {row.data + e * step, row.moved + e * step, std::min(most, row.elements - e)});
   }
 
  private:
   template <class V>
-  void narrow_part(const Group& group, const RowPart& row) const {
+  void spread_narrow_part(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::fmean>;
     using T = typename F::Stored;
     using Widened = Arithmetic<V, std::conditional_t<kIsHalf<V>, float, double>>;
@@ -51,14 +52,14 @@ class GroupSpreads : GroupRows {
     const int64_t n = row.elements, bytes = n * step;
     const char* const updates = updates_ + row.moved;
     int64_t* GATHERUM_RESTRICT const counts = to_.counts + row.data / step;
-    double means[kPart], sums[kPart] = {};
+    double means[kPartItems], sums[kPartItems] = {};
     {
       ExactRow<F> exact(n);
-      T numbers[kPart];
+      T numbers[kPartItems];
       for (int64_t t = 0; t < group.n; ++t) {
         const char* from = update(group, t, updates, bytes);
         if (skips_) from = numbers_of<V>(from, n, numbers, counts);
-        exact.take(from);
+        exact.add_row(from);
       }
       if (!skips_) std::fill_n(counts, n, group.n);
       exact.finish_wide(means, counts);
@@ -82,7 +83,7 @@ class GroupSpreads : GroupRows {
                                                   T* GATHERUM_RESTRICT to,
                                                   int64_t* GATHERUM_RESTRICT counts) {
     using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
-    constexpr auto nothing = static_cast<Word>(BinaryFormatOf<V>::kSign);
+    constexpr auto nothing = static_cast<Word>(BinaryFormatOf<V>::kSignBit);
     for (int64_t e = 0; e < n; ++e) {
       const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
       const bool counted = is_number<V>(v);
@@ -95,7 +96,7 @@ class GroupSpreads : GroupRows {
   const bool skips_;
   const char* const updates_;
   const Spreads to_;
-  const Part part_;
+  const SpreadPart spread_part_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

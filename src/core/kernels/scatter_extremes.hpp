@@ -17,21 +17,21 @@ namespace gatherum::GATHERUM_LEVEL {
 
 class GroupExtremes : GroupRows {
  public:
-  using GroupRows::kPart;
+  using GroupRows::kPartItems;
   using GroupRows::RowPart;
-  using Part = void (GroupExtremes::*)(const Group&, const RowPart&) const;
+  using FindPart = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the fold of the call.
-  GroupExtremes(const GroupedScatter& call, const Extremes& extremes, int64_t unit, Part part)
-      : GroupRows(call, unit), extremes_(extremes), part_(part) {}
+  GroupExtremes(const GroupedScatter& call, const Extremes& extremes, int64_t unit, FindPart find_part)
+      : GroupRows(call, unit), extremes_(extremes), find_part_(find_part) {}
 
   void operator()(int64_t destination, const Group& group) const {
-    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
+    each_part(destination, [&](const RowPart& row) { (this->*find_part_)(group, row); });
   }
 
   // For rows of at most kMost elements. Number is a type whose greatest value exceeds all update numbers.
   template <class F, int64_t kMost, class Number>
-  void part(const Group& group, const RowPart& row) const {
+  void find_part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;
     using Key = typename Keys::Key;
     using T = typename F::Stored;
@@ -81,7 +81,7 @@ class GroupExtremes : GroupRows {
   }
 
   const Extremes& extremes_;
-  const Part part_;
+  const FindPart find_part_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

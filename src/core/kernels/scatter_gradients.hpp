@@ -37,21 +37,22 @@ inline constexpr Complex<double> kOne<Complex<double>> = {1, 0};
 
 class GroupGradients : GroupRows {
  public:
-  using GroupRows::kPart;
+  using GroupRows::kPartItems;
   using GroupRows::RowPart;
-  using Part = void (GroupGradients::*)(const Group&, const RowPart&) const;
+  using DifferentiatePart = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
   // `part` is the function that processes one part of a row, for the reduction and value type of the call.
-  GroupGradients(const GroupedScatter& call, const Gradients& gradients, int64_t unit, Part part)
-      : GroupRows(call, unit), gradients_(gradients), part_(part) {}
+  GroupGradients(const GroupedScatter& call, const Gradients& gradients, int64_t unit,
+                 DifferentiatePart differentiate_part)
+      : GroupRows(call, unit), gradients_(gradients), differentiate_part_(differentiate_part) {}
 
   void operator()(int64_t destination, const Group& group) const {
-    each_part(destination, [&](const RowPart& row) { (this->*part_)(group, row); });
+    each_part(destination, [&](const RowPart& row) { (this->*differentiate_part_)(group, row); });
   }
 
   // For rows of at most kMost elements.
   template <class V, int64_t kMost>
-  void product(const Group& group, const RowPart& row) const {
+  void differentiate_product(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mul>;
     using T = typename F::Stored;
     static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are stored in the gradients
@@ -87,7 +88,7 @@ class GroupGradients : GroupRows {
   }
 
   template <class V, int64_t kMost>
-  void extreme(const Group& group, const RowPart& row) const {
+  void differentiate_extreme(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mean>;
     using T = typename F::Stored;
     using Sum = typename F::Sum;
@@ -174,19 +175,20 @@ class GroupGradients : GroupRows {
     for (int64_t e = 0; e < n; ++e) count[e] += counted[e];
   }
 
-  GATHERUM_INLINE int64_t offset_of_update(int64_t t) const { return update_offset(nest_, units_, t); }
+  GATHERUM_INLINE int64_t offset_of_update(int64_t t) const { return update_offset(nest_, unit_loops_, t); }
 
   template <class T>
   GATHERUM_INLINE void fetch(const Group& group, int64_t t, const RowPart& row) const {
     const int64_t bytes = row.elements * static_cast<int64_t>(sizeof(T)), ahead = rows_ahead(bytes);
     if (!prefetches_ || group.n + group.next - t <= ahead) return;
     const int64_t offset = row.moved + offset_of_update(group[t + ahead]);
-    prefetch_run(gradients_.updates, offset, bytes);
-    if (gradients_.of_updates != nullptr) prefetch_run<FetchTo::write>(gradients_.of_updates, offset, bytes);
+    prefetch_bytes(gradients_.updates, offset, bytes);
+    if (gradients_.of_updates != nullptr)
+      prefetch_bytes<FetchTo::write>(gradients_.of_updates, offset, bytes);
   }
 
   const Gradients& gradients_;
-  const Part part_;
+  const DifferentiatePart differentiate_part_;
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -40,9 +40,9 @@ GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
   return offset;
 }
 
-GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, int64_t t) {
+GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int unit_loops, int64_t t) {
   int64_t offset = 0;
-  for (int i = nest.line; i >= units; --i) {
+  for (int i = nest.line; i >= unit_loops; --i) {
     offset += t % nest.loops[i].extent * nest.loops[i].moved;
     t /= nest.loops[i].extent;
   }
@@ -50,8 +50,8 @@ GATHERUM_NOINLINE inline int64_t offset_in_loops(const Nest& nest, int units, in
 }
 
 // Returns the byte offset of the t-th update of a unit. Most units are one line; they need no division.
-GATHERUM_INLINE int64_t update_offset(const Nest& nest, int units, int64_t t) {
-  return units == nest.line ? t * nest.line_loop().moved : offset_in_loops(nest, units, t);
+GATHERUM_INLINE int64_t update_offset(const Nest& nest, int unit_loops, int64_t t) {
+  return unit_loops == nest.line ? t * nest.line_loop().moved : offset_in_loops(nest, unit_loops, t);
 }
 
 // The updates of one destination, in order: their numbers, 32 bits each or in a NumberedUpdate each.
@@ -71,7 +71,7 @@ struct Group {
 // Processes the rows of groups in parts, so that the accumulators of a part fit on the stack.
 class GroupRows {
  public:
-  static constexpr int64_t kPart = 256;
+  static constexpr int64_t kPartItems = 256;
   // The start of a part: `data` for arrays with the output's layout, `moved` for the updates' layout.
   struct RowPart {
     int64_t data, moved, elements;
@@ -80,18 +80,19 @@ class GroupRows {
  protected:
   GroupRows(const GroupedScatter& call, int64_t unit)
       : nest_(*call.nest),
-        units_(call.units),
+        unit_loops_(call.unit_loops),
         include_self_(call.combine.include_self),
         prefetches_(call.prefetches),
-        lead_(Odometer(nest_.loops, units_, unit).offsets()) {}
+        lead_(Odometer(nest_.loops, unit_loops_, unit).offsets()) {}
 
   // Calls part(RowPart) for the parts of a destination's row.
   template <class Part>
   void each_part(int64_t destination, const Part& part) const {
-    const int64_t item = nest_.item, step = kPart * item, data = lead_.data + offset_of(nest_, destination);
+    const int64_t item = nest_.item, step = kPartItems * item,
+                  data = lead_.data + offset_of(nest_, destination);
     each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block; r += step)
-        part({data + p.data + r, lead_.moved + p.moved + r, std::min(kPart, (nest_.block - r) / item)});
+        part({data + p.data + r, lead_.moved + p.moved + r, std::min(kPartItems, (nest_.block - r) / item)});
     });
   }
 
@@ -101,13 +102,14 @@ class GroupRows {
                                      int64_t bytes) const {
     if (prefetches_)
       each_of_burst(group.before + t, group.before + group.n + group.next, [&](int64_t k) {
-        prefetch_run<FetchTo::second>(updates, update_offset(nest_, units_, group[k - group.before]), bytes);
+        prefetch_bytes<FetchTo::second>(updates, update_offset(nest_, unit_loops_, group[k - group.before]),
+                                        bytes);
       });
-    return updates + update_offset(nest_, units_, group[t]);
+    return updates + update_offset(nest_, unit_loops_, group[t]);
   }
 
   const Nest& nest_;
-  const int units_;
+  const int unit_loops_;
   const bool include_self_, prefetches_;
   const ByteOffsets lead_;
 };
@@ -115,13 +117,14 @@ class GroupRows {
 // Folds groups into their rows.
 class FoldGroups : GroupRows {
  public:
-  // Folds the next part of a row, of at most `remaining` bytes. Returns the number of bytes done.
-  using Part = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates, int64_t remaining) const;
+  // Folds the next part of a row, of at most `remaining` bytes. Returns the bytes of the part.
+  using FoldPart = int64_t (FoldGroups::*)(const Group&, char* dst, const char* updates,
+                                           int64_t remaining) const;
 
-  // `part` is the function that processes one part of a row, for the reduction and value type of the call.
-  FoldGroups(const GroupedScatter& call, const Operands& operands, int64_t unit, Part part)
+  // `fold_part` is the function that folds one part of a row, for the reduction and value type of the call.
+  FoldGroups(const GroupedScatter& call, const Operands& operands, int64_t unit, FoldPart fold_part)
       : GroupRows(call, unit),
-        part_(part),
+        fold_part_(fold_part),
         data_(operands.data + lead_.data),
         updates_(operands.moved + lead_.moved) {}
 
@@ -129,46 +132,46 @@ class FoldGroups : GroupRows {
     char* dst = data_ + offset_of(nest_, destination);
     each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block;)
-        r += (this->*part_)(group, dst + p.data + r, updates_ + p.moved + r, nest_.block - r);
+        r += (this->*fold_part_)(group, dst + p.data + r, updates_ + p.moved + r, nest_.block - r);
     });
   }
 
   template <class F>
-  int64_t part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+  int64_t fold_part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return exactly<F>(group, dst, updates, remaining);
+      return fold_exactly<F>(group, dst, updates, remaining);
     else if constexpr (kSkipsNaN<F>)
-      return numbers<F>(group, dst, updates, remaining);
+      return fold_numbers<F>(group, dst, updates, remaining);
     else
-      return rounding<F>(group, dst, updates, remaining);
+      return fold_rounding<F>(group, dst, updates, remaining);
   }
 
  private:
   template <class F>
-  int64_t exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    const int64_t n = std::min(ExactRow<F>::kPart, remaining / ExactRow<F>::kStep),
+  int64_t fold_exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kStep),
                   bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
-    for (int64_t t = 0; t < group.n; ++t) sums.take(update(group, t, updates, bytes));
+    for (int64_t t = 0; t < group.n; ++t) sums.add_row(update(group, t, updates, bytes));
     // The old value is last, because it is often zero, and a zero does not determine the base.
-    if (include_self_) sums.take(dst);
+    if (include_self_) sums.add_row(dst);
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
   }
 
   template <class F>
-  int64_t rounding(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    constexpr int64_t whole = kPart * static_cast<int64_t>(sizeof(typename F::Stored));
+  int64_t fold_rounding(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    constexpr int64_t whole = kPartItems * static_cast<int64_t>(sizeof(typename F::Stored));
     if constexpr (kSumsRows<F>) {
-      if (remaining >= whole && group.n > kLongGroup) return on_stack<F>(group, dst, updates, remaining);
-      if (remaining >= RowSums<F, 4>::kBytes) return in_registers<F, 4>(group, dst, updates);
-      if (remaining >= RowSums<F, 1>::kBytes) return in_registers<F, 1>(group, dst, updates);
+      if (remaining >= whole && group.n > kLongGroup) return fold_on_stack<F>(group, dst, updates, remaining);
+      if (remaining >= RowSums<F, 4>::kBytes) return fold_in_registers<F, 4>(group, dst, updates);
+      if (remaining >= RowSums<F, 1>::kBytes) return fold_in_registers<F, 1>(group, dst, updates);
     }
-    return on_stack<F>(group, dst, updates, remaining);
+    return fold_on_stack<F>(group, dst, updates, remaining);
   }
 
   template <class F, int K>
-  int64_t in_registers(const Group& group, char* dst, const char* updates) const {
+  int64_t fold_in_registers(const Group& group, char* dst, const char* updates) const {
     constexpr int64_t bytes = RowSums<F, K>::kBytes;
     RowSums<F, K> sums;
     int64_t t = 0;
@@ -180,13 +183,13 @@ class FoldGroups : GroupRows {
   }
 
   template <class F>
-  int64_t on_stack(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+  int64_t fold_on_stack(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPart, remaining / step), bytes = elements * step;
+    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
     int64_t t = 0;
     const char* first = include_self_ ? dst : update(group, t++, updates, bytes);
-    typename F::Sum sums[kPart];
+    typename F::Sum sums[kPartItems];
     for (int64_t e = 0; e < elements; ++e)
       sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
     for (; t < group.n; ++t) {
@@ -204,13 +207,13 @@ class FoldGroups : GroupRows {
 
   // Skips NaN. An item of the row without numbers is unchanged.
   template <class F>
-  int64_t numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+  int64_t fold_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
     using Word = typename F::Word;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPart, remaining / step), bytes = elements * step;
-    typename F::Sum sums[kPart];
-    Word counts[kPart] = {};  // if the fold needs no counts, 1 for an item with numbers
+    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
+    typename F::Sum sums[kPartItems];
+    Word counts[kPartItems] = {};  // if the fold needs no counts, 1 for an item with numbers
     std::fill_n(sums, elements, F::neutral());
     for (int64_t t = 0; t < group.n; ++t) {
       const char* src = update(group, t, updates, bytes);
@@ -233,7 +236,7 @@ class FoldGroups : GroupRows {
   // stack, is then faster (400 rows of 768 bfloat16: 22 ms -> 15).
   static constexpr int64_t kLongGroup = 32;
 
-  const Part part_;
+  const FoldPart fold_part_;
   char* const data_;
   const char* const updates_;
 };
@@ -287,8 +290,8 @@ class SortedGroups {
 
   int64_t sort(const char* index, int64_t unit) const {
     int64_t t = 0, kept = 0;
-    for (TileIterator tiles(*call_.numbering, call_.units, unit_range(call_, unit), index); !tiles.done();
-         tiles.next()) {
+    for (TileIterator tiles(*call_.numbering, call_.unit_loops, unit_range(call_, unit), index);
+         !tiles.done(); tiles.next()) {
       const Tile& b = tiles.current();
       for (int j = 0; j < b.n; ++j, ++t)
         if (b.offsets[j] != kInvalid) sorted_[kept++] = {b.offsets[j], t};

@@ -55,7 +55,7 @@ inline void last_write(const LastUpdates& call, const Operands& operands, int64_
   for (int64_t d = begin; d < end; ++d) {
     each_of_burst(d - begin, end - begin, [&](int64_t k) {
       const int64_t number = number_of(begin + k);
-      if (number != 0) prefetch_run<FetchTo::second>(update(number), 0, std::min(bytes, kPrefetchBytes));
+      if (number != 0) prefetch_bytes<FetchTo::second>(update(number), 0, std::min(bytes, kPrefetchBytes));
     });
     const int64_t number = number_of(d);
     if (number == 0 && call.source == nullptr) continue;

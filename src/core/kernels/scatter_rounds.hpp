@@ -165,7 +165,7 @@ GATHERUM_INLINE void fold_list(const char* run, const char* end, const char* the
     last = end > run && end <= limit;
     const char* stop = last ? end : limit;
     const char* next = last ? then : load_value<const char*>(run);
-    prefetch_run(next, 0, RoundScatter::kRunBytes);
+    prefetch_bytes(next, 0, RoundScatter::kRunBytes);
     GATHERUM_UNROLL(4)
     for (const char* pair = run + Pair::kBytes; pair < stop; pair += Pair::kBytes)
       take(Pair::slot(pair), Pair::template value<Stored>(pair));

@@ -59,12 +59,12 @@ struct ScatterRow {
     const int j = b.at(i);
     const ByteOffsets row = advance(b.base, nest.line_loop(), j);
     const int64_t bytes = std::min(nest.block, kPrefetchBytes);
-    prefetch_run<FetchTo::write>(operands.data, row.data + b.offsets[j], bytes);
+    prefetch_bytes<FetchTo::write>(operands.data, row.data + b.offsets[j], bytes);
     // The hardware prefetches adjacent rows, and software prefetches would slow it down (1M rows of 64
     // float32 into 100k: 45 ms -> 38 on one thread). For rows with gaps, a prefetch of the cache line after a
     // row makes the hardware fetch the gap, too (the same, half of the columns per thread: 33 ms -> 24).
     if (b.chosen != b.n || nest.line_loop().moved != nest.block)
-      prefetch_run(operands.moved, row.moved, bytes + kCacheLine);
+      prefetch_bytes(operands.moved, row.moved, bytes + kCacheLine);
   }
 
   static constexpr int kAhead = 12;
@@ -72,9 +72,9 @@ struct ScatterRow {
 
 // Runs a scatter over a range of units. Returns false if it skipped an invalid tuple.
 template <class Kernel>
-bool scatter_tiles(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool scatter_tiles(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
                    const Owned& owned, const Kernel& kernel) {
-  TileIterator tiles(nest, units, range, operands.index, {.owned = &owned});
+  TileIterator tiles(nest, unit_loops, range, operands.index, {.owned = &owned});
   for (kernel.prefetch_tile(tiles.current()); !tiles.done(); tiles.turn()) {
     tiles.stage();
     kernel.prefetch_tile(tiles.following());

@@ -118,7 +118,7 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* i
 // Calls take(slot, update) for every update of a range of units with an owned destination, in order. Returns
 // false if it skipped an invalid index.
 template <class Stored, class Take>
-bool take_share(const Nest& numbering, int units, const Range& range, const Operands& operands,
+bool take_share(const Nest& numbering, int unit_loops, const Range& range, const Operands& operands,
                 const Owned& owned, const Take& take) {
   const int64_t step = numbering.line_loop().moved, size = numbering.component[0].size;
   // Slots outside the cache are prefetched a tile ahead, between folds (10M updates of 1M float64, each of
@@ -140,17 +140,18 @@ bool take_share(const Nest& numbering, int units, const Range& range, const Oper
   bool valid = true;
   // True until an index is negative or invalid. More such indices are then likely, and each would be read
   // twice.
-  bool plain = true;
-  for (Tiles tiles(numbering, units, range); tiles.next(base, n); std::swap(now, then)) {
+  bool all_in_bounds = true;
+  for (Tiles tiles(numbering, unit_loops, range); tiles.next(base, n); std::swap(now, then)) {
     const char* index = operands.index + base.index;
     const char* values = index + numbering.component[0].offset;
     then->updates = operands.moved + base.moved;
     const auto choose_as = [&](auto type) {
       return choose_slots<decltype(type)>(values, size, owned, n, then->updates, step, *then);
     };
-    plain =
-        plain && (n % 8 != 0 || (numbering.index.width == 4 ? choose_as(int32_t{}) : choose_as(int64_t{})));
-    if (!plain || n % 8 != 0) valid &= choose_staged(numbering, index, owned, n, *then);
+    all_in_bounds =
+        all_in_bounds &&
+        (n % 8 != 0 || (numbering.index.width == 4 ? choose_as(int32_t{}) : choose_as(int64_t{})));
+    if (!all_in_bounds || n % 8 != 0) valid &= choose_staged(numbering, index, owned, n, *then);
     fold(*now, *then);
   }
   then->n = 0;

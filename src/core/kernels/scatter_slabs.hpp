@@ -21,7 +21,7 @@ namespace gatherum::GATHERUM_LEVEL {
 // to check for NaN, cost nothing if each accumulator has at least kPlainUpdates updates. (With fewer updates,
 // as in lines of *_elements, they take 1.5 times as long.) Lines of columns are shorter than tiles, so that
 // staging takes longer than the passes from kPlainLines lines for each destination.
-inline constexpr int64_t kPlainBytes = int64_t{1} << 20, kPlainUpdates = 16, kPlainLines = 4;
+inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneUpdates = 16, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct Share {
@@ -33,13 +33,13 @@ struct Share {
 
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
-bool take_units(const Slab& slab, const Nest& numbering, int units, const Range& range,
+bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const Range& range,
                 const Operands& operands, const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = numbering.line_loop();
   if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
-    return take_share<Stored>(numbering, units, range, operands, share.owned, slab.taker());
-  TileIterator tiles(numbering, units, range, operands.index,
+    return take_share<Stored>(numbering, unit_loops, range, operands, share.owned, slab.taker());
+  TileIterator tiles(numbering, unit_loops, range, operands.index,
                      {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
   for (; !tiles.done(); tiles.turn()) {
     const Tile& tile = tiles.current();
@@ -100,7 +100,7 @@ bool folds_checked(const Nest& numbering, bool by_column = false) {
 
 // Folds with fold_checked. After a negative or invalid index, the rest of a tile is staged as usual.
 template <class Slab>
-bool take_checked(const Slab& slab, const Nest& numbering, int units, const Range& range,
+bool take_checked(const Slab& slab, const Nest& numbering, int unit_loops, const Range& range,
                   const Operands& operands, const Share& share = {}, int64_t columns = 1) {
   using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
@@ -132,12 +132,12 @@ bool take_checked(const Slab& slab, const Nest& numbering, int units, const Rang
       take(remaining.slots[k] + (share.by_column ? at : 0), load_value<Stored>(updates + at * step));
     }
   };
-  Tiles tiles(numbering, units, range);
+  Tiles tiles(numbering, unit_loops, range);
   ByteOffsets base;
   int n = 0;
   while (tiles.next(base, n)) {
     if (share.by_column && n == columns) {  // every tile of the unit is a whole line of the slab
-      each_row_point(numbering.loops + units, numbering.line - units, base,
+      each_row_point(numbering.loops + unit_loops, numbering.line - unit_loops, base,
                      [&](const ByteOffsets& of_line) { fold_tile(of_line, n); });
       break;
     }
@@ -161,7 +161,7 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   t.unit = task / call.ranges;
   t.first = task % call.ranges * call.range_size;
   t.chunk_begin = t.unit % chunks * call.chunk;
-  t.lead = Odometer(numbering.loops, call.units, t.unit / chunks).offsets().data;
+  t.lead = Odometer(numbering.loops, call.unit_loops, t.unit / chunks).offsets().data;
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : operands.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
@@ -202,17 +202,17 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
 
 // Returns true if a task folds updates one by one.
 template <class F>
-bool is_plain(const SlabScatter& call, const Layout& layout) {
+bool folds_one_by_one(const SlabScatter& call, const Layout& layout) {
   const Nest& numbering = *call.numbering;
   const int64_t slots = times(layout.count, layout.columns);
   const bool by_column = numbering.line_loop().data != 0;
-  if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kPlainBytes ||
+  if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
       !folds_checked<F>(numbering, by_column))
     return false;
-  if (!by_column) return numbering.line_loop().extent >= kPlainUpdates * slots;
+  if (!by_column) return numbering.line_loop().extent >= kOneByOneUpdates * slots;
   int64_t lines = 1;
-  for (int i = call.units; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
-  return lines >= kPlainLines * layout.count;
+  for (int i = call.unit_loops; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
+  return lines >= kOneByOneLines * layout.count;
 }
 
 template <class F, bool Counted>
@@ -224,16 +224,16 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
     constexpr bool settles = kSettlesLater<F> && !Counted;
     [[maybe_unused]] const int64_t slots = t.layout.count * t.layout.columns;
-    bool plain = is_plain<F>(call, t.layout);
-    if constexpr (settles) plain = plain && !slab.has_nan(0, slots);
-    if (plain) {
-      const bool valid = take_checked(slab, input.numbering(), call.units, input.range, operands, input.share,
-                                      t.layout.columns);
+    bool one_by_one = folds_one_by_one<F>(call, t.layout);
+    if constexpr (settles) one_by_one = one_by_one && !slab.has_nan(0, slots);
+    if (one_by_one) {
+      const bool valid = take_checked(slab, input.numbering(), call.unit_loops, input.range, operands,
+                                      input.share, t.layout.columns);
       if constexpr (settles) slab.settle(0, slots);
       return valid;
     }
   }
-  return take_units<typename F::Stored>(slab, input.numbering(), call.units, input.range, operands,
+  return take_units<typename F::Stored>(slab, input.numbering(), call.unit_loops, input.range, operands,
                                         input.share);
 }
 

@@ -109,8 +109,8 @@ bool take_once(const SlabScatter& call, const TaskInput& input, const Operands& 
   using Numbers = NumberSlab<V, Slab>;
   const Numbers slab(all, call.combine.skips_nan);
   if (call.ranges == 1 && !call.numbering->far && folds_checked<Numbers>(*call.numbering))
-    return take_checked(slab, input.numbering(), call.units, input.range, operands);
-  return take_units<typename Numbers::Stored>(slab, input.numbering(), call.units, input.range, operands,
+    return take_checked(slab, input.numbering(), call.unit_loops, input.range, operands);
+  return take_units<typename Numbers::Stored>(slab, input.numbering(), call.unit_loops, input.range, operands,
                                               input.share);
 }
 

@@ -121,18 +121,18 @@ void each_old(const PrivateScatter& call, const Operands& operands, int64_t begi
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   const char* const from = call.source != nullptr ? call.source : operands.data;
   const char* const sums = call.slabs;
-  const auto run = [=](auto step) {
+  const auto visit_all = [=](auto step) {
     for (int64_t i = begin; i < end; ++i)
       visit(i * step, get<typename F::Sum>(sums, i), load_value<Stored>(from + i * step));
   };
-  call.step == packed ? run(packed) : run(call.step);
+  call.step == packed ? visit_all(packed) : visit_all(call.step);
 }
 
 // Returns false if an update is a NaN other than the canonical NaN, or, if `neutral`, the neutral element. A
 // complex update has such a NaN if either part is such a NaN, and is neutral if both parts are neutral.
 // Compares the bits as integers, vectorized if `step` is a constant.
 template <class F, class Step>
-bool is_run_plain(const char* from, int n, Step step, bool neutral) {
+bool are_values_unambiguous(const char* from, int n, Step step, bool neutral) {
   using PartFold = typename PartOf<F>::PartFold;
   using Part = typename PartFold::Sum;
   constexpr auto bytes = static_cast<int>(sizeof(typename PartFold::Stored));
@@ -162,32 +162,33 @@ bool is_run_plain(const char* from, int n, Step step, bool neutral) {
 
 // The same for the updates of a range of units.
 template <class F>
-bool are_plain(const PrivateScatter& call, const Operands& operands, const Range& range, bool neutral) {
+bool are_updates_unambiguous(const PrivateScatter& call, const Operands& operands, const Range& range,
+                             bool neutral) {
   using Stored = typename F::Stored;
   const Nest& numbering = *call.numbering;
   const int64_t step = numbering.line_loop().moved;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
-  bool plain = true;
+  bool unambiguous = true;
   ByteOffsets base;
   int n = 0;
-  for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n) && plain;) {
+  for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n) && unambiguous;) {
     const char* const from = operands.moved + base.moved;
-    plain =
-        step == packed ? is_run_plain<F>(from, n, packed, neutral) : is_run_plain<F>(from, n, step, neutral);
+    unambiguous = step == packed ? are_values_unambiguous<F>(from, n, packed, neutral)
+                                 : are_values_unambiguous<F>(from, n, step, neutral);
   }
-  return plain;
+  return unambiguous;
 }
 
 template <class F>
-bool uncounted_plain(const PrivateScatter& call, const Operands& operands, int64_t piece) {
-  return are_plain<F>(call, operands, units_of(call, piece), true);
+bool uncounted_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+  return are_updates_unambiguous<F>(call, operands, units_of(call, piece), true);
 }
 
 // Returns false if the first updates contain rare NaN. Later updates then probably contain them, too, and all
 // updates would be folded twice.
 template <class F>
 bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
-  bool suits = begin > 0 || are_plain<F>(call, operands, {call.chunk, 0, 1}, false);
+  bool suits = begin > 0 || are_updates_unambiguous<F>(call, operands, {call.chunk, 0, 1}, false);
   if constexpr (kComesBack<F>) {
     const char* const from = call.source != nullptr ? call.source : operands.data;
     for (int64_t i = begin; i < end; ++i) suits &= load_value<typename F::Stored>(from + i * call.step) == 0;

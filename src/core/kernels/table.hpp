@@ -10,7 +10,7 @@ struct Kernels {
   const char* level;
   // Returns false if an index is invalid in mode raise; the output is then incomplete. If `streams`, rows use
   // streaming stores, and must be whole aligned cache lines of the output.
-  bool (*gather)(const Nest&, int units, const Operands&, const Range&, bool streams);
+  bool (*gather)(const Nest&, int unit_loops, const Operands&, const Range&, bool streams);
   // Like gather, for whole lines that each read a short stretch of the data (gather_stretches.hpp).
   bool (*gather_stretches)(const Nest&, const Operands&, int64_t begin, int64_t end, int64_t* scratch,
                            bool streams);
@@ -18,7 +18,7 @@ struct Kernels {
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
   // Scatters skip invalid tuples, and return false if they found an invalid tuple.
-  bool (*scatter)(const Nest&, int units, const Operands&, const Range&, const Combine&, const Owned&);
+  bool (*scatter)(const Nest&, int unit_loops, const Operands&, const Range&, const Combine&, const Owned&);
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
   // Returns true if a thread can cheaply select the updates of its range of destinations.
   bool (*chooses_slots)(const Nest&, int64_t destinations);
@@ -35,14 +35,14 @@ struct Kernels {
   // accumulators, or 0 if the fold is not supported. `suits` is called first, and returns true if the old
   // values of destinations [begin, end) allow it. `take` runs one task, and returns false if it found an
   // invalid index. `merge` merges the sets, and returns true if the results of [begin, end) are unambiguous.
-  // If they are ambiguous, `plain` returns true if the updates of a piece resolve the ambiguity. `write` is
-  // called only if no ambiguity remains.
+  // If they are ambiguous, `unambiguous` returns true if the updates of a piece resolve the ambiguity.
+  // `write` is called only if no ambiguity remains.
   int64_t (*uncounted_bytes)(const Combine&, int64_t slots);
   bool (*uncounted_in_any_order)(const Combine&);
   bool (*uncounted_suits)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*uncounted_take)(const PrivateScatter&, const Operands&, int64_t task);
   bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
-  bool (*uncounted_plain)(const PrivateScatter&, const Operands&, int64_t piece);
+  bool (*uncounted_unambiguous)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for argmax and argmin, in any type. A piece numbers its updates, fewer than 2^32 - 1.
   int64_t (*located_bytes)(const Combine&, int64_t slots);
@@ -96,7 +96,7 @@ struct Kernels {
   // tuples.
   int64_t (*write_numbers)(const Nest& numbering, const char* index, int64_t* numbers);
   // A scatter in batches. `accumulate` is like scatter, but does not use the operand `data`.
-  bool (*accumulate)(const Nest&, int units, const Operands&, const Range&, const Combine&,
+  bool (*accumulate)(const Nest&, int unit_loops, const Operands&, const Range&, const Combine&,
                      const Accumulators&, const Owned&);
   // For folds with a reduction: `begin_sums` if the order matters, `merge_sums` if it does not.
   void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);

@@ -93,18 +93,19 @@ GATHERUM_NOINLINE inline void choose(Tile& b, const Owned& owned) {
   }
 }
 
-// The positions of the tiles of a range of units. The first `units` loops enumerate the units. Within a unit,
-// the other loops run in row-major order, so that a scatter applies the updates of a destination in order.
+// The positions of the tiles of a range of units. The first `unit_loops` loops enumerate the units. Within a
+// unit, the other loops run in row-major order, so that a scatter applies the updates of a destination in
+// order.
 class Tiles {
  public:
-  GATHERUM_NOINLINE Tiles(const Nest& nest, int units, const Range& range)
+  GATHERUM_NOINLINE Tiles(const Nest& nest, int unit_loops, const Range& range)
       : nest_(nest),
         range_(range),
         chunks_(range.chunk >= nest.line_loop().extent ? 1 : (nest.line_loop().extent - 1) / range.chunk + 1),
         unit_(range.begin),
-        lead_(nest.loops, units, range.begin / chunks_),
-        inner_(nest.loops + units, nest.line - units, 0) {
-    for (int i = units; i < nest.line; ++i) inner_count_ *= nest.loops[i].extent;
+        lead_(nest.loops, unit_loops, range.begin / chunks_),
+        inner_(nest.loops + unit_loops, nest.line - unit_loops, 0) {
+    for (int i = unit_loops; i < nest.line; ++i) inner_count_ *= nest.loops[i].extent;
     enter_chunk();
   }
 
@@ -176,17 +177,17 @@ struct Staging {
 //   }
 class TileIterator {
  public:
-  GATHERUM_NOINLINE TileIterator(const Nest& nest, int units, const Range& range, const char* index,
+  GATHERUM_NOINLINE TileIterator(const Nest& nest, int unit_loops, const Range& range, const char* index,
                                  const Staging& staging = {})
       : nest_(nest),
         index_(index),
         staging_(staging),
-        tiles_(nest, units, range),
+        tiles_(nest, unit_loops, range),
         in_lines_(stages_lines(nest)) {
     // For columns, prefetches run a few rows ahead instead of a page ahead.
     if (staging.by_column)
-      ahead_ =
-          units < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsAhead) : ByteOffsets{};
+      ahead_ = unit_loops < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsAhead)
+                                      : ByteOffsets{};
     find();
     next();
   }
@@ -280,7 +281,7 @@ GATHERUM_INLINE void prefetch_rows_ahead(const Nest& nest, const ByteOffsets& ah
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
     if (std::abs(step) > kCacheLine) return;
     const int64_t bytes = b.n * std::abs(step);
-    prefetch_run(base, step < 0 ? offset - bytes - step : offset, bytes);
+    prefetch_bytes(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
   fetch(operands.index, b.base.index + ahead.index, line.index);
   fetch(operands.moved, b.base.moved + ahead.moved, line.moved);

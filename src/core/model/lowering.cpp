@@ -23,14 +23,14 @@ bool steps_as_one(const Loop& outer, const Loop& inner) {
          outer.moved == wrapped_product(inner.extent, inner.moved);
 }
 
-struct Parts {
+struct BodyAndRows {
   Loops body, rows;
   int64_t block;
 };
 
 // Row loops read no index. In a scatter, they must also step through the data, so that their points are
 // independent of each other.
-Parts split_rows(const Loops& loops, bool scatter, int64_t item) {
+BodyAndRows split_rows(const Loops& loops, bool scatter, int64_t item) {
   size_t end = loops.size();
   while (end > 0 && loops[end - 1].index == 0 && !(scatter && loops[end - 1].data == 0)) --end;
   const auto middle = loops.begin() + static_cast<std::ptrdiff_t>(end);
@@ -84,13 +84,13 @@ Nest make_nest(const Loops& outer, const Loop* line, const Loops& rows, const Co
 void lower_gather(const Loops& loops, const Components& components, Program& p) {
   auto [body, rows, block] = split_rows(collapse(loops), false, p.item);
   const Loop line = take_line(body);
-  p.units = static_cast<int>(body.size());
+  p.unit_loops = static_cast<int>(body.size());
   p.line_chunk = 0;
   p.split_line = true;
   if (line.data != 0) {  // columns are walked in chunks, so that the lines read stay in cache
-    const size_t units = put_units_first(body);
-    p.units = static_cast<int>(units);
-    p.line_chunk = units < body.size() ? kLineChunk : 0;
+    const size_t unit_loops = put_units_first(body);
+    p.unit_loops = static_cast<int>(unit_loops);
+    p.line_chunk = unit_loops < body.size() ? kLineChunk : 0;
   }
   p.nest = make_nest(body, &line, rows, components, block);
 }
@@ -101,21 +101,21 @@ void lower_scatter(const Loops& loops, const Components& components, Program& p)
   auto [body, rows, block] = split_rows(collapse(loops), true, p.item);
   Loops fold = body;
   const Loop line = take_line(body);
-  const size_t units = put_units_first(body);
-  p.units = static_cast<int>(units);
+  const size_t unit_loops = put_units_first(body);
+  p.unit_loops = static_cast<int>(unit_loops);
   p.split_line = line.data != 0;
-  p.line_chunk = p.split_line && units < body.size() ? kLineChunk : 0;
+  p.line_chunk = p.split_line && unit_loops < body.size() ? kLineChunk : 0;
   p.nest = make_nest(body, &line, rows, components, block);
   // Lower the call a second time, with the whole fold inside each unit: no line moves the data.
-  const size_t fold_units = put_units_first(fold);
-  if (fold_units == fold.size()) fold.push_back(kOnce);
-  p.fold_units = static_cast<int>(fold_units);
+  const size_t fold_unit_loops = put_units_first(fold);
+  if (fold_unit_loops == fold.size()) fold.push_back(kOnce);
+  p.fold_unit_loops = static_cast<int>(fold_unit_loops);
   p.fold_nest = make_nest(fold, nullptr, rows, components, block);
 }
 
 }  // namespace
 
-OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item) {
+OperandLayout contiguous_layout(const std::vector<int64_t>& shape, int64_t item) {
   OperandLayout layout{shape, std::vector<int64_t>(shape.size())};
   int64_t step = item;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -196,7 +196,8 @@ Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayo
   const Roles roles = roles_of(addressing, space.rank(), indices.rank(), components, axis);
   Loops loops;
   Components steps;
-  list_loops(roles, space, indices, lay_contiguous(entries_of(addressing, indices).shape, 1), loops, steps);
+  list_loops(roles, space, indices, contiguous_layout(entries_of(addressing, indices).shape, 1), loops,
+             steps);
   loops = collapse(loops);
   if (loops.empty()) loops.push_back(kOnce);
   return make_nest(loops, nullptr, {}, steps, 1);
@@ -206,10 +207,10 @@ Nest lower_copy(const OperandLayout& source, const OperandLayout& target, int64_
   Loops loops;
   for (size_t d = 0; d < source.shape.size(); ++d)
     loops.push_back({source.shape[d], source.strides[d], 0, target.strides[d]});
-  Parts parts = split_rows(loops, false, item);
-  const Loop line = parts.rows.empty() ? kOnce : parts.rows.front();
-  if (!parts.rows.empty()) parts.rows.erase(parts.rows.begin());
-  return make_nest({}, &line, parts.rows, {}, parts.block);
+  BodyAndRows split = split_rows(loops, false, item);
+  const Loop line = split.rows.empty() ? kOnce : split.rows.front();
+  if (!split.rows.empty()) split.rows.erase(split.rows.begin());
+  return make_nest({}, &line, split.rows, {}, split.block);
 }
 
 void lower_call(const Loops& loops, const Components& components, Program& program) {

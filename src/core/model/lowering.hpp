@@ -19,7 +19,7 @@ struct OperandLayout {
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   bool is_empty() const { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 };
-OperandLayout lay_contiguous(const std::vector<int64_t>& shape, int64_t item);
+OperandLayout contiguous_layout(const std::vector<int64_t>& shape, int64_t item);
 
 // How an operator addresses the data. These three facts decide the roles of all dimensions.
 struct Addressing {

@@ -18,31 +18,33 @@ class Writer {
     else if constexpr (std::is_same_v<T, Shape>)
       write(field);
     else
-      put(static_cast<int64_t>(field));
+      write_word(static_cast<int64_t>(field));
   }
 
-  void put(int64_t word) {
+  void write_word(int64_t word) {
     sum_ = (sum_ ^ static_cast<uint64_t>(word)) * 0x100000001B3u;
     for (int i = 0; i < 8; ++i) bytes_.push_back(static_cast<uint8_t>(static_cast<uint64_t>(word) >> 8 * i));
   }
 
   std::vector<uint8_t> finish() {
-    put(static_cast<int64_t>(sum_));
+    write_word(static_cast<int64_t>(sum_));
     return std::move(bytes_);
   }
 
  private:
   void write(const Nest& nest) {
-    for (int64_t n : {int64_t{nest.rank}, int64_t{nest.line}, int64_t{nest.components}, nest.block}) put(n);
+    for (int64_t n : {int64_t{nest.rank}, int64_t{nest.line}, int64_t{nest.components}, nest.block})
+      write_word(n);
     for (int i = 0; i < nest.rank; ++i)
       for (int64_t n : {nest.loops[i].extent, nest.loops[i].data, nest.loops[i].index, nest.loops[i].moved})
-        put(n);
+        write_word(n);
     for (int c = 0; c < nest.components; ++c)
-      for (int64_t n : {nest.component[c].size, nest.component[c].stride, nest.component[c].offset}) put(n);
+      for (int64_t n : {nest.component[c].size, nest.component[c].stride, nest.component[c].offset})
+        write_word(n);
   }
   void write(const Shape& shape) {
-    put(shape.rank);
-    for (int i = 0; i < shape.rank; ++i) put(shape.extent[i]);
+    write_word(shape.rank);
+    for (int i = 0; i < shape.rank; ++i) write_word(shape.extent[i]);
   }
 
   std::vector<uint8_t> bytes_;
@@ -59,56 +61,56 @@ class Reader {
     if constexpr (std::is_same_v<T, Nest>) {
       read(field);
     } else if constexpr (std::is_same_v<T, Shape>) {
-      field.rank = static_cast<int>(count(kMaxLoops));
-      for (int i = 0; i < field.rank; ++i) field.extent[i] = get();
+      field.rank = static_cast<int>(read_count(kMaxLoops));
+      for (int i = 0; i < field.rank; ++i) field.extent[i] = read_word();
     } else {
-      const int64_t word = get();
+      const int64_t word = read_word();
       field = static_cast<T>(word);
-      if (static_cast<int64_t>(field) != word) good_ = false;
+      if (static_cast<int64_t>(field) != word) succeeded_ = false;
     }
   }
 
-  int64_t get() {
-    if (end_ - next_ < 8) return good_ = false, 0;
+  int64_t read_word() {
+    if (end_ - next_ < 8) return succeeded_ = false, 0;
     uint64_t word = 0;
     for (int i = 0; i < 8; ++i) word |= uint64_t{next_[i]} << 8 * i;
     next_ += 8;
     return static_cast<int64_t>(word);
   }
 
-  bool good() const { return good_; }
+  bool succeeded() const { return succeeded_; }
   bool at_end() const { return next_ == end_; }
 
  private:
-  int64_t count(int64_t most) {
-    const int64_t n = get();
+  int64_t read_count(int64_t most) {
+    const int64_t n = read_word();
     if (n >= 0 && n <= most) return n;
-    return good_ = false, 0;
+    return succeeded_ = false, 0;
   }
 
   void read(Nest& nest) {
-    nest.rank = static_cast<int>(count(kMaxLoops));
-    nest.line = static_cast<int>(count(kMaxLoops));
-    nest.components = static_cast<int>(count(kMaxComponents));
-    nest.block = get();
+    nest.rank = static_cast<int>(read_count(kMaxLoops));
+    nest.line = static_cast<int>(read_count(kMaxLoops));
+    nest.components = static_cast<int>(read_count(kMaxComponents));
+    nest.block = read_word();
     for (int i = 0; i < nest.rank; ++i)
       for (int64_t* n :
            {&nest.loops[i].extent, &nest.loops[i].data, &nest.loops[i].index, &nest.loops[i].moved})
-        *n = get();
+        *n = read_word();
     for (int c = 0; c < nest.components; ++c)
       for (int64_t* n : {&nest.component[c].size, &nest.component[c].stride, &nest.component[c].offset})
-        *n = get();
+        *n = read_word();
   }
 
   const uint8_t* next_;
   const uint8_t* const end_;
-  bool good_ = true;
+  bool succeeded_ = true;
 };
 
 bool is_checksum_right(const uint8_t* bytes, size_t size) {
   Writer again;
   Reader words(bytes, size);
-  for (size_t i = 0; i + 8 < size; i += 8) again.put(words.get());
+  for (size_t i = 0; i + 8 < size; i += 8) again.write_word(words.read_word());
   const std::vector<uint8_t> expected = again.finish();
   return expected.size() == size && std::memcmp(expected.data(), bytes, size) == 0;
 }
@@ -150,18 +152,19 @@ bool are_one_call(const Program& p) {
     return true;
   };
   const bool by_column = p.nest.line_loop().data != 0;
-  if (!same(p.checks) || ((p.scatter || by_column) && !stays(p.nest, p.units, p.nest.line))) return false;
+  if (!same(p.checks) || ((p.scatter || by_column) && !stays(p.nest, p.unit_loops, p.nest.line)))
+    return false;
   if (!p.scatter) return true;
   bool addresses = p.nest.components > 0;  // otherwise every update is dropped
   for (int c = 0; c < p.nest.components; ++c) addresses = addresses && p.nest.component[c].size > 0;
-  const bool one_unit = p.units == 0 && !by_column;
+  const bool one_unit = p.unit_loops == 0 && !by_column;
   const int64_t updates = points(p.nest, p.nest.line + 1);
   if (p.split_line != by_column || p.fold_nest.block == 0 || !same(p.fold_nest)) return false;
   if (one_unit && addresses && updates > points(p.checks, p.checks.rank)) return false;
-  return stays(p.fold_nest, p.fold_units, p.fold_nest.line + 1);
+  return stays(p.fold_nest, p.fold_unit_loops, p.fold_nest.line + 1);
 }
 
-const char* find_wrong(const Program& p) {
+const char* why_invalid(const Program& p) {
   const bool known = is_known(p.mode) && is_known(p.combine.reduction) && is_known(p.combine.value);
   if (!known) return "an unknown mode, reduction or value type";
   const int width = p.index.width;
@@ -174,8 +177,9 @@ const char* find_wrong(const Program& p) {
   for (const Nest* nest : {&p.nest, &p.fold_nest, &p.checks, &p.copy})
     if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";
   if (p.copy.components != 0) return "not a nest";
-  if (p.units < 0 || p.units > p.nest.line || p.fold_units < 0 || p.fold_units > p.fold_nest.line)
-    return "units outside of the nest";
+  if (p.unit_loops < 0 || p.unit_loops > p.nest.line || p.fold_unit_loops < 0 ||
+      p.fold_unit_loops > p.fold_nest.line)
+    return "unit loops outside of the nest";
   if (!are_one_call(p)) return "nests that do not belong together";
   if (p.line_chunk < 0) return "a negative line chunk";
   if (p.result.rank < 0 || p.result.rank > kMaxLoops) return "a shape of too many dimensions";
@@ -283,7 +287,7 @@ Nest number_destinations(const Nest& nest) {
 const char* complete(Program& p) {
   p.has_points = p.nest.block > 0;
   p.has_copy = p.scatter && p.copy.block > 0;
-  if (const char* wrong = find_wrong(p)) return wrong;
+  if (const char* wrong = why_invalid(p)) return wrong;
   p.invalid_is_error = p.mode == Mode::raise;
   p.tuples = p.checks.components > 0 ? points(p.checks, p.checks.rank) : 0;
   p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));
@@ -319,21 +323,21 @@ const char* kernel_name(const Program& p) {
 
 std::vector<uint8_t> to_bytes(const Program& program) {
   Writer writer;
-  writer.put(kMagic);
-  writer.put(kProgramVersion);
+  writer.write_word(kMagic);
+  writer.write_word(kProgramVersion);
   each_field(program, writer);
   return writer.finish();
 }
 
 const char* from_bytes(const uint8_t* bytes, size_t size, Program& program) {
   Reader reader(bytes, size);
-  if (size % 8 != 0 || reader.get() != kMagic) return "these are not the bytes of a program";
-  if (reader.get() != kProgramVersion) return "the program is of another version";
+  if (size % 8 != 0 || reader.read_word() != kMagic) return "these are not the bytes of a program";
+  if (reader.read_word() != kProgramVersion) return "the program is of another version";
   if (!is_checksum_right(bytes, size)) return "the bytes are damaged";
   program = Program{};
   each_field(program, reader);
-  reader.get();
-  if (!reader.good() || !reader.at_end()) return "the bytes are damaged";
+  reader.read_word();
+  if (!reader.succeeded() || !reader.at_end()) return "the bytes are damaged";
   return complete(program);
 }
 

@@ -56,17 +56,17 @@ struct Program {
   IndexType index;
   int64_t item = 1;  // bytes of one element
   Combine combine;   // scatters
-  // The call. Points of the leading `units` loops are independent of each other. If `split_line`, the points
-  // of the line are also independent; at most `line_chunk` points of the line (0: any number) then form one
-  // unit. A nest whose block is 0 moves nothing.
+  // The call. Points of the leading `unit_loops` loops are independent of each other. If `split_line`, the
+  // points of the line are also independent; at most `line_chunk` points of the line (0: any number) then
+  // form one unit. A nest whose block is 0 moves nothing.
   Nest nest;
-  int units = 0;
+  int unit_loops = 0;
   bool split_line = false;
   int64_t line_chunk = 0;
   // The nest of a scatter in which each unit contains all updates of its destinations: the line loop has data
-  // stride 0. The first `fold_units` loops enumerate the units.
+  // stride 0. The first `fold_unit_loops` loops enumerate the units.
   Nest fold_nest;
-  int fold_units = 0;
+  int fold_unit_loops = 0;
   // The destinations of all units together are the whole data, laid out as the source.
   bool covers_data = false;
   Nest checks;  // only the index space, in row-major order; without components no indices are checked
@@ -104,11 +104,11 @@ void each_field(P& p, Visit&& visit) {
   visit("value", p.combine.value);
   visit("include_self", p.combine.include_self);
   visit("nest", p.nest);
-  visit("units", p.units);
+  visit("unit_loops", p.unit_loops);
   visit("split_line", p.split_line);
   visit("line_chunk", p.line_chunk);
   visit("fold_nest", p.fold_nest);
-  visit("fold_units", p.fold_units);
+  visit("fold_unit_loops", p.fold_unit_loops);
   visit("covers_data", p.covers_data);
   visit("checks", p.checks);
   visit("copy", p.copy);

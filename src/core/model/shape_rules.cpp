@@ -54,8 +54,8 @@ Finding check_result(const Sizes& shape, int64_t item) {
 }
 
 // The layout of the result, or of `out` if it is given.
-Finding lay_out(const ShapedCall& call, const Sizes& shape, int64_t item, OperandLayout& result) {
-  result = call.out == nullptr ? lay_contiguous(shape, item) : *call.out;
+Finding find_result_layout(const ShapedCall& call, const Sizes& shape, int64_t item, OperandLayout& result) {
+  result = call.out == nullptr ? contiguous_layout(shape, item) : *call.out;
   if (result.shape != shape) return wrong_shape(Fault::other_shape, Operand::out, shape);
   if (call.out != nullptr && overlaps_itself(result, item))
     return wrong_shape(Fault::overlaps_itself, Operand::out, shape);
@@ -92,14 +92,14 @@ Finding check_moved(const ShapedCall& call, const Program& p, const Sizes& moved
   if (!p.scatter) {
     data = call.data;
     if (const Finding f = check_result(moved, p.item)) return f;
-    return lay_out(call, moved, p.item, moved_layout);
+    return find_result_layout(call, moved, p.item, moved_layout);
   }
   const auto most = static_cast<int64_t>(std::max(moved.size(), call.updates->shape.size()));
   if (const Finding f = check_rank(Operand::updates, most)) return f;
   if (const Finding f = check_operand(Operand::updates, *call.updates, p.item)) return f;
   if (!broadcast_layout(*call.updates, moved, moved_layout))
     return wrong_shape(Fault::other_shape, Operand::updates, moved);
-  return lay_out(call, call.data.shape, p.item, data);
+  return find_result_layout(call, call.data.shape, p.item, data);
 }
 
 // Returns true if the destinations of all units together are the whole data, laid out as the result. A
@@ -124,7 +124,7 @@ struct Steps {
 
 // Returns true if a combination of at most `extent - 1` steps in either direction, not all zero, moves by
 // less than one item. Also returns true if the search needs more than `kMostSteps` steps.
-bool meets(const std::vector<Steps>& loops, int64_t item) {
+bool may_collide(const std::vector<Steps>& loops, int64_t item) {
   constexpr int64_t kMostSteps = 100'000;
   struct Pending {
     size_t i;
@@ -165,7 +165,7 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
     reach += distance(l.extent - 1, l.stride);
     if (reach >= kMany) return true;
   }
-  if (count > few) return meets(loops, item);
+  if (count > few) return may_collide(loops, item);
   Sizes offsets{0};
   for (const Steps& l : loops) {
     const size_t n = offsets.size();

@@ -75,7 +75,7 @@ void each_word(const View& view, const Take& take) {
 inline constexpr int kAttributeWords = 3;
 inline int words_of(const Views& operands) {
   int n = 0;
-  for (const View& view : operands) n += view.given() ? 1 + 2 * view.rank : 1;
+  for (const View& view : operands) n += view.is_present() ? 1 + 2 * view.rank : 1;
   return n;
 }
 

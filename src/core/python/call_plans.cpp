@@ -15,9 +15,9 @@ bool read_call(const Call& call, CallSpec& spec) {
   const char* const name = PyUnicode_AsUTF8(a.op.ptr());
   if (name == nullptr) nb::raise_python_error();
   spec.op = find_operator(name);
-  if (spec.op == nullptr || updates.given() != spec.op->is_scatter) return false;
+  if (spec.op == nullptr || updates.is_present() != spec.op->is_scatter) return false;
   for (const View& view : call.operands)
-    if (view.given() && view.dtype == kNoDType) return false;
+    if (view.is_present() && view.dtype == kNoDType) return false;
   spec.axis = a.axis;
   spec.mode = kModes[a.mode].mode;
   spec.negative = a.negative;
@@ -25,8 +25,8 @@ bool read_call(const Call& call, CallSpec& spec) {
   spec.include_self = a.include_self;
   spec.data = spec_of(data);
   spec.indices = spec_of(indices);
-  if (updates.given()) spec.updates = spec_of(updates);
-  if (out.given()) spec.out = spec_of(out);
+  if (updates.is_present()) spec.updates = spec_of(updates);
+  if (out.is_present()) spec.out = spec_of(out);
   return true;
 }
 

@@ -78,7 +78,7 @@ nb::object run_on_arrays(const nb::handle* a) {
 }  // namespace
 
 nb::object dispatch_call(const nb::handle* a) {
-  if (!is_plain_array(a[kData].ptr())) {
+  if (!is_ndarray_or_memmap(a[kData].ptr())) {
     nb::object result;
     if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
     if (!result.is_valid()) result = call_on_device_arrays(a);

@@ -63,11 +63,11 @@ int64_t transfer(Transfer move, int file, nb::handle object, int flags, int64_t 
 
 }  // namespace
 
-bool set_where(gatherum_rows& reads, const nb::tuple& where) {
-  if (where.size() != 4) return false;
+bool set_layout(gatherum_rows& reads, const nb::tuple& layout) {
+  if (layout.size() != 4) return false;
   int64_t* const fields[] = {&reads.base, &reads.stride, &reads.item, &reads.extent};
   for (size_t i = 0; i < 4; ++i) {
-    *fields[i] = PyLong_AsLongLong(nb::handle(where[i]).ptr());
+    *fields[i] = PyLong_AsLongLong(nb::handle(layout[i]).ptr());
     if (*fields[i] == -1 && PyErr_Occurred() != nullptr) nb::raise_python_error();
   }
   return can_be_rows(reads);
@@ -138,12 +138,12 @@ nb::tuple run_reads(const gatherum_rows& reads) {
 
 namespace {
 
-nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, nb::handle positions,
+nb::tuple read_file_rows(int file, const nb::tuple& layout, nb::handle numbers, nb::handle positions,
                          nb::handle out, double waste, bool once, int64_t scratch, int in_flight) {
   gatherum_rows reads = {};
   reads.file = file;
-  const bool possible = set_where(reads, where) && scratch >= 0 && in_flight >= 0;
-  if (!possible) throw nb::value_error("read_file_rows: `where` describes no rows of a file");
+  const bool possible = set_layout(reads, layout) && scratch >= 0 && in_flight >= 0;
+  if (!possible) throw nb::value_error("read_file_rows: `layout` describes no rows of a file");
   set_requests(reads, "read_file_rows", numbers, positions, out);
   reads.waste = waste;
   reads.once = once ? 1 : 0;
@@ -154,9 +154,10 @@ nb::tuple read_file_rows(int file, const nb::tuple& where, nb::handle numbers, n
 
 // Returns the largest number of whole pages between two of the rows `numbers` that read_file_rows reads with
 // them.
-int64_t file_rows_bridge(const nb::tuple& where, nb::handle numbers, double waste) {
+int64_t file_rows_bridge(const nb::tuple& layout, nb::handle numbers, double waste) {
   gatherum_rows rows = {};
-  if (!set_where(rows, where)) throw nb::value_error("file_rows_bridge: `where` describes no rows of a file");
+  if (!set_layout(rows, layout))
+    throw nb::value_error("file_rows_bridge: `layout` describes no rows of a file");
   rows.numbers = as_int64s(numbers, rows.count, "file_rows_bridge", "numbers");
   rows.waste = waste;
   return gatherum_rows_bridge(&rows);
@@ -174,10 +175,10 @@ int64_t write_file_at(int file, nb::handle data, int64_t offset) {
 }  // namespace
 
 void bind_files(nb::module_& m) {
-  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
+  m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("layout"), nb::arg("numbers"),
         nb::arg("positions").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
         nb::arg("in_flight"));
-  m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
+  m.def("file_rows_bridge", &file_rows_bridge, nb::arg("layout"), nb::arg("numbers"), nb::arg("waste"));
   m.def(
       "start_writing",
       [](int file, int64_t offset, int64_t bytes) {

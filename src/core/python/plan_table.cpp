@@ -40,7 +40,7 @@ struct Entry {
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
   // Compares without a key. Returns false for a dtype that is not numbered.
-  bool is_for(const Call& call) const {
+  bool describes(const Call& call) const {
     if (words.size() != static_cast<size_t>(kAttributeWords + words_of(call.operands))) return false;
     Comparison comparison(words.data());
     comparison.add(call.attributes);
@@ -103,7 +103,7 @@ CachedPlan find_plan(const Call& call) {
   const nb::ft_lock_guard lock(table_mutex);
   uint16_t& recent = recent_slot(call.attributes);
   const auto& last = table()[recent];
-  if (last && last->is_for(call)) return last->cached;
+  if (last && last->describes(call)) return last->cached;
   const Key key(call);
   const size_t slot = table_slot_of(key);
   const auto& entry = table()[slot];

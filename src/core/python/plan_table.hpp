@@ -19,7 +19,7 @@ class Comparison {
   // An operand whose dtype has no number never compares equal.
   void add(const Views& operands) {
     for (const View& view : operands) {
-      if (view.given() && view.dtype == kNoDType) differences_ |= 1;
+      if (view.is_present() && view.dtype == kNoDType) differences_ |= 1;
       each_word(view, [this](int64_t word) { compare(word); });
     }
   }
@@ -48,7 +48,7 @@ class Key {
   void add(const Views& operands) {
     for (const View& view : operands) {
       each_word(view, [this](int64_t word) { add(word); });
-      if (view.given() && view.dtype == kNoDType) add_numpy(view);
+      if (view.is_present() && view.dtype == kNoDType) add_numpy(view);
     }
   }
 

@@ -18,8 +18,8 @@ void def_positional(nb::module_& m, const char* name, const char* described) {
     static_assert(sizeof(nb::handle) == sizeof(PyObject*));  // a handle is just a pointer
     return guarded([arguments] { return Body(reinterpret_cast<const nb::handle*>(arguments)); });
   };
-  PyObject* (*const plain)(PyObject*, PyObject* const*, Py_ssize_t) = function;
-  method.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(plain));
+  PyObject* (*const vectorcall)(PyObject*, PyObject* const*, Py_ssize_t) = function;
+  method.ml_meth = reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(vectorcall));
   m.attr(name) = checked(PyCFunction_New(&method, nullptr));
 }
 

@@ -123,7 +123,7 @@ void set_thresholds(const nb::dict& sizes) {
   if (known != sizes.size()) throw nb::value_error("gatherum: an unknown threshold");
 }
 
-nb::object show(const BoundProgram& program) {
+nb::object repr_of(const BoundProgram& program) {
   std::string shown = "Program(";
   each_field(program.fields(), [&](const char* name, const auto& field) {
     if (shown.back() != '(') shown += ", ";
@@ -241,7 +241,7 @@ void bind_programs(nb::module_& m) {
     });
   });
   bound.def("__bytes__", as_bytes);
-  bound.def("__repr__", show);
+  bound.def("__repr__", repr_of);
   bound.def("__hash__", [](const BoundProgram& self) { return nb::hash(as_bytes(self)); });
   bound.def(
       "__eq__",

@@ -31,7 +31,7 @@ class BoundProgram {
   void note_run_on(const int64_t* words, int n) const;
   const Program& fields() const { return fields_; }
   // The launches of the program on CUDA devices.
-  DevicePrograms& on_devices() const { return on_devices_; }
+  DevicePrograms& device_programs() const { return device_programs_; }
 
  private:
   Program fields_;
@@ -39,7 +39,7 @@ class BoundProgram {
   bool quiet_ = false;
   mutable nb::ft_mutex mutex_;
   mutable std::vector<int64_t> operand_words_;
-  mutable DevicePrograms on_devices_;
+  mutable DevicePrograms device_programs_;
 };
 
 // Converts the 64 bits in which the core stores an index to the value of the index, by the index type of the

@@ -38,7 +38,7 @@ template <class... Facts>
 // Returns true if `out` is the data of a scatter, which then works in place.
 bool is_in_place(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
-  return program.fields().scatter && out.given() && is_same_place(out, data);
+  return program.fields().scatter && out.is_present() && is_same_place(out, data);
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ int first_overlap(const BoundProgram& program, const Views& operands) {
 }
 
 void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
-  if (!operands[3].given()) return;
+  if (!operands[3].is_present()) return;
   if (!operands[3].writable) raise_error(plan, "read_only");
   if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, "overlap", i);
 }
@@ -72,7 +72,7 @@ gatherum_operands operands_of(const BoundProgram& program, const Views& operands
   buffers.data = is_in_place(program, operands) ? buffers.out : memory_of(data.address);
   buffers.indices = memory_of(indices.address);
   if (program.fields().scatter) buffers.updates = memory_of(updates.address);
-  buffers.fresh = out.given() ? 0 : 1;
+  buffers.fresh = out.is_present() ? 0 : 1;
   return buffers;
 }
 

@@ -47,7 +47,7 @@ static_assert(are_numpy_dtypes_numbered(), "kNumbered lacks a dtype of NumPy");
 // The dtypes of ml_dtypes have the core's names.
 constexpr int8_t kUnknown = -2;
 constexpr int kMostAdded = 256;
-std::array<std::atomic<int8_t>, kMostAdded>& added() {
+std::array<std::atomic<int8_t>, kMostAdded>& added_dtypes() {
   static auto& dtypes = *[] {
     auto* unknown = new std::array<std::atomic<int8_t>, kMostAdded>;
     for (auto& d : *unknown) d = kUnknown;
@@ -67,7 +67,7 @@ int find_name(PyArray_Descr* dtype) {
 int added_dtype(PyArray_Descr* dtype) {
   const int at = dtype->type_num - NPY_USERDEF;
   if (at < 0 || at >= kMostAdded) return kNoDType;
-  auto& known = added()[static_cast<size_t>(at)];
+  auto& known = added_dtypes()[static_cast<size_t>(at)];
   if (known == kUnknown) known = static_cast<int8_t>(find_name(dtype));
   const int number = known;
   // dtype.__setstate__ can change the size of a dtype.
@@ -110,7 +110,7 @@ int find_dtype(PyArray_Descr* dtype) {
 }
 
 bool may_overlap(const View& a, const View& b) {
-  if (!a.given() || !b.given()) return false;
+  if (!a.is_present() || !b.is_present()) return false;
   const ByteRange one = byte_range_of(a), other = byte_range_of(b);
   return one.low < other.high && other.low < one.high && one.low < one.high && other.low < other.high;
 }

@@ -25,7 +25,7 @@ struct View {
   bool writable = false;
   PyArray_Descr* numpy = nullptr;  // the dtype of a NumPy array
 
-  bool given() const { return rank >= 0; }
+  bool is_present() const { return rank >= 0; }
 };
 using Views = std::array<View, kOperands>;
 using OperandHandles = std::array<nb::handle, kOperands>;  // None for a missing operand

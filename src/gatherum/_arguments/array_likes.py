@@ -51,8 +51,8 @@ def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
         lists = {array_type for array_type in types if issubclass(array_type, (list, tuple))}
         if not lists:
             return
-        inner = (item for item in chain.from_iterable(level) if type(item) in lists)
-        level = list({id(item): item for item in inner}.values())
+        inner_lists = (item for item in chain.from_iterable(level) if type(item) in lists)
+        level = list({id(item): item for item in inner_lists}.values())
 
 
 def arrays_in(value: object) -> Iterator[object]:
@@ -70,7 +70,7 @@ def is_array(array_type: type) -> bool:
     """Return True if values of a type are arrays of any framework, or can be converted to one."""
     if issubclass(array_type, np.generic):
         return False
-    return hasattr(array_type, "__array__") or registry.foreign(array_type) is not None
+    return hasattr(array_type, "__array__") or registry.foreign_type(array_type) is not None
 
 
 def refuse(

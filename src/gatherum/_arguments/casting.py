@@ -29,8 +29,8 @@ def all_integers(array: Array) -> bool:
 def same_integers(original: Array, converted: Array) -> bool:
     """Return True if a conversion did not change integers."""
     # Compare Python integers: NumPy compares uint64 and int64 as float64.
-    wide = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
-    return bool(np.array_equal(original.astype(object), wide.astype(object)))
+    numbers = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
+    return bool(np.array_equal(original.astype(object), numbers.astype(object)))
 
 
 def stays_finite(original: Array, converted: Array) -> bool:
@@ -71,9 +71,9 @@ def has_nan(dtype: AnyDType) -> bool:
     return bool(np.isnan(item))
 
 
-def keeps_kind(source: DType, wanted: DType) -> bool:
-    """Return True if the kind of `wanted` includes the kind of `source`."""
-    ranks = kind_rank(source), kind_rank(wanted)
+def keeps_kind(source: DType, target: DType) -> bool:
+    """Return True if the kind of `target` includes the kind of `source`."""
+    ranks = kind_rank(source), kind_rank(target)
     return None not in ranks and ranks[0] <= ranks[1]  # type: ignore[operator]  # not None
 
 
@@ -121,17 +121,17 @@ def _is_same_number(original: Any, converted: Array) -> bool:
     """Compare real and imaginary parts separately, and integers as Python integers."""
     result = converted[()]
     if original.imag != 0 or result.imag != 0 or original.imag != original.imag:  # NaN
-        parts = (original.real, result.real), (original.imag, result.imag)
+        pairs = (original.real, result.real), (original.imag, result.imag)
         return all(
             _is_same_number(before_cast, np.asarray(after_cast))
-            for before_cast, after_cast in parts
+            for before_cast, after_cast in pairs
         )
     original, result = original.real, result.real
     if is_extension(converted.dtype):
         result = converted.astype(np.float64)[()]
     if isinstance(original, (int, np.integer, np.bool_)):
-        whole = bool(np.isfinite(result)) and bool(result == np.trunc(result))
-        return whole and int(result) == int(original)
+        is_whole = bool(np.isfinite(result)) and bool(result == np.trunc(result))
+        return is_whole and int(result) == int(original)
     with np.errstate(invalid="ignore"):  # a signalling NaN
-        same = np.longdouble(result) == np.longdouble(original)
-    return bool(same) or bool(np.isnan(result) and np.isnan(original))
+        is_equal = np.longdouble(result) == np.longdouble(original)
+    return bool(is_equal) or bool(np.isnan(result) and np.isnan(original))

@@ -80,25 +80,25 @@ def check_dtypes(call: Call) -> None:
 
 def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
     """Create the error for a fault that the core found in the shapes of a call."""
-    op, (problem, operand, *_, wanted) = call.op, fault
+    op, (problem, operand, *_, details) = call.op, fault
     specs = {"data": call.data, "indices": call.indices, "updates": call.updates, "out": call.out}
     spec = specs.get(operand)
     if problem == "too_many_dimensions":
-        what = "the result" if spec is None else f"`{operand}`"
-        return errors.too_many_dimensions(op, what, fault[3], fault[4])
+        subject = "the result" if spec is None else f"`{operand}`"
+        return errors.too_many_dimensions(op, subject, fault[3], fault[4])
     if spec is None:
-        return errors.result_too_big(op, wanted, call.data.dtype)
+        return errors.result_too_big(op, details, call.data.dtype)
     if problem == "operand_too_big":
         return errors.operand_too_big(op, operand, spec.shape)
     if operand == "indices":
         return shape_limits.misfit(op, fault, call.data.shape, call.indices.shape)
     if operand == "updates":
-        return _other_updates(call, call.resolved_axis, wanted, spec.shape)
+        return _other_updates(call, call.resolved_axis, details, spec.shape)
     overlaps = problem == "overlaps_itself"
     return (
-        errors.out_overlaps_itself(op, wanted, spec.strides)
+        errors.out_overlaps_itself(op, details, spec.strides)
         if overlaps
-        else errors.other_shape(op, operand, wanted, spec.shape)
+        else errors.other_shape(op, operand, details, spec.shape)
     )
 
 

@@ -72,11 +72,11 @@ def as_out(op: str, out: object) -> Array:
 
 def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
     """Return `out` as a plain array, or raise if it cannot hold a result of the shape and dtype."""
-    plain = np.asarray(as_out(op, out))
-    check_out_spec(op, shape, dtype, ArraySpec.of(plain))
-    if not plain.flags.writeable:
+    plain_out = np.asarray(as_out(op, out))
+    check_out_spec(op, shape, dtype, ArraySpec.of(plain_out))
+    if not plain_out.flags.writeable:
         raise errors.out_read_only(op)
-    return plain
+    return plain_out
 
 
 def as_indices(op: str, value: object, operand: str = "indices") -> Array:
@@ -98,14 +98,14 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
 
 def _refuse_wide(op: str, operand: str, values: Array) -> None:
     """Raise ValueError for the first integer that exceeds int64, if all values are integers."""
-    wide = None
+    error = None
     for position, value in np.ndenumerate(values):
         if type(value) is not int:
             return
-        if wide is None and not -(2**63) <= value < 2**63:
-            wide = errors.too_wide_index(op, operand, value, position)
-    if wide is not None:
-        raise wide
+        if error is None and not -(2**63) <= value < 2**63:
+            error = errors.too_wide_index(op, operand, value, position)
+    if error is not None:
+        raise error
 
 
 def _as_numpy(op: str, dtype: AnyDType) -> DType:
@@ -125,22 +125,22 @@ def as_operands(
     attributes: Attributes,
     operands: tuple[object, object, object],
     owns: Callable[[object], bool],
-    spec: Callable[[str, str, Any], ArraySpec],
+    spec_of: Callable[[str, str, Any], ArraySpec],
 ) -> tuple[list[Any], list[ArraySpec]]:
     """Return the operands of a call on another framework's arrays, and their specs.
 
-    Arrays for which `owns` returns True are unchanged; other operands become NumPy arrays. `spec`
-    describes both.
+    Arrays for which `owns` returns True are unchanged; other operands become NumPy arrays.
+    `spec_of` describes both.
     """
     op, (data, indices, updates) = attributes.op, operands
     converted = [data if owns(data) else as_array(op, "data", data)]
-    specs = [spec(op, "data", converted[0])]
+    specs = [spec_of(op, "data", converted[0])]
     converted.append(indices if owns(indices) else as_indices(op, indices))
-    specs.append(spec(op, "indices", converted[1]))
+    specs.append(spec_of(op, "indices", converted[1]))
     if attributes.operator.scatters:
         check_before_updates(op, specs[0], specs[1], attributes.axis)
         converted.append(updates if owns(updates) else as_updates(op, updates, specs[0].dtype))
-        specs.append(spec(op, "updates", converted[2]))
+        specs.append(spec_of(op, "updates", converted[2]))
     return converted, specs
 
 
@@ -154,8 +154,10 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     item = np.zeros((), dtype)
     if is_integer_zero(fill_value):
         return item
-    plain = isinstance(fill_value, (int, float, complex)) and not isinstance(fill_value, np.generic)
-    if plain and kind_rank(dtype) is not None:
+    is_python_number = isinstance(fill_value, (int, float, complex)) and not isinstance(
+        fill_value, np.generic
+    )
+    if is_python_number and kind_rank(dtype) is not None:
         return convert_weak(op, "fill_value", fill_value, dtype)
     refuse(op, "fill_value", fill_value, arrays_in(fill_value))
     if is_array(type(fill_value)):
@@ -163,20 +165,20 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
     try:
         array = np.array(fill_value, dtype=dtype if dtype.names else None)
         check_units(op, "fill_value", array.dtype)
-        source = fill_value
-        if isinstance(source, int) and is_extension(dtype) and not is_integer(dtype):
-            source = float(source)  # ml_dtypes does not support integers beyond int64
+        number = fill_value
+        if isinstance(number, int) and is_extension(dtype) and not is_integer(dtype):
+            number = float(number)  # ml_dtypes does not support integers beyond int64
         with native.FloatMode():
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the comparison below detects a lost part
-                converted = array if array.dtype == dtype else np.asarray(source, dtype=dtype)
-            finite = not is_number(array) or stays_finite(array, converted)
-            exact = array.shape == () and is_same_value(fill_value, array, converted)
+                converted = array if array.dtype == dtype else np.asarray(number, dtype=dtype)
+            is_finite = not is_number(array) or stays_finite(array, converted)
+            is_exact = array.shape == () and is_same_value(fill_value, array, converted)
     except (TypeError, ValueError, OverflowError):
-        finite, exact = True, False
-    if not finite:
+        is_finite, is_exact = True, False
+    if not is_finite:
         raise errors.not_finite(op, "fill_value", dtype, fill_value)
-    if not exact:
+    if not is_exact:
         rounds = isinstance(fill_value, np.inexact) and keeps_kind(fill_value.dtype, dtype)
         raise errors.does_not_fit(op, "fill_value", dtype, fill_value, rounds)
     return np.array(converted, copy=True)
@@ -184,8 +186,10 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
 
 def is_integer_zero(value: object) -> bool:
     """Return True if a fill value is an integer 0, which means zero bits in any dtype."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
-    return whole and value == 0
+    is_integer_value = isinstance(value, (int, np.integer)) and not isinstance(
+        value, np.timedelta64
+    )
+    return is_integer_value and value == 0
 
 
 def normalize(
@@ -203,7 +207,7 @@ def normalize(
 ) -> tuple[object, ...]:
     """Return the arguments of a call as plain values and arrays; `updates` is None for gathers."""
     attributes = as_attributes(op, axis, reduction, include_self, mode, negative)
-    axis, *others = attributes.positional
+    axis, *other_attributes = attributes.positional
     if not registry.COMMON.issuperset(map(type, (data, indices, updates, out, fill_value))):
         operands = {"data": data, "indices": indices, "updates": updates, "out": out}
         registry.check_one_framework(op, operands | {"fill_value": fill_value})
@@ -214,4 +218,4 @@ def normalize(
         axis = 0  # every axis raises an error later; the core requires an axis of 64 bits
     if operator.scatters:
         updates = as_updates(op, updates, data.dtype)
-    return op, data, indices, updates, axis, *others, fill_value, out
+    return op, data, indices, updates, axis, *other_attributes, fill_value, out

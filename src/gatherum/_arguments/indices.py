@@ -153,7 +153,7 @@ def _numbering(
     negative: bool,
 ) -> native.Program:
     """Compile the loops that assign a number to each entry."""
-    nest = nests.lower_numbers(operator.addressing.facts, axis, space, layout)
+    nest = nests.lower_numbers(operator.addressing.shape_flags, axis, space, layout)
     return _program(nest, nest._replace(block=0), dtype, mode, negative)
 
 
@@ -162,4 +162,4 @@ def _numbering(
 def _program(nest: Nest, checks: Nest, dtype: DType, mode: str, negative: bool) -> native.Program:
     """Compile a program that loops over indices and checks them, but copies no data."""
     fields = index_fields(dtype, mode, negative)
-    return native.Program(**fields, nest=nest, units=nest.line, checks=checks)
+    return native.Program(**fields, nest=nest, unit_loops=nest.line, checks=checks)

@@ -68,8 +68,8 @@ def as_strides(op: str, operand: str, shape: Shape, value: object) -> Shape:
         strides = tuple(operator.index(step) for step in value)  # type: ignore[attr-defined]
     except TypeError:
         strides = ()
-    reach = sum(abs(step) * max(n - 1, 0) for n, step in zip(shape, strides, strict=False))
-    far = max([reach, *map(abs, strides)])
+    last_offset = sum(abs(step) * max(n - 1, 0) for n, step in zip(shape, strides, strict=False))
+    far = max([last_offset, *map(abs, strides)])
     if len(strides) != len(shape) or far > MAX_BYTES:
         raise errors.other_strides(op, operand, len(shape), value)
     return strides

@@ -38,12 +38,12 @@ def is_weak(value: object) -> bool:
 def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_floats.Rounded:
     """Round plain Python values to a dtype that NumPy lacks, registered or not."""
     exact = convert_weak(op, operand, value, np.dtype(np.float64), dtype)
-    narrow = narrow_floats.rounded(exact, dtype.name)
-    if not narrow.stay_finite:
+    rounded = narrow_floats.rounded(exact, dtype.name)
+    if not rounded.stay_finite:
         raise errors.not_finite(op, operand, dtype, value)
-    if not narrow.have_codes:
+    if not rounded.have_codes:
         raise errors.does_not_fit(op, operand, dtype, value)
-    return narrow
+    return rounded
 
 
 def convert_weak(
@@ -65,21 +65,21 @@ def convert_weak(
         return np.empty(array.shape, dtype)
     if array.dtype.kind == "O" or (array.dtype.kind == "f" and is_integer(dtype)):
         array = as_integers(value, array)  # NumPy converts large integers to objects or floats
-    rank, wanted = KIND_RANK.get(array.dtype.kind), kind_rank(dtype)
+    rank, dtype_rank = KIND_RANK.get(array.dtype.kind), kind_rank(dtype)
     if array.dtype.kind == "O" and all_integers(array):
         rank = 1
-    if rank is None or wanted is None:
+    if rank is None or dtype_rank is None:
         return _convert_same_kind(op, operand, value, array, dtype, named)
-    if rank > wanted:
-        numbers = _KIND_NAMES[wanted][isinstance(value, (list, tuple))]
+    if rank > dtype_rank:
+        numbers = _KIND_NAMES[dtype_rank][isinstance(value, (list, tuple))]
         raise errors.loses_kind(op, operand, named, numbers, value)
     try:
         with np.errstate(all="ignore"), native.FloatMode():
             # Large integers are first converted to float64, which converts to every float type.
-            by_float = array.dtype.kind == "O" and wanted == 2
+            by_float = array.dtype.kind == "O" and dtype_rank == 2
             converted = (array.astype(np.float64) if by_float else array).astype(dtype)
     except OverflowError:
-        unfit = errors.does_not_fit if wanted < 2 else errors.not_finite
+        unfit = errors.does_not_fit if dtype_rank < 2 else errors.not_finite
         raise unfit(op, operand, named, value) from None
     if is_integer(dtype) and not same_integers(array, converted):
         raise errors.does_not_fit(op, operand, dtype, value)
@@ -110,9 +110,9 @@ def _convert_same_kind(
     check_units(op, operand, array.dtype)
     try:
         converted = np.asarray(value, dtype=dtype)
-        same = array.dtype.kind != dtype.kind or np.array_equal(array, converted)
+        is_unchanged = array.dtype.kind != dtype.kind or np.array_equal(array, converted)
     except (TypeError, ValueError, OverflowError):
         raise errors.not_convertible(op, operand, named, value) from None
-    if not same:
+    if not is_unchanged:
         raise errors.does_not_fit(op, operand, dtype, value)
     return converted

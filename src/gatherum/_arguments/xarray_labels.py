@@ -29,8 +29,8 @@ def has_labels(value: object) -> bool:
     xarray = sys.modules.get("xarray")
     if xarray is None or not isinstance(value, xarray.DataArray):
         return False
-    array_type = type(inner := held_by_xarray(value))
-    if array_type is np.ndarray or isinstance(inner, sys.modules["pandas"].Index):  # of labels
+    array_type = type(held := held_by_xarray(value))
+    if array_type is np.ndarray or isinstance(held, sys.modules["pandas"].Index):  # of labels
         return True
     return (adapter := adapter_of(array_type)) is not None and adapter.name == "dask"
 
@@ -50,27 +50,21 @@ def run(
     """
     op, operator = attributes.op, attributes.operator
     check_no_out(op, out)
-    plain = plain_array(indices)
-    shape = np.shape(plain)
-    axis = operator.resolve(data.shape, shape, attributes.axis)
-    dimensions = operator.dimensions(data.ndim, shape, axis)
-    names = _names(op, data, indices, dimensions)
-    if operator.scatters:
-        _check_updates(op, updates, names)
-    elif None in names:
-        raise framework_errors.no_names(op, len(dimensions.entries))
-    elif len(set(names)) < len(names):
-        raise framework_errors.equal_names(op, names)
-    arrays = data.data, plain_array(updates)
-    if call is None:
+    update_array = plain_array(updates)
+
+    def run_on_arrays(table: Any, entries: Any) -> Any:
+        if call is not None:
+            return call(table, update_array)
         arguments = *attributes.positional, fill_value, None
-        result = native.dispatch_call(op, arrays[0], plain, arrays[1], *arguments)
-    else:
-        result = call(*arrays)
-    if operator.scatters:
-        return data.copy(deep=False, data=result)
-    labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
-    return _with_coordinates(attributes, data, indices, labelled, dimensions, op)
+        return native.dispatch_call(op, table, entries, update_array, *arguments)
+
+    if not operator.scatters:
+        return gathered(op, attributes, data, indices, run_on_arrays)
+    entries = plain_array(indices)
+    axis = operator.resolve(data.shape, np.shape(entries), attributes.axis)
+    dimensions = operator.dimensions(data.ndim, np.shape(entries), axis)
+    _check_updates(op, updates, _moved_names(op, data, indices, dimensions))
+    return data.copy(deep=False, data=run_on_arrays(data.data, entries))
 
 
 def plain_array(value: Any) -> Any:
@@ -98,15 +92,15 @@ def gathered(
 
     Return its result with names and coordinates.
     """
-    plain = plain_array(indices)
-    resolved = attributes.operator.resolve(data.shape, np.shape(plain), attributes.axis)
-    dimensions = attributes.operator.dimensions(data.ndim, np.shape(plain), resolved)
-    names = _names(op, data, indices, dimensions)
+    entries = plain_array(indices)
+    resolved = attributes.operator.resolve(data.shape, np.shape(entries), attributes.axis)
+    dimensions = attributes.operator.dimensions(data.ndim, np.shape(entries), resolved)
+    names = _moved_names(op, data, indices, dimensions)
     if None in names:
         raise framework_errors.no_names(op, len(dimensions.entries))
     if len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names)
-    result = call(data.data, plain)
+    result = call(data.data, entries)
     labelled = type(data)(result, dims=names, name=data.name, attrs=data.attrs)
     resolved_attributes = attributes._replace(axis=resolved)
     return _with_coordinates(resolved_attributes, data, indices, labelled, dimensions, op)
@@ -127,41 +121,45 @@ def check_groups(op: str, operand: str, data: Labelled, axis: int, groups: Any) 
 
 
 def renumbered(
-    op: str, operand: str, data: Labelled, axis: int, indices: Any, new: str,
+    op: str, operand: str, data: Labelled, axis: int, indices: Any, default_name: str,
     call: Callable[[], Any],
 ) -> Labelled:  # fmt: skip
     """Run a call whose result has new positions along an axis of the data.
 
-    The dimension gets the name of `indices` if they are a DataArray with a name, otherwise `new`.
-    Coordinates of other dimensions are kept.
+    The dimension gets the name of `indices` if they are a DataArray with a name, otherwise
+    `default_name`. Coordinates of other dimensions are kept.
     """
-    own = indices.name if has_labels(indices) else None
-    dim, name = data.dims[axis], new if own is None else own
-    names = tuple(name if d == axis else other for d, other in enumerate(data.dims))
+    indices_name = indices.name if has_labels(indices) else None
+    dim, name = data.dims[axis], default_name if indices_name is None else indices_name
+    names = tuple(name if d == axis else other_name for d, other_name in enumerate(data.dims))
     if len(set(names)) < len(names):
         raise framework_errors.equal_names(op, names, f"`{operand}`")
-    kept = _along(data, set(data.dims) - {dim}).coords
-    if name in kept:
+    kept_coordinates = _coordinates_along(data, set(data.dims) - {dim}).coords
+    if name in kept_coordinates:
         raise framework_errors.named_as_dimension(op, name)
     labelled = type(data)(call(), dims=names, name=data.name, attrs=data.attrs)
-    return labelled.assign_coords(kept)
+    return labelled.assign_coords(kept_coordinates)
 
 
-def _names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
+def _moved_names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
     """Return the names of the moved dimensions; an unknown name is None.
 
     A single entry dimension without a name gets the name of the indexed dimension of the data.
     """
-    known = indices.dims if has_labels(indices) else None
-    alone = len(dimensions.entries) == len(dimensions.indexed) == 1
+    index_names = indices.dims if has_labels(indices) else None
+    is_single_dimension = len(dimensions.entries) == len(dimensions.indexed) == 1
     names: list[Any] = []
     for d, e in dimensions.moved_dimensions:
-        own = None if known is None or e is None else known[e]
+        index_name = None if index_names is None or e is None else index_names[e]
         if d is None:
-            names.append(own if known or not alone else data.dims[dimensions.indexed.start])
+            names.append(
+                index_name
+                if index_names or not is_single_dimension
+                else data.dims[dimensions.indexed.start]
+            )
             continue
-        if own not in (None, data.dims[d]):
-            raise framework_errors.other_name(op, "indices", e, data.dims[d], own)
+        if index_name not in (None, data.dims[d]):
+            raise framework_errors.other_name(op, "indices", e, data.dims[d], index_name)
         names.append(data.dims[d])
     return tuple(names)
 
@@ -184,30 +182,34 @@ def _with_coordinates(
     op: str,
 ) -> Labelled:
     """Return a gather's result with the known coordinates of its dimensions."""
-    entries, kept = set(), set()
+    entry_dims, kept_dims = set(), set()
     for moved_dimension, (d, _) in enumerate(dimensions.moved_dimensions):
         if d is None:
-            entries.add(labelled.dims[moved_dimension])
+            entry_dims.add(labelled.dims[moved_dimension])
         elif data.shape[d] == labelled.shape[moved_dimension]:
-            kept.add(data.dims[d])
-    if (picked := _picked(attributes, data.shape, indices)) is None:
-        coordinates = _along(data, kept)
+            kept_dims.add(data.dims[d])
+    if (slice_numbers := _slice_numbers(attributes, data.shape, indices)) is None:
+        coordinates = _coordinates_along(data, kept_dims)
     else:
         dim = data.dims[dimensions.indexed.start]
-        names = tuple(name for name in labelled.dims if name in entries)
-        coordinates = _along(data, kept | {dim}).isel({dim: (names, picked)}, missing_dims="ignore")
+        names = tuple(name for name in labelled.dims if name in entry_dims)
+        coordinates = _coordinates_along(data, kept_dims | {dim}).isel(
+            {dim: (names, slice_numbers)}, missing_dims="ignore"
+        )
     labelled = labelled.assign_coords(coordinates.coords)
     if has_labels(indices):
-        own = _along(indices, entries)
-        for name in entries & set(own.coords):
-            if name in labelled.coords and not labelled.coords[name].equals(own.coords[name]):
+        index_coordinates = _coordinates_along(indices, entry_dims)
+        for name in entry_dims & set(index_coordinates.coords):
+            if name in labelled.coords and not labelled.coords[name].equals(
+                index_coordinates.coords[name]
+            ):
                 raise framework_errors.two_coordinates(op, name)
-        known = [name for name in own.coords if name in labelled.coords]
-        labelled = labelled.assign_coords(own.drop_vars(known).coords)
+        existing = [name for name in index_coordinates.coords if name in labelled.coords]
+        labelled = labelled.assign_coords(index_coordinates.drop_vars(existing).coords)
     return labelled
 
 
-def _along(array: Labelled, names: set[Any]) -> Any:
+def _coordinates_along(array: Labelled, names: set[Any]) -> Any:
     """Return the coordinates whose dimensions are all in `names`."""
     coordinates = array.coords.to_dataset()
     return coordinates.drop_vars(
@@ -215,7 +217,7 @@ def _along(array: Labelled, names: set[Any]) -> Any:
     )
 
 
-def _picked(attributes: Attributes, shape: Shape, indices: Any) -> Any:
+def _slice_numbers(attributes: Attributes, shape: Shape, indices: Any) -> Any:
     """Return the numbers of the slices that a gather selected.
 
     Return None if it does not select slices, if some are filled, or if the indices are not in

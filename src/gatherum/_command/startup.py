@@ -51,16 +51,16 @@ def discard(stream: TextIO) -> None:
 @contextmanager
 def ends_at_once() -> Iterator[None]:
     """Let a Ctrl-C end the process during imports, which may suppress the exception."""
-    own = signal.default_int_handler
+    python_handler = signal.default_int_handler
     main = threading.current_thread() is threading.main_thread()
-    if not (main and signal.getsignal(signal.SIGINT) is own):
+    if not (main and signal.getsignal(signal.SIGINT) is python_handler):
         yield
         return
     signal.signal(signal.SIGINT, _end)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, own)
+        signal.signal(signal.SIGINT, python_handler)
 
 
 def _end(_: int, __: FrameType | None) -> None:

@@ -66,10 +66,10 @@ class Verification:
     def __str__(self) -> str:
         """Return the text that the command prints."""
         lines = [f"{name}: differs from the published digest" for name in self.different]
-        same = self.checked - len(self.different)
+        equal_count = self.checked - len(self.different)
         threads = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
         where = self.device or f"level {self.level}, {threads}"
-        lines.append(f"{same} of {self.checked} digests as published ({where})")
+        lines.append(f"{equal_count} of {self.checked} digests as published ({where})")
         if self.skipped:
             lines.append(f"{len(self.skipped)} of bfloat16 not checked: needs ml_dtypes")
         return "\n".join(lines)
@@ -173,8 +173,8 @@ def add_answers(
 
 def little_endian(answer: NDArray[Any]) -> bytes:
     """Return the bytes of an array in little-endian order."""
-    parts = 2 if answer.dtype.kind == "c" else 1
-    unsigned = np.ascontiguousarray(answer).reshape(-1).view(f"u{answer.itemsize // parts}")
+    part_count = 2 if answer.dtype.kind == "c" else 1
+    unsigned = np.ascontiguousarray(answer).reshape(-1).view(f"u{answer.itemsize // part_count}")
     return unsigned.astype(unsigned.dtype.newbyteorder("<"), copy=False).tobytes()
 
 

@@ -44,7 +44,7 @@ class VerifyCase:
 
 def dtype_named(name: str) -> DType | None:
     """Return the dtype with this name. Return None for bfloat16 if ml_dtypes is not installed."""
-    if ROWS[name].of_numpy:
+    if ROWS[name].is_of_numpy:
         return np.dtype(name)
     try:
         import ml_dtypes
@@ -103,10 +103,10 @@ def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
         return (random_bits(seed, size) % np.uint64(3)).astype("u1").view("?").reshape(shape)
     if dtype.kind in "iu":
         return random_bits(seed, size).astype(f"u{dtype.itemsize}").view(dtype).reshape(shape)
-    parts = 2 if dtype.kind == "c" else 1
-    width = dtype.itemsize // parts
+    part_count = 2 if dtype.kind == "c" else 1
+    width = dtype.itemsize // part_count
     exponent = _exponent_bits(dtype)
-    bits = _floats(random_bits(seed, size * parts), 8 * width - 1 - exponent, exponent, wild)
+    bits = _floats(random_bits(seed, size * part_count), 8 * width - 1 - exponent, exponent, wild)
     return bits.astype(f"u{width}").view(dtype).reshape(shape)
 
 
@@ -117,17 +117,19 @@ def _exponent_bits(dtype: DType) -> int:
 
 
 def _floats(z: NDArray[np.uint64], mantissa: int, exponent: int, wild: bool) -> NDArray[np.uint64]:
-    one = np.uint64(1)
-    sign = (z & one) << np.uint64(mantissa + exponent)
-    near = np.uint64(2 ** (exponent - 1) - 4) + (z >> one) % np.uint64(6)
+    one_bit = np.uint64(1)
+    sign = (z & one_bit) << np.uint64(mantissa + exponent)
+    near = np.uint64(2 ** (exponent - 1) - 4) + (z >> one_bit) % np.uint64(6)
     fraction = (z >> np.uint64(8)) & np.uint64(2**mantissa - 1)
     infinity = (2**exponent - 1) << mantissa
     special = [0, 1, 2 ** (mantissa - 1) + 1, 0]
     if wild:
         special += [infinity, infinity + 2 ** (mantissa - 1) + 5, infinity - 1, infinity + 3]
-    chosen = np.array(special, np.uint64)[(z >> np.uint64(40)) % np.uint64(len(special))]
+    special_bits = np.array(special, np.uint64)[(z >> np.uint64(40)) % np.uint64(len(special))]
     rare = (z >> np.uint64(59)) == 0
-    magnitude: NDArray[np.uint64] = np.where(rare, chosen, near << np.uint64(mantissa) | fraction)
+    magnitude: NDArray[np.uint64] = np.where(
+        rare, special_bits, near << np.uint64(mantissa) | fraction
+    )
     return magnitude | sign
 
 
@@ -145,8 +147,8 @@ def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) ->
     if invalid:
         ends = [size, -size - 1, limits.min, limits.max]
         wrong = [end for end in ends if limits.min <= end <= limits.max and not -size <= end < size]
-        chosen = np.array(wrong, index_dtype)[(z >> np.uint64(48)) % np.uint64(len(wrong))]
-        result = np.where((z >> np.uint64(61)) == 0, chosen, result).astype(index_dtype)
+        invalid_values = np.array(wrong, index_dtype)[(z >> np.uint64(48)) % np.uint64(len(wrong))]
+        result = np.where((z >> np.uint64(61)) == 0, invalid_values, result).astype(index_dtype)
     return result.reshape(shape)
 
 

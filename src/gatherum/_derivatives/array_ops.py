@@ -90,13 +90,13 @@ class DerivativeOps(ArrayOps, Protocol):
     def product_of_others(self, destinations: Destinations, data: Array, updates: Array) -> Array:
         """Compute `derivatives.product_of_others` by the fastest method of the framework."""
 
-    def truth(self) -> Any:
+    def bool_dtype(self) -> Any:
         """Return the boolean dtype."""
 
-    def counting(self, most: int) -> Any:
+    def count_dtype(self, most: int) -> Any:
         """Return an integer dtype that can hold the number `most`."""
 
-    def wide(self, dtype: Any) -> Any:
+    def derivative_dtype(self, dtype: Any) -> Any:
         """Return the dtype in which derivatives are computed: float32 for narrower floats."""
 
     def has_sums(self, dtype: Any) -> bool:
@@ -127,14 +127,14 @@ class Destinations(NamedTuple):
         """Whether invalid indices are skipped."""
         return self.attributes.mode in FILLING
 
-    def take(self, table: Array, fill_value: Any = 0) -> Array:
+    def gather(self, table: Array, fill_value: Any = 0) -> Array:
         """Gather from an array of the data's shape; skipped entries yield `fill_value`."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
         gather = attributes.gathering(op, attributes.axis)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
-    def put(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
+    def scatter(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
@@ -148,19 +148,19 @@ class Destinations(NamedTuple):
         """Return an array of the data's shape filled with one number."""
         return self.xp.full(self.shape, value, dtype, self.indices)
 
-    def total(self, updates: Array) -> Array:
+    def sum_updates(self, updates: Array) -> Array:
         """Sum the updates of each destination, in a wider dtype if their dtype lacks sums.
 
         The result has the dtype of the updates.
         """
         dtype = updates.dtype
-        wide = dtype if self.xp.has_sums(dtype) else self.xp.wide(dtype)
-        totals = self.put(self.full(0, wide), self.xp.astype(updates, wide), ADD)
+        wide = dtype if self.xp.has_sums(dtype) else self.xp.derivative_dtype(dtype)
+        totals = self.scatter(self.full(0, wide), self.xp.astype(updates, wide), ADD)
         return self.xp.astype(totals, dtype)
 
-    def emptied(self, table: Array) -> Array:
+    def zeroed(self, table: Array) -> Array:
         """Return a copy of an array of the data's shape with zeros at all destinations."""
-        return self.put(table, self.xp.full((), 0, table.dtype, table))
+        return self.scatter(table, self.xp.full((), 0, table.dtype, table))
 
     def moved_shape(self) -> Shape:
         """Return the shape of a gather's result and of a scatter's updates."""
@@ -190,11 +190,11 @@ class Destinations(NamedTuple):
         after = rank - before - len(table.shape)
         return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * after)
 
-    def over_data(self, table: Array) -> Array:
+    def with_data_rank(self, table: Array) -> Array:
         """Reshape an array with one number per destination to the data's rank."""
         return self._with_rank(table, len(self.shape))
 
-    def over_updates(self, table: Array) -> Array:
+    def with_moved_rank(self, table: Array) -> Array:
         """Reshape an array with one number per entry to the rank of the moved shape."""
         return self._with_rank(table, len(self.moved_shape()))
 
@@ -209,17 +209,17 @@ class Destinations(NamedTuple):
     def counts(self) -> Array:
         """Return the number of updates of each destination."""
         addressed = self.addressed()
-        dtype = self.xp.counting(prod(self.indices.shape))
-        return addressed.put(
+        dtype = self.xp.count_dtype(prod(self.indices.shape))
+        return addressed.scatter(
             addressed.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD
         )
 
-    def arriving(self) -> Array:
+    def valid_entries(self) -> Array:
         """Return a mask of the entries that are not skipped, with the rank of the moved shape."""
         addressed = self.addressed()
-        return self.over_updates(addressed.take(addressed.full(1, self.xp.truth())))
+        return self.with_moved_rank(addressed.gather(addressed.full(1, self.xp.bool_dtype())))
 
-    def staying(self) -> Array:
+    def last_entries(self) -> Array:
         """Return a mask of the last entry of each destination, with the rank of the moved shape.
 
         Entries are numbered from 1 and the numbers are scattered, so that the last one remains.
@@ -228,5 +228,5 @@ class Destinations(NamedTuple):
         entries = addressed.moved_shape()
         entry_numbers = self.xp.arange(1, 1 + prod(entries), self.indices)
         entry_numbers = self.xp.reshape(entry_numbers, entries)
-        last = addressed.put(addressed.full(0, entry_numbers.dtype), entry_numbers)
-        return self.over_updates(addressed.take(last) == entry_numbers)
+        last = addressed.scatter(addressed.full(0, entry_numbers.dtype), entry_numbers)
+        return self.with_moved_rank(addressed.gather(last) == entry_numbers)

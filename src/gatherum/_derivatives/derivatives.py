@@ -49,7 +49,7 @@ class ScatterValues(NamedTuple):
 class Factors(NamedTuple):
     """The factors of one scatter, as functions that multiply an array by them."""
 
-    both: Times  # multiplies an array of the data's shape by B
+    common: Times  # multiplies an array of the data's shape by B
     data: Times  # multiplies an array of the data's shape by D, if the old value is included
     updates: Times  # multiplies an array of the updates' shape by U
     moves: bool = False  # whether values are only copied, so that no wider type is needed
@@ -58,10 +58,10 @@ class Factors(NamedTuple):
 class DerivativeRule(NamedTuple):
     """The derivative of one reduction."""
 
-    # Equal to `linear` in the reduction's row of `reductions`. Factors of a linear reduction do not
-    # depend on values, and the tangent of its result is the same scatter applied to the tangents of
-    # its operands.
-    linear: bool
+    # Equal to `is_linear` in the reduction's row of `reductions`. Factors of a linear reduction do
+    # not depend on values, and the tangent of its result is the same scatter applied to the
+    # tangents of its operands.
+    is_linear: bool
     factors: Callable[[Destinations, Any], Factors]  # of the destinations and the values
     replaces: bool  # whether the old value is never included
 
@@ -71,7 +71,7 @@ def derivative_rule(reduction: str) -> DerivativeRule:
     factors = FACTORS.get(reduction)
     if factors is None:
         raise errors.no_derivative(reduction)
-    return DerivativeRule(ROWS[reduction].linear, factors, replaces=reduction == "none")
+    return DerivativeRule(ROWS[reduction].is_linear, factors, replaces=reduction == "none")
 
 
 def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
@@ -83,78 +83,85 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
     xp, fold = destinations.xp, destinations.attributes.fold
     reduction_rule = derivative_rule(fold.reduction)
     dtype = (of_updates if of_data is None else of_data).dtype
-    if reduction_rule.linear:
-        old = destinations.full(0, dtype) if of_data is None else of_data
-        new = xp.full((), 0, dtype, destinations.indices) if of_updates is None else of_updates
-        return destinations.put(old, new, fold)
-    wide, factors = xp.wide(dtype), reduction_rule.factors(destinations, values)
-    old, new = destinations.full(0, wide), xp.full((), 0, wide, destinations.indices)
+    if reduction_rule.is_linear:
+        data_tangent = destinations.full(0, dtype) if of_data is None else of_data
+        updates_tangent = (
+            xp.full((), 0, dtype, destinations.indices) if of_updates is None else of_updates
+        )
+        return destinations.scatter(data_tangent, updates_tangent, fold)
+    wide_dtype, factors = xp.derivative_dtype(dtype), reduction_rule.factors(destinations, values)
+    data_tangent, updates_tangent = (
+        destinations.full(0, wide_dtype),
+        xp.full((), 0, wide_dtype, destinations.indices),
+    )
     if of_updates is not None:
-        wide_updates = xp.astype(of_updates, wide)
-        new = factors.updates(xp.broadcast_to(wide_updates, destinations.moved_shape()))
+        wide_updates = xp.astype(of_updates, wide_dtype)
+        updates_tangent = factors.updates(xp.broadcast_to(wide_updates, destinations.moved_shape()))
     if of_data is not None:
-        old = xp.astype(of_data, wide)
-        old = factors.data(old) if fold.include_self else old
-    total = destinations.put(old, new, fold._replace(reduction="add"))
-    return xp.astype(factors.both(total), dtype)
+        data_tangent = xp.astype(of_data, wide_dtype)
+        data_tangent = factors.data(data_tangent) if fold.include_self else data_tangent
+    total = destinations.scatter(data_tangent, updates_tangent, fold._replace(reduction="add"))
+    return xp.astype(factors.common(total), dtype)
 
 
 def cotangents(
-    destinations: Destinations, values: Any, gradient: Array, wanted: tuple[bool, bool]
+    destinations: Destinations, values: Any, gradient: Array, needed: tuple[bool, bool]
 ) -> tuple[Array, Array]:
-    """Return the gradients of a scatter's data and updates, or None for a gradient not wanted.
+    """Return the gradients of a scatter's data and updates, or None for one that is not needed.
 
     The gradient of the updates has the moved shape. Complex factors that depend on values are
     conjugated, by the convention of torch.
     """
     xp, dtype, fold = destinations.xp, gradient.dtype, destinations.attributes.fold
     reduction_rule = derivative_rule(fold.reduction)
-    (to_data, to_updates), of_data, of_updates = wanted, None, None
-    if to_data and (reduction_rule.replaces or not fold.include_self):
-        to_data, of_data = False, destinations.emptied(gradient)
-    if not (to_data or to_updates):
+    (needs_data, needs_updates), of_data, of_updates = needed, None, None
+    if needs_data and (reduction_rule.replaces or not fold.include_self):
+        needs_data, of_data = False, destinations.zeroed(gradient)
+    if not (needs_data or needs_updates):
         return of_data, None
     factors = reduction_rule.factors(destinations, values)
 
     def conjugated(value: Array) -> Array:
-        return value if reduction_rule.linear else xp.conj(value)
+        return value if reduction_rule.is_linear else xp.conj(value)
 
-    scaled = gradient if factors.moves else xp.astype(conjugated(gradient), xp.wide(dtype))
-    scaled = factors.both(scaled)
-    if to_data:
+    scaled = (
+        gradient if factors.moves else xp.astype(conjugated(gradient), xp.derivative_dtype(dtype))
+    )
+    scaled = factors.common(scaled)
+    if needs_data:
         of_data = xp.astype(conjugated(factors.data(scaled)), dtype)
-    if to_updates:
-        of_updates = xp.astype(conjugated(factors.updates(destinations.take(scaled))), dtype)
+    if needs_updates:
+        of_updates = xp.astype(conjugated(factors.updates(destinations.gather(scaled))), dtype)
     return of_data, of_updates
 
 
 # --- the factors of each reduction
 
 
-def _same(value: Array) -> Array:
+def _unchanged(value: Array) -> Array:
     return value
 
 
-def _over(destinations: Destinations, counts: Array) -> Times:
+def _divided_by(destinations: Destinations, counts: Array) -> Times:
     return lambda value: value / destinations.xp.astype(counts, value.dtype)
 
 
-def _where(destinations: Destinations, mask: Array) -> Times:
+def _masked(destinations: Destinations, mask: Array) -> Times:
     """Return a function that sets values outside a mask to zero, even infinity and NaN."""
     return lambda value: destinations.xp.where(mask, value, 0)
 
 
 def _of_none(destinations: Destinations, _: Any) -> Factors:
     return Factors(
-        _same,
-        _same,
-        lambda value: destinations.xp.where(destinations.staying(), value, 0),
+        _unchanged,
+        _unchanged,
+        lambda value: destinations.xp.where(destinations.last_entries(), value, 0),
         moves=True,
     )
 
 
 def _of_add(_: Destinations, __: Any) -> Factors:
-    return Factors(_same, _same, _same, moves=True)
+    return Factors(_unchanged, _unchanged, _unchanged, moves=True)
 
 
 def _of_mean(destinations: Destinations, _: Any) -> Factors:
@@ -162,7 +169,9 @@ def _of_mean(destinations: Destinations, _: Any) -> Factors:
     counts = (
         counts + 1 if destinations.attributes.include_self else destinations.xp.maximum(counts, 1)
     )
-    return Factors(_over(destinations, destinations.over_data(counts)), _same, _same)
+    return Factors(
+        _divided_by(destinations, destinations.with_data_rank(counts)), _unchanged, _unchanged
+    )
 
 
 def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
@@ -172,33 +181,41 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
     def equal(first: Array, second: Array) -> Array:
         return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
-    mine = equal(xp.broadcast_to(updates, destinations.moved_shape()), destinations.take(result))
-    olds = equal(data, result)
-    dtype = xp.counting(prod(destinations.indices.shape))
-    among = (
-        xp.astype(olds, dtype)
+    updates_equal = equal(
+        xp.broadcast_to(updates, destinations.moved_shape()), destinations.gather(result)
+    )
+    data_equal = equal(data, result)
+    dtype = xp.count_dtype(prod(destinations.indices.shape))
+    initial_counts = (
+        xp.astype(data_equal, dtype)
         if destinations.attributes.include_self
         else destinations.full(0, dtype)
     )
-    tie_counts = xp.maximum(destinations.put(among, xp.astype(mine, dtype), ADD), 1)
+    tie_counts = xp.maximum(
+        destinations.scatter(initial_counts, xp.astype(updates_equal, dtype), ADD), 1
+    )
     return Factors(
-        _over(destinations, tie_counts), _where(destinations, olds), _where(destinations, mine)
+        _divided_by(destinations, tie_counts),
+        _masked(destinations, data_equal),
+        _masked(destinations, updates_equal),
     )
 
 
 def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
-    xp, wide = destinations.xp, destinations.xp.wide(values.data.dtype)
-    data, updates = (xp.astype(value, wide) for value in values[:2])
+    xp, wide_dtype = destinations.xp, destinations.xp.derivative_dtype(values.data.dtype)
+    data, updates = (xp.astype(value, wide_dtype) for value in values[:2])
     updates = xp.broadcast_to(updates, destinations.moved_shape())
 
     def of_data(value: Array) -> Array:
-        back, reversed_updates = destinations.reversed(updates)
-        return value * back.put(destinations.full(1, wide), reversed_updates, FoldRule("mul"))
+        reversed_destinations, reversed_updates = destinations.reversed(updates)
+        return value * reversed_destinations.scatter(
+            destinations.full(1, wide_dtype), reversed_updates, FoldRule("mul")
+        )
 
     def of_updates(value: Array) -> Array:
         return value * xp.product_of_others(destinations, data, updates)
 
-    return Factors(_same, of_data, of_updates)
+    return Factors(_unchanged, of_data, of_updates)
 
 
 FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {
@@ -224,7 +241,9 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
     shape.
     """
     earlier, later = _other_updates(destinations, updates)
-    earlier = destinations.take(data) * earlier if destinations.attributes.include_self else earlier
+    earlier = (
+        destinations.gather(data) * earlier if destinations.attributes.include_self else earlier
+    )
     return earlier * later
 
 
@@ -235,68 +254,77 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     """
     xp, addressed = destinations.xp, destinations.addressed()
     if destinations.skips:  # skipped updates are not factors
-        updates = xp.where(destinations.arriving(), updates, 1)
+        updates = xp.where(destinations.valid_entries(), updates, 1)
     moved_shape, entries = destinations.moved_shape(), addressed.moved_shape()
     first = destinations.entries_begin()
     end = first + len(entries)
-    n, before, after = prod(entries), prod(moved_shape[:first]), prod(moved_shape[end:])
+    entry_count, before, after = prod(entries), prod(moved_shape[:first]), prod(moved_shape[end:])
     length = 1  # a power of 2, so that every pairing is complete
-    while length < n:
+    while length < entry_count:
         length *= 2
     destination_numbers = xp.reshape(
         xp.arange(1, 1 + prod(addressed.shape), addressed.indices), addressed.shape
     )
-    destination_numbers = xp.reshape(addressed.take(destination_numbers), (n,))
+    destination_numbers = xp.reshape(addressed.gather(destination_numbers), (entry_count,))
     order = xp.argsort(destination_numbers)
     steps = xp.arange(0, length, order)
-    sides = xp.stack((steps, n - 1 - steps), 0)  # from the left, and from the right
+    positions_from_ends = xp.stack((steps, entry_count - 1 - steps), 0)  # left end, right end
 
-    def pick(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
+    def gather_filled(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
         gather = Attributes("gather", axis, mode="fill", negative=False)
         return xp.gather(gather, table, indices, fill_value)
 
-    sorted_entries = pick(order, sides, -1)
-    belongs = pick(destination_numbers, sorted_entries, 0)
-    belongs = belongs == xp.roll(belongs, 1, 1)  # to the destination of the previous entry_numbers
-    belongs = belongs & xp.reshape(steps > 0, (1, length))
-    factors = pick(xp.reshape(updates, (before, n, after)), sorted_entries, 1, 1)
-    products = _products_in_front(xp, factors, belongs, belongs)
-    entry_numbers = xp.arange(0, n, order)
+    sorted_entries = gather_filled(order, positions_from_ends, -1)
+    sorted_destinations = gather_filled(destination_numbers, sorted_entries, 0)
+    # Whether an entry has the same destination as the previous one.
+    continues = sorted_destinations == xp.roll(sorted_destinations, 1, 1)
+    continues = continues & xp.reshape(steps > 0, (1, length))
+    factors = gather_filled(xp.reshape(updates, (before, entry_count, after)), sorted_entries, 1, 1)
+    products = _products_in_front(xp, factors, continues, continues)
+    entry_numbers = xp.arange(0, entry_count, order)
     sorted_positions = xp.scatter(
         Attributes("scatter_elements", negative=False), entry_numbers, order, entry_numbers
     )
-    both = xp.stack((sorted_positions, length + n - 1 - sorted_positions), 0)
-    products = pick(xp.reshape(products, (before, 2 * length, after)), both, 1, 1)
+    positions_in_products = xp.stack(
+        (sorted_positions, length + entry_count - 1 - sorted_positions), 0
+    )
+    products = gather_filled(
+        xp.reshape(products, (before, 2 * length, after)), positions_in_products, 1, 1
+    )
     earlier, later = xp.unstack(products, 1)
     return xp.reshape(earlier, moved_shape), xp.reshape(later, moved_shape)
 
 
-def _products_in_front(xp: DerivativeOps, x: Array, enters: Array, whole: Array) -> Array:
+def _products_in_front(xp: DerivativeOps, x: Array, continues: Array, is_uniform: Array) -> Array:
     """Return a product of earlier entries for each block of entries.
 
     The factors are the entries before the block that have the same destination as the first entry
     of the block. `x` has one product for each block. Its factors are the entries at the end of the
     block that have the same destination as the last entry of the block. `x` has four dimensions.
-    The third is the block index; the number of blocks is a power of 2. `enters` is a mask over the
-    second and third dimensions. It is True if the first entry of a block has the same destination
-    as the entry before it. `whole` is a mask of the blocks in which this is true for all entries.
-    Blocks are merged in pairs recursively, which takes twice as many multiplications as entries.
+    The third is the block index; the number of blocks is a power of 2. `continues` is a mask over
+    the second and third dimensions. It is True if the first entry of a block has the same
+    destination as the entry before it. `is_uniform` is a mask of the blocks in which this is true
+    for all entries. Blocks are merged in pairs recursively, which takes twice as many
+    multiplications as entries.
     """
-    before, sides, length, behind = x.shape
+    before, direction_count, length, behind = x.shape
     if length == 1:
-        return xp.full((before, sides, length, behind), 1, x.dtype, x)
+        return xp.full((before, direction_count, length, behind), 1, x.dtype, x)
     half = length // 2
 
     def halves(array: Array) -> tuple[Array, Array]:
-        left, right = xp.unstack(xp.reshape(array, (sides, half, 2)), 2)
+        left, right = xp.unstack(xp.reshape(array, (direction_count, half, 2)), 2)
         return left, right
 
     def where(mask: Array, factor: Array) -> Array:
-        return xp.where(xp.reshape(mask, (1, sides, half, 1)), factor, 1)
+        return xp.where(xp.reshape(mask, (1, direction_count, half, 1)), factor, 1)
 
-    left, right = xp.unstack(xp.reshape(x, (before, sides, half, 2, behind)), 3)
-    (enters_left, enters_right), (whole_left, whole_right) = halves(enters), halves(whole)
-    both = right * where(whole_right, left)
-    of_left = _products_in_front(xp, both, enters_left, whole_left & whole_right)
-    of_right = where(enters_right, left * where(whole_left, of_left))
-    return xp.reshape(xp.stack((of_left, of_right), 3), (before, sides, length, behind))
+    left, right = xp.unstack(xp.reshape(x, (before, direction_count, half, 2, behind)), 3)
+    (continues_left, continues_right), (uniform_left, uniform_right) = (
+        halves(continues),
+        halves(is_uniform),
+    )
+    merged = right * where(uniform_right, left)
+    of_left = _products_in_front(xp, merged, continues_left, uniform_left & uniform_right)
+    of_right = where(continues_right, left * where(uniform_left, of_left))
+    return xp.reshape(xp.stack((of_left, of_right), 3), (before, direction_count, length, behind))

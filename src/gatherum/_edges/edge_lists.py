@@ -87,9 +87,9 @@ class EdgeLoops(NamedTuple):
         )
         if isinstance(result, native.RowLists):
             return result
-        which, position, value = result
-        end = targets if which == "targets" or sources is None else sources
-        raise _invalid(op, end, position, value, mode)
+        end_name, position, value = result
+        end = targets if end_name == "targets" or sources is None else sources
+        raise _invalid_index(op, end, position, value, mode)
 
     def fold_pointed(
         self,
@@ -101,9 +101,9 @@ class EdgeLoops(NamedTuple):
         program: native.Program,
         table: Array,
         weights: Array | None,
-        empty: Array,
+        item_without_edges: Array,
         out: Array,
-        fresh: bool,
+        discards_on_error: bool,
     ) -> bool:
         """Fold rows along edges that are sorted by target.
 
@@ -119,13 +119,15 @@ class EdgeLoops(NamedTuple):
             sources, [loop.index for loop in self.loops], mode, negative
         )
         ends = target_program, pointer.indices, source_program, sources.indices
-        invalid = native.fold_pointed(*ends, program, table, weights, empty, out, fresh)
+        invalid = native.fold_pointed(
+            *ends, program, table, weights, item_without_edges, out, discards_on_error
+        )
         if invalid is None:
             return True
-        which, position, value = invalid
-        if which == "pointer":
+        end_name, position, value = invalid
+        if end_name == "pointer":
             return False
-        raise _invalid(op, sources, position, value, mode)
+        raise _invalid_index(op, sources, position, value, mode)
 
     def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
         """Return the program that folds the rows of one array into the rows of another."""
@@ -144,6 +146,6 @@ class EdgeLoops(NamedTuple):
         )
 
 
-def _invalid(op: str, end: EdgeEnd, edge: int, value: int, mode: str) -> IndexError:
-    where = shape_limits.coordinates_of(edge, end.indices.shape) if edge >= 0 else None
-    return errors.index_out_of_bounds(op, value, end.axis, end.size, where, mode, end.operand)
+def _invalid_index(op: str, end: EdgeEnd, edge: int, value: int, mode: str) -> IndexError:
+    position = shape_limits.coordinates_of(edge, end.indices.shape) if edge >= 0 else None
+    return errors.index_out_of_bounds(op, value, end.axis, end.size, position, mode, end.operand)

@@ -76,20 +76,22 @@ def check_edges(
     if weights is not None and plan_dtype(weights) != plan_dtype(data):
         raise errors.other_dtype(NAME, "weights", plan_dtype(data), plan_dtype(weights))
     axis = shape_limits.resolve_axis(NAME, tuple(data.shape), axis)
-    edges = tuple(sources.shape)
-    ends = tuple(targets.shape)
-    if len(ends) != len(edges) or not all(map(shape_limits.holds, map(operator.eq, ends, edges))):
-        raise errors.other_shape(NAME, "scatter_indices", edges, ends)
+    edge_shape = tuple(sources.shape)
+    target_shape = tuple(targets.shape)
+    if len(target_shape) != len(edge_shape) or not all(
+        map(shape_limits.holds, map(operator.eq, target_shape, edge_shape))
+    ):
+        raise errors.other_shape(NAME, "scatter_indices", edge_shape, target_shape)
     if weights is not None:
         shape = tuple(weights.shape)
-        expected = weighted_shape(edges, tuple(data.shape)[axis + 1 :], len(shape))
-        known = all(type(n) is int for n in (*expected, *shape))
-        if known and not shape_limits.broadcasts(shape, expected):
+        expected = weights_shape(edge_shape, tuple(data.shape)[axis + 1 :], len(shape))
+        has_known_sizes = all(type(n) is int for n in (*expected, *shape))
+        if has_known_sizes and not shape_limits.broadcasts(shape, expected):
             raise errors.other_shape(NAME, "weights", expected, shape)
     return axis
 
 
-def weighted_shape(edges: Shape, row: Shape, rank: int) -> Shape:
+def weights_shape(edges: Shape, row: Shape, rank: int) -> Shape:
     """Return the shape that weights of this rank broadcast to.
 
     It has the dimensions of the edges and, for a higher rank, the first dimensions of a row.
@@ -97,7 +99,7 @@ def weighted_shape(edges: Shape, row: Shape, rank: int) -> Shape:
     return (*edges, *row[: max(rank - len(edges), 0)])
 
 
-def lifted(xp: Any, weights: Array, rank: int, axis: int) -> Array:
+def weights_of_moved_axis(xp: Any, weights: Array, rank: int, axis: int) -> Array:
     """Return weights for data whose axis has been moved to the front.
 
     `rank` is the number of dimensions of the edges. Weights of more dimensions receive one of size
@@ -109,7 +111,7 @@ def lifted(xp: Any, weights: Array, rank: int, axis: int) -> Array:
     return xp.reshape(weights, (*shape[:rank], *(1,) * axis, *shape[rank:]))
 
 
-def composed(
+def aggregate_with_messages(
     xp: Any,
     data: Array,
     sources: Array,
@@ -123,28 +125,36 @@ def composed(
     If `batched` is true, operands have a leading batch dimension, weights have at least the rank of
     the edges, and the axis of a member of the batch is 0.
     """
-    before = tuple(data.shape[: fold.axis + batched])
-    rows, *row = data.shape[len(before) :]
-    gather, scatter = ("gather_nd", "scatter_nd") if batched else ("gather", "scatter_slices")
+    shape_before = tuple(data.shape[: fold.axis + batched])
+    row_count, *row_shape = data.shape[len(shape_before) :]
+    gather_op, scatter_op = ("gather_nd", "scatter_nd") if batched else ("gather", "scatter_slices")
 
-    def tuples(indices: Array) -> Array:
+    def as_tuples(indices: Array) -> Array:
         return xp.reshape(indices, (*indices.shape, 1)) if batched else indices
 
-    come = fold.gather._replace(op=gather, axis=len(before))
-    carried = xp.gather(come, data, tuples(sources))
+    gather_attributes = fold.gather._replace(op=gather_op, axis=len(shape_before))
+    messages = xp.gather(gather_attributes, data, as_tuples(sources))
     if weights is not None:
-        factors = _over_rows(xp, weights, sources, () if batched else before, row)
-        carried = xp.product(carried, factors)
+        factors = _broadcast_weights(
+            xp, weights, sources, () if batched else shape_before, row_shape
+        )
+        messages = xp.product(messages, factors)
         if xp.plan_dtype(data).kind in "fcV":
-            carried = xp.rounded(carried, data.dtype)
+            messages = xp.rounded(messages, data.dtype)
     if fold.skips:
-        targets = complete(xp, sources, targets, rows, fold)
+        targets = valid_targets(xp, sources, targets, row_count, fold)
         fold = fold._replace(negative=False)
     attributes = Attributes(
-        scatter, len(before), fold.reduction, False, fold.mode, fold.negative, caller=_TARGETS
+        scatter_op,
+        len(shape_before),
+        fold.reduction,
+        False,
+        fold.mode,
+        fold.negative,
+        caller=_TARGETS,
     )
     table = empty_table(xp, data, fold, batched)
-    return xp.scatter(attributes, table, tuples(targets), carried)
+    return xp.scatter(attributes, table, as_tuples(targets), messages)
 
 
 def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = False) -> Array:
@@ -156,41 +166,43 @@ def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = Fa
     return xp.broadcast_to(empty, (*data.shape[:axis], fold.size, *data.shape[axis + 1 :]))
 
 
-def complete(xp: Any, sources: Array, targets: Array, rows: int, fold: AggregateOptions) -> Array:
+def valid_targets(
+    xp: Any, sources: Array, targets: Array, row_count: int, fold: AggregateOptions
+) -> Array:
     """Return the targets of the edges, or -1 for an edge with an invalid end."""
-    along = fold.gather._replace(axis=0)
-    come = xp.resolve(along, sources, rows)
-    return xp.where(come < 0, -1, xp.resolve(along, targets, fold.size))
+    first_axis = fold.gather._replace(axis=0)
+    source_rows = xp.resolve(first_axis, sources, row_count)
+    return xp.where(source_rows < 0, -1, xp.resolve(first_axis, targets, fold.size))
 
 
-def _over_rows(
+def _broadcast_weights(
     xp: Any, weights: Array, sources: Array, before: Sequence[int], row: Sequence[int]
 ) -> Array:
     """Reshape weights to broadcast to the gathered rows, whose edges are after `before`."""
     edges = tuple(sources.shape)
-    shape = weighted_shape(edges, tuple(row), len(weights.shape))
+    shape = weights_shape(edges, tuple(row), len(weights.shape))
     behind = (1,) * (len(edges) + len(row) - len(shape))
     return xp.reshape(xp.broadcast_to(weights, shape), (*(1 for _ in before), *shape, *behind))
 
 
-def of_weights(
+def weight_gradients(
     xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, rank: int,
     fold: AggregateOptions,
 ) -> Array:  # fmt: skip
     """Return the gradients of the weights of a sum, for weights of this rank."""
     data, gradient = (xp.moveaxis(array, fold.axis, 0) for array in (data, gradient))
-    along, before = fold.gather._replace(axis=0), range(fold.axis)
-    came = xp.gather(along, data, sources)
+    first_axis, dims_before_axis = fold.gather._replace(axis=0), range(fold.axis)
+    gathered_data = xp.gather(first_axis, data, sources)
     if fold.skips:  # zero for skipped edges, even if the other end has NaN
-        targets = complete(xp, sources, targets, data.shape[0], fold)
-        there = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
-        came = xp.where(there, came, 0)
-        along = along._replace(negative=False)
-    went = xp.gather(along, gradient, targets)
+        targets = valid_targets(xp, sources, targets, data.shape[0], fold)
+        is_valid = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
+        gathered_data = xp.where(is_valid, gathered_data, 0)
+        first_axis = first_axis._replace(negative=False)
+    gathered_gradient = xp.gather(first_axis, gradient, targets)
     edges, row = tuple(sources.shape), tuple(data.shape[1:])
-    shape = weighted_shape(edges, row, max(rank, len(edges)) + fold.axis)
+    shape = weights_shape(edges, row, max(rank, len(edges)) + fold.axis)
     if 0 in (*shape, *row):  # reshape cannot infer -1 here
         sums = xp.full(shape, 0, data.dtype, data)
     else:
-        sums = xp.reshape(went * xp.conj(came), (*shape, -1)).sum(-1)
-    return sums.sum(tuple(len(edges) + d for d in before)) if fold.axis else sums
+        sums = xp.reshape(gathered_gradient * xp.conj(gathered_data), (*shape, -1)).sum(-1)
+    return sums.sum(tuple(len(edges) + d for d in dims_before_axis)) if fold.axis else sums

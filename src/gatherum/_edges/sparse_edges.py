@@ -15,7 +15,7 @@ from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import Array, is_spec
-from gatherum._model.dtypes import is_index
+from gatherum._model.dtypes import is_index, narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
 
 from .edge_reductions import NAME, Pointer
@@ -26,15 +26,15 @@ GATHER, SCATTER, POINTER = "gather_indices", "scatter_indices", "indptr"
 class Matrix(NamedTuple):
     """The arrays of a sparse matrix, before their conversion.
 
-    If `rows` or `columns` is a pointer array, `pointed` is the name of that operand; otherwise it
-    is "". `names` maps operands to attributes of the matrix, for messages.
+    If `rows` or `columns` is a pointer array, `pointer_operand` is the name of that
+    operand; otherwise it is "". `names` maps operands to attributes of the matrix, for messages.
     """
 
     shape: tuple[int, ...]
     rows: Any
     columns: Any
     values: Any
-    pointed: str
+    pointer_operand: str
     names: dict[str, str]
 
 
@@ -58,7 +58,7 @@ def list_edges(
     axis: int = 0,
 ) -> Edges:  # fmt: skip
     """Convert edges given by a pointer or a matrix to two indices for each edge."""
-    matrix = _matrix(sources)
+    matrix = _matrix_of(sources)
     if targets is not None and indptr is not None:
         raise edge_errors.two_destinations(NAME, SCATTER)
     if targets is not None and matrix is not None:
@@ -68,7 +68,7 @@ def list_edges(
     if indptr is not None:
         if matrix is not None:
             raise edge_errors.destinations_twice(NAME, POINTER)
-        target_numbers, rows = _numbered(data, POINTER, indptr, GATHER, sources)
+        target_numbers, rows = _segments_or_pointer(data, POINTER, indptr, GATHER, sources)
         return Edges(
             sources, target_numbers, _checked_size(size, rows, POINTER), weights, nullcontext()
         )
@@ -82,21 +82,21 @@ def list_edges(
     if owner is not None and owner is not registry.adapter_of(type(data)):
         raise edge_errors.no_tensor(NAME, GATHER, type(data).__name__)
     size = _checked_size(size, matrix.shape[0], GATHER)
-    if registry.namespace(NAME, {"data": data}) is None:
+    if registry.adapter_member(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)
     rows = data.shape[shape_limits.resolve_axis(NAME, tuple(data.shape), axis)]
     if rows != matrix.shape[1]:
         raise edge_errors.other_columns(NAME, rows, matrix.shape[1])
-    cast = _cast(data, matrix)
+    cast = _cast_expression(data, matrix)
     with _renaming(matrix.names, cast):
-        ends = _ends(data, matrix)
+        ends = _sources_and_targets(data, matrix)
         count, values_shape = tuple(np.shape(ends[0])), tuple(np.shape(matrix.values))
         if values_shape != count:  # a single weight for all edges is not a matrix
             raise errors.other_shape(NAME, "weights", count, values_shape)
     return Edges(*ends, size, matrix.values, _renaming(matrix.names, cast))
 
 
-def _cast(data: Any, matrix: Matrix) -> str:
+def _cast_expression(data: Any, matrix: Matrix) -> str:
     """Return the expression that converts the whole matrix to the dtype of the data."""
     if matrix.names["weights"] == "values()":
         return f"{GATHER}.to(data.dtype)"
@@ -105,13 +105,13 @@ def _cast(data: Any, matrix: Matrix) -> str:
     return f"{GATHER}.astype({str(data.dtype).removeprefix('torch.')!r})"
 
 
-def _ends(data: Any, matrix: Matrix) -> tuple[Any, Any]:
+def _sources_and_targets(data: Any, matrix: Matrix) -> tuple[Any, Any]:
     """Return the columns and rows of a matrix, which are the sources and targets of its edges."""
     rows, columns = matrix.rows, matrix.columns
-    if matrix.pointed == GATHER:
-        columns = _numbered(data, GATHER, columns, SCATTER, rows, matrix.shape[1])[0]
-    elif matrix.pointed == SCATTER:
-        rows = _numbered(data, SCATTER, rows, GATHER, columns, matrix.shape[0])[0]
+    if matrix.pointer_operand == GATHER:
+        columns = _segments_or_pointer(data, GATHER, columns, SCATTER, rows, matrix.shape[1])[0]
+    elif matrix.pointer_operand == SCATTER:
+        rows = _segments_or_pointer(data, SCATTER, rows, GATHER, columns, matrix.shape[0])[0]
     return columns, rows
 
 
@@ -121,54 +121,70 @@ def _checked_size(size: object, count: int, operand: str) -> int:
     return count
 
 
-def _numbered(
-    data: Any, operand: str, indptr: object, beside: str, edges: object, size: int | None = None
+def _segments_or_pointer(
+    data: Any,
+    operand: str,
+    indptr: object,
+    other_operand: str,
+    edges: object,
+    size: int | None = None,
 ) -> tuple[Any, int]:
     """Return the segment of each edge according to a pointer, and the number of segments.
 
-    `edges` has the other end of each edge; `beside` is the name of that operand. If the core can
-    use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
+    `edges` has the other end of each edge; `other_operand` is the name of that operand. If the
+    core can use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
     """
-    xp = registry.namespace(NAME, {"data": data, operand: indptr, beside: edges})
+    xp = registry.adapter_member(NAME, {"data": data, operand: indptr, other_operand: edges})
     if xp is None or not xp.traces_pointers:
-        known: Any = conversion.as_indices(NAME, indptr, operand)
-        ends = conversion.as_indices(NAME, edges, beside)
-        count = _count(operand, known.dtype, known.shape, beside, ends, size)
-        if beside == GATHER and xp is None:
-            return _kept(operand, known), len(known) - 1
-        return segment_numbers(NAME, operand, known, count), len(known) - 1
+        pointer_array: Any = conversion.as_indices(NAME, indptr, operand)
+        ends = conversion.as_indices(NAME, edges, other_operand)
+        count = _checked_edge_count(
+            operand, pointer_array.dtype, pointer_array.shape, other_operand, ends, size
+        )
+        if other_operand == GATHER and xp is None:
+            return _nonempty_pointer(operand, pointer_array), len(pointer_array) - 1
+        return segment_numbers(NAME, operand, pointer_array, count), len(pointer_array) - 1
     pointer = xp.as_groups(NAME, operand, indptr, data)
-    others = xp.as_groups(NAME, beside, edges, data)
-    count = _count(operand, xp.plan_dtype(pointer), tuple(pointer.shape), beside, others, size)
-    if (segments := xp.traced_segments(NAME, operand, pointer, others)) is None:
-        if beside == GATHER:
-            return _kept(operand, pointer), pointer.shape[0] - 1
+    other_ends = xp.as_groups(NAME, other_operand, edges, data)
+    count = _checked_edge_count(
+        operand, xp.plan_dtype(pointer), tuple(pointer.shape), other_operand, other_ends, size
+    )
+    if (segments := xp.traced_segments(NAME, operand, pointer, other_ends)) is None:
+        if other_operand == GATHER:
+            return _nonempty_pointer(operand, pointer), pointer.shape[0] - 1
         segments = segment_numbers(NAME, operand, xp.to_numpy(pointer), count)
     return segments, pointer.shape[0] - 1
 
 
-def _kept(operand: str, indptr: Any) -> Pointer:
+def _nonempty_pointer(operand: str, indptr: Any) -> Pointer:
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(NAME, operand)
     return Pointer(operand, indptr)
 
 
-def _count(
-    operand: str, dtype: Any, shape: tuple[int, ...], beside: str, edges: Any, size: int | None
+def _checked_edge_count(
+    operand: str,
+    dtype: Any,
+    shape: tuple[int, ...],
+    other_operand: str,
+    edges: Any,
+    size: int | None,
 ) -> int:
     """Return the number of edges.
 
     Raise an error if the pointer has an invalid dtype or shape, or if the array of edges is not
     one-dimensional.
     """
-    _check(NAME, operand, dtype, shape, size)
+    _check_pointer(NAME, operand, dtype, shape, size)
     if len(edges.shape) != 1:
-        raise edge_errors.not_of_rank(NAME, beside, 1, len(edges.shape))
+        raise edge_errors.not_of_rank(NAME, other_operand, 1, len(edges.shape))
     count: int = edges.shape[0]  # or a symbol of a graph
     return count
 
 
-def _check(op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int | None) -> None:
+def _check_pointer(
+    op: str, operand: str, dtype: Any, shape: tuple[int, ...], size: int | None
+) -> None:
     if not is_index(dtype):
         raise errors.not_an_index_dtype(op, dtype, False, operand)
     if len(shape) != 1:
@@ -183,13 +199,13 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
     The last value of the pointer is the number of entries.
     """
     described = registry.spec(op, POINTER, indptr)
-    known = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
-    _check(op, POINTER, known.dtype, known.shape, None)
-    end = int(known[-1]) if len(known) else 0
+    pointer = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
+    _check_pointer(op, POINTER, pointer.dtype, pointer.shape, None)
+    end = int(pointer[-1]) if len(pointer) else 0
     if end >= 2**63:
-        raise errors.too_wide_index(op, POINTER, end, (len(known) - 1,))
+        raise errors.too_wide_index(op, POINTER, end, (len(pointer) - 1,))
     shape_limits.check_result(op, (end,), np.dtype(np.int64))
-    return segment_numbers(op, POINTER, known, end), len(known) - 1
+    return segment_numbers(op, POINTER, pointer, end), len(pointer) - 1
 
 
 def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
@@ -199,8 +215,8 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
     pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # a copy: safe from other threads
     if pointer[0] != 0:
         raise edge_errors.pointer_begins(op, operand, int(pointer[0]))
-    if (falls := pointer[1:] < pointer[:-1]).any():
-        position = int(falls.argmax())
+    if (decreases := pointer[1:] < pointer[:-1]).any():
+        position = int(decreases.argmax())
         raise edge_errors.pointer_falls(
             op, operand, int(pointer[position + 1]), int(pointer[position]), position + 1
         )
@@ -208,11 +224,10 @@ def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
         raise edge_errors.pointer_ends(op, operand, edges, int(pointer[-1]))
     ends = pointer.astype(np.int64)
     sizes = ends[1:] - ends[:-1]
-    narrow = np.int32 if len(sizes) <= np.iinfo(np.int32).max else np.int64
-    return np.repeat(np.arange(len(sizes), dtype=narrow), sizes)
+    return np.repeat(np.arange(len(sizes), dtype=narrow_index_dtype(len(sizes))), sizes)
 
 
-def _matrix(value: object) -> Matrix | None:
+def _matrix_of(value: object) -> Matrix | None:
     """Return the arrays of a sparse matrix, or None for any other value."""
     matrix_class = type(value)
     if hasattr(matrix_class, "tocsr") and hasattr(matrix_class, "format"):
@@ -233,7 +248,9 @@ def _of_scipy(value: Any) -> Matrix:
     if layout not in ("csr", "csc"):
         raise edge_errors.other_format(NAME, GATHER, layout, "write {}.tocsr()")
     indptr, indices, values = value.indptr, value.indices, value.data
-    if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (indptr, indices, values)):
+    if all(
+        isinstance(array, np.ndarray) and array.ndim == 1 for array in (indptr, indices, values)
+    ):
         end = int(indptr[-1]) if indptr.size and is_index(indptr.dtype) else -1
         if len(indices) < end <= len(values):  # the pointer and the values agree
             raise errors.other_shape(NAME, f"{GATHER}.indices", (end,), indices.shape)
@@ -247,11 +264,11 @@ def _of_torch(value: Any, layout: str) -> Matrix:
     """Read a sparse tensor, whose values may require gradients."""
     names = {"weights": "values()"}
     if layout == "sparse_csr":
-        parts = value.crow_indices(), value.col_indices(), value.values()
-        return _compressed(value.shape, *parts, True, names, "crow_indices()", "col_indices()")
+        arrays = value.crow_indices(), value.col_indices(), value.values()
+        return _compressed(value.shape, *arrays, True, names, "crow_indices()", "col_indices()")
     if layout == "sparse_csc":
-        parts = value.ccol_indices(), value.row_indices(), value.values()
-        return _compressed(value.shape, *parts, False, names, "ccol_indices()", "row_indices()")
+        arrays = value.ccol_indices(), value.row_indices(), value.values()
+        return _compressed(value.shape, *arrays, False, names, "ccol_indices()", "row_indices()")
     if layout != "sparse_coo":
         raise edge_errors.other_format(NAME, GATHER, layout, "write {}.to_dense().to_sparse_csr()")
     if not value.is_coalesced():

@@ -29,8 +29,8 @@ def plain_signatures(public: object) -> None:
         shown = (
             parameter for parameter in signature.parameters.values() if parameter.name != UNKNOWN
         )
-        plain = [parameter.replace(annotation=parameter.empty) for parameter in shown]
-        bare = signature.replace(parameters=plain, return_annotation=signature.empty)
+        plain_parameters = [parameter.replace(annotation=parameter.empty) for parameter in shown]
+        bare = signature.replace(parameters=plain_parameters, return_annotation=signature.empty)
         vars(function)["__signature__"] = bare
         function.__annotations__.pop(UNKNOWN, None)
 
@@ -41,8 +41,8 @@ def _functions(public: object) -> Iterator[FunctionType]:
     if isinstance(public, FunctionType):
         yield public
     elif isinstance(public, type):
-        ours = [base for base in public.__mro__ if _is_ours(base)]
-        members = chain.from_iterable(vars(base).values() for base in ours)
+        classes_here = [base for base in public.__mro__ if _is_ours(base)]
+        members = chain.from_iterable(vars(base).values() for base in classes_here)
         methods = (inspect.unwrap(getattr(member, "__func__", member)) for member in members)
         yield from (
             method for method in methods if isinstance(method, FunctionType) and _is_shown(method)

@@ -41,14 +41,14 @@ def function_of(
     `axis` is replaced with the dimension attribute of the operator. `run` is as in
     `FrameworkFunctions`; it also takes `out` if `like` does.
     """
-    theirs = signature(like).parameters.values()
+    parameters_of_like = signature(like).parameters.values()
     bare = signature(like).replace(
         parameters=[
             parameter.replace(
                 name=operator.attribute if parameter.name == "axis" else parameter.name,
                 annotation=Parameter.empty,
             )
-            for parameter in theirs
+            for parameter in parameters_of_like
             if parameter.kind is not Parameter.VAR_KEYWORD
         ],
         return_annotation=Parameter.empty,

@@ -12,7 +12,7 @@ import numpy as np
 
 from gatherum._model.errors import frameworks as framework_errors
 
-from .registry import CUDA, OURS, WHOLE, adapter_of, foreign
+from .registry import CUDA, OURS, WHOLE, adapter_of, foreign_type
 
 # Tuple types of a framework that represent one array, and the text that tells users how to get
 # their values.
@@ -30,21 +30,21 @@ _WITHOUT_NULLS = {
 def refuse(op: str, operand: str, value: object) -> None:
     """Raise TypeError with advice for foreign arrays and objects that are not in memory."""
     array_type = type(value)
-    if origin := foreign(array_type):
+    if origin := foreign_type(array_type):
         is_array = origin.source is CUDA or hasattr(array_type, "__array__")
         is_array = is_array or (not origin.source.package and adapter_of(array_type) is not None)
         instead = origin.source.to_numpy.format(operand) if is_array else ""
         raise framework_errors.foreign_array(op, operand, origin.name, instead)
-    if not issubclass(array_type, OURS) and (reading := _reading(value)):
+    if not issubclass(array_type, OURS) and (advice := _reading(value)):
         root = str(array_type.__module__).partition(".")[0]
         name = f"{root}.{array_type.__name__}"
-        raise framework_errors.foreign_array(op, operand, name, reading.format(operand))
+        raise framework_errors.foreign_array(op, operand, name, advice.format(operand))
 
 
 def refuse_held(op: str, operand: str, value: Iterable[object], item_type: type) -> None:
     """Raise TypeError for an array of another framework in a list or a tuple."""
-    if origin := foreign(item_type):
-        array_type, flat = type(value), all(foreign(type(item)) for item in value)
+    if origin := foreign_type(item_type):
+        array_type, flat = type(value), all(foreign_type(type(item)) for item in value)
         stacked = f"write {origin.source.stack}({{}})" if flat else "make one array of them"
         instead = (whole_tuple(array_type) or stacked).format(operand)
         raise framework_errors.held_array(op, operand, array_type.__name__, origin.name, instead)
@@ -70,10 +70,10 @@ def _reading(value: object) -> str | None:
     """
     array_type = type(value)
     if "xarray" in _roots(array_type):
-        inner = held_by_xarray(value)
-        if "xarray" in _roots(type(inner)):
+        held = held_by_xarray(value)
+        if "xarray" in _roots(type(held)):
             return "write {}.values to read all of it"
-        elsewhere = foreign(type(inner)) or _reading(inner)
+        elsewhere = foreign_type(type(held)) or _reading(held)
         return "write {}.data, the array that it holds" if elsewhere else None
     graph = getattr(value, "__dask_graph__", None)  # Dask's protocol for collections
     if callable(graph) and graph() is not None:
@@ -86,10 +86,10 @@ def _reading(value: object) -> str | None:
 
 def held_by_xarray(value: object) -> object:
     """Return the array inside an xarray object, or the xarray object that reads a file."""
-    inner: Any = getattr(getattr(value, "variable", value), "_data", None)
-    while "xarray" in _roots(type(inner)) and hasattr(inner, "array"):
-        inner = inner.array
-    return inner
+    held: Any = getattr(getattr(value, "variable", value), "_data", None)
+    while "xarray" in _roots(type(held)) and hasattr(held, "array"):
+        held = held.array
+    return held
 
 
 def _roots(array_type: type) -> set[str]:
@@ -157,8 +157,8 @@ def _pandas_nulls(value: Any) -> bool:
     if not hasattr(value, "isna"):
         return False
     if hasattr(value, "columns"):
-        own = [not isinstance(dtype, np.dtype) for dtype in value.dtypes]
-        return bool(value.loc[:, own].isna().any(axis=None))
+        is_extension = [not isinstance(dtype, np.dtype) for dtype in value.dtypes]
+        return bool(value.loc[:, is_extension].isna().any(axis=None))
     own_dtype = not isinstance(getattr(value, "dtype", None), (np.dtype, type(None)))
     return own_dtype and bool(value.isna().any())
 

@@ -184,7 +184,7 @@ class Foreign(NamedTuple):
     name: str
 
 
-def foreign(array_type: type) -> Foreign | None:
+def foreign_type(array_type: type) -> Foreign | None:
     """Return the framework and type name of a foreign array type, None for any other type."""
     if array_type in COMMON:
         return None
@@ -240,7 +240,7 @@ def adapter_of(array_type: type) -> Framework | None:
 
     If the framework is loaded, its adapter is imported for the first array.
     """
-    if (origin := foreign(array_type)) is None:
+    if (origin := foreign_type(array_type)) is None:
         return None
     name, package = origin.source.name, origin.source.package
     loaded = name in sys.modules or origin.source is CUDA
@@ -257,7 +257,7 @@ def imports_adapter(array_type: type) -> bool:
     return len(_adapters) > before
 
 
-def namespace(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
+def adapter_member(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
     """Return an optional member of the first operand's adapter, such as `groups`.
 
     Return None if the adapter has no such member: NumPy then runs the call or raises.
@@ -292,7 +292,11 @@ def check_one_framework(op: str, operands: Mapping[str, object]) -> None:
     met: type | None = None
     for operand, value in operands.items():
         array_type = type(value)
-        if array_type in COMMON or array_type is met or (origin := foreign(array_type)) is None:
+        if (
+            array_type in COMMON
+            or array_type is met
+            or (origin := foreign_type(array_type)) is None
+        ):
             continue
         met = array_type
         if first is None:

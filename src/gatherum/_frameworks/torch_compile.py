@@ -17,7 +17,7 @@ from typing import Any
 
 
 def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callable[..., Any]:
-    name, plain = function.__name__, _untraced(function)
+    name, untraced = function.__name__, _untraced(function)
     first = function.__code__.co_varnames[0]
 
     def call(*operands: Any, **attributes: Any) -> Any:
@@ -27,10 +27,10 @@ def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callab
 
         data = operands[0] if operands else attributes[first]
         if not isinstance(data, torch.Tensor):
-            return plain(*operands, **attributes)
+            return untraced(*operands, **attributes)
         module: Any = on_tensors
-        for part in inside:
-            module = getattr(module, part)
+        for name_part in inside:
+            module = getattr(module, name_part)
         return getattr(module, name)(*operands, **attributes)
 
     return call
@@ -38,11 +38,11 @@ def _on_tensors(function: types.FunctionType, inside: tuple[str, ...]) -> Callab
 
 def _untraced(function: types.FunctionType) -> Callable[..., Any]:
     """Return a copy of a function for NumPy arrays; traced graphs break at the copy."""
-    same = types.FunctionType(function.__code__, function.__globals__, function.__name__,
+    copied = types.FunctionType(function.__code__, function.__globals__, function.__name__,
                               function.__defaults__)  # fmt: skip
-    same.__kwdefaults__ = function.__kwdefaults__
-    same._torchdynamo_disable = True  # type: ignore[attr-defined]
-    return same
+    copied.__kwdefaults__ = function.__kwdefaults__
+    copied._torchdynamo_disable = True  # type: ignore[attr-defined]
+    return copied
 
 
 def follow_tensors(function: Any, *inside: str) -> None:

@@ -152,7 +152,7 @@ class Accumulator:
         _LIVING.add(self)
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
+    def _holding_lock(self) -> Iterator[None]:
         """Hold the lock, or raise RuntimeError if a fork left a half-applied batch."""
         with self._lock:
             if self._torn:
@@ -193,7 +193,7 @@ class Accumulator:
         """
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
-        return self._take("scatter_nd", indices, updates, batch_dims)
+        return self._apply_batch("scatter_nd", indices, updates, batch_dims)
 
     def scatter_elements(
         self,
@@ -208,7 +208,7 @@ class Accumulator:
         """
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
-        return self._take("scatter_elements", indices, updates, axis)
+        return self._apply_batch("scatter_elements", indices, updates, axis)
 
     def scatter_slices(
         self, indices: ArrayLike, updates: ArrayLike, axis: int = 0, **unknown: Never
@@ -219,29 +219,31 @@ class Accumulator:
         """
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
-        return self._take("scatter_slices", indices, updates, axis)
+        return self._apply_batch("scatter_slices", indices, updates, axis)
 
-    def _take(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
+    def _apply_batch(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
-        others = self._attributes.positional[1:]
-        plain: Any = conversion.normalize(op, self._like, indices, updates, axis, *others, 0, None)
-        entries, values = plain[2:4]
+        other_attributes = self._attributes.positional[1:]
+        arguments: Any = conversion.normalize(
+            op, self._like, indices, updates, axis, *other_attributes, 0, None
+        )
+        entries, values = arguments[2:4]
         pins = conversion.pinned(entries, values)
         specs = ArraySpec.of(entries), ArraySpec.of(values)
-        attributes = self._attributes._replace(op=op, axis=plain[4])
+        attributes = self._attributes._replace(op=op, axis=arguments[4])
         plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)
             specs = specs[0], ArraySpec.of(values)
             byte = ArraySpec.contiguous(self._shape, values.dtype)
             plan = build_once(Call(attributes, byte, *specs))
-        with self._whole():
-            self._expect(entries.size)
+        with self._holding_lock():
+            self._count_updates(entries.size)
             self._fold.accumulate(plan, self._sums, self._counts, entries, values)
         del pins
         return self
 
-    def _expect(self, updates: int) -> None:
+    def _count_updates(self, updates: int) -> None:
         """Add a number of updates to the bound of the counts, or raise ValueError if an element
         would have more than MOST_UPDATES.
 
@@ -261,7 +263,7 @@ class Accumulator:
         numpy.ndarray of int64
             A copy, of `data`'s shape. Dropped updates are not counted.
         """
-        with self._whole():
+        with self._holding_lock():
             return self._counts.copy()
 
     def merge(self, other: Accumulator) -> Accumulator:
@@ -299,19 +301,21 @@ class Accumulator:
         """
         if not isinstance(other, Accumulator):
             raise errors.not_an_accumulator(other)
-        for (name, mine), others in zip(self._kind().items(), other._kind().values(), strict=True):
-            if mine != others:
-                raise errors.other_accumulator(name, mine, others)
+        for (name, value), other_value in zip(
+            self._merged_properties().items(), other._merged_properties().values(), strict=True
+        ):
+            if value != other_value:
+                raise errors.other_accumulator(name, value, other_value)
         if not self._fold.any_order:
             raise errors.order_matters(self._attributes.reduction, self._dtype)
         # One lock order, so that two threads that merge a into b and b into a do not deadlock.
         first, second = sorted((self, other), key=id)
-        with first._whole(), second._whole():
-            self._expect(other._most)
+        with first._holding_lock(), second._holding_lock():
+            self._count_updates(other._most)
             self._fold.merge(self._sums, self._counts, other._sums, other._counts)
         return self
 
-    def _kind(self) -> dict[str, Any]:
+    def _merged_properties(self) -> dict[str, Any]:
         """Return the properties that must be equal in accumulators that merge."""
         return {"shape": self._shape, "dtype": self._dtype, **self._attributes.fold_keywords}
 
@@ -347,7 +351,7 @@ class Accumulator:
         return out
 
     def _finished(self, out: Array | None) -> Array:
-        with self._whole():
+        with self._holding_lock():
             if self._dtype.itemsize == 0:
                 return apply("gather_nd", self._data, ALL, out=out)
             result: Array = self._fold.finish(
@@ -360,7 +364,7 @@ class Accumulator:
         return f"<{NAME} of {self._dtype} {self._shape}, {', '.join(attributes)}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        with self._whole():
+        with self._holding_lock():
             arrays = {"data": self._data, "sums": self._sums, "counts": self._counts}
             copies = {
                 name: None if array is None else apply("gather_nd", array, ALL)
@@ -390,21 +394,21 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def begin(data: ArrayLike, attributes: Attributes) -> Accumulator:
+def new_accumulator(data: ArrayLike, attributes: Attributes) -> Accumulator:
     """Return an accumulator for scatters with these attributes."""
     return Accumulator(data, **state_of(attributes))
 
 
-def continued(accumulator: Accumulator, data: ArrayLike) -> Accumulator:
+def extended_accumulator(accumulator: Accumulator, data: ArrayLike) -> Accumulator:
     """Return an accumulator of longer data that contains the updates of another.
 
     The data differ only in their first dimension.
     """
-    longer = begin(data, accumulator._attributes)
-    with accumulator._whole():
-        here = slice(len(accumulator._counts))
-        longer._counts[here], longer._sums[here] = accumulator._counts, accumulator._sums
+    longer = new_accumulator(data, accumulator._attributes)
+    with accumulator._holding_lock():
+        updated = slice(len(accumulator._counts))
+        longer._counts[updated], longer._sums[updated] = accumulator._counts, accumulator._sums
         if longer._data is not None:
-            longer._data[here] = accumulator._data
+            longer._data[updated] = accumulator._data
         longer._most = accumulator._most
     return longer

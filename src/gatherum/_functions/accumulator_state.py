@@ -45,18 +45,24 @@ def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
     """Return the dtype, the attributes and the three arrays of a pickled state."""
     if not isinstance(state, dict) or state.get("version") != VERSION or set(state) != _STATE:
         raise errors.damaged_state(f"it is not one of version {VERSION}")
-    kept = dict(state)
-    arrays = [kept["sums"], kept["counts"], *([] if kept["data"] is None else [kept["data"]])]
+    known_state = dict(state)
+    arrays = [
+        known_state["sums"],
+        known_state["counts"],
+        *([] if known_state["data"] is None else [known_state["data"]]),
+    ]
     if not all(type(array) is np.ndarray for array in arrays):
         raise errors.damaged_state("its arrays are not NumPy arrays")
-    if not isinstance(kept["dtype"], np.dtype):
+    if not isinstance(known_state["dtype"], np.dtype):
         raise errors.damaged_state("its dtype is not a dtype")
     try:
-        attributes = plain_values.as_attributes(NAME, 0, *(kept[name] for name in _ATTRIBUTES))
-        check_data(kept["counts"].shape, kept["dtype"], attributes.reduction)
+        attributes = plain_values.as_attributes(
+            NAME, 0, *(known_state[name] for name in _ATTRIBUTES)
+        )
+        check_data(known_state["counts"].shape, known_state["dtype"], attributes.reduction)
     except (TypeError, ValueError) as why:
         raise errors.damaged_state(why) from None
-    return kept["dtype"], attributes, {name: kept[name] for name in _ARRAYS}
+    return known_state["dtype"], attributes, {name: known_state[name] for name in _ARRAYS}
 
 
 def checked_arrays(

@@ -197,23 +197,25 @@ def aggregate(
     if xarray_labels.has_labels(data):
         xarray_labels.check_no_out(NAME, out)
         ends = map(xarray_labels.plain_array, (data, gather_indices, scatter_indices))
-        of_edges, pointer = map(xarray_labels.plain_array, (weights, indptr))
-        run_plain = partial(aggregate, *ends, size, reduction, of_edges, indptr=pointer, **keywords)
+        plain_weights, pointer = map(xarray_labels.plain_array, (weights, indptr))
+        run_plain = partial(
+            aggregate, *ends, size, reduction, plain_weights, indptr=pointer, **keywords
+        )
         resolved = shape_limits.resolve_axis(NAME, data.shape, axis)
-        named = NAME, "scatter_indices", data, resolved, scatter_indices
-        return xarray_labels.renumbered(*named, "row", run_plain)
+        caller = NAME, "scatter_indices", data, resolved, scatter_indices
+        return xarray_labels.renumbered(*caller, "row", run_plain)
     if indptr is not None or scatter_indices is None or size is None:
-        listed = sparse_edges.list_edges(
+        edges = sparse_edges.list_edges(
             data, gather_indices, scatter_indices, size, weights, indptr, axis
         )
-        with listed.renaming:
-            return aggregate(data, *listed.ends, reduction, listed.weights, out=out, **keywords)
+        with edges.renaming:
+            return aggregate(data, *edges.ends, reduction, edges.weights, out=out, **keywords)
     reduction = plain_values.as_choice(NAME, "reduction", reduction, FOLDS)  # type: ignore[assignment]
     mode_name = plain_values.as_choice(NAME, "mode", mode, MODES)
     negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
     options = AggregateOptions(size, reduction, mode_name, negative, "", fill_value, axis)
-    run = registry.namespace(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
+    run = registry.adapter_member(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
     return run(data, gather_indices, scatter_indices, options, weights, out)
 
 
@@ -228,45 +230,53 @@ def _on_arrays(
     table = conversion.as_array(NAME, "data", data)
     check_movable(NAME, "data", table.dtype)
     source_array = conversion.as_indices(NAME, sources, "gather_indices")
-    pointed = isinstance(targets, Pointer)
+    has_pointer = isinstance(targets, Pointer)
     if isinstance(targets, Pointer):
         operand, target_array = targets
     else:
         operand = "scatter_indices"
         target_array = conversion.as_indices(NAME, targets, operand)
-    scale = None
+    weight_array = None
     if weights is not None:
-        scale = conversion.as_updates(NAME, weights, table.dtype, "weights")
-    ends = source_array, source_array if pointed else target_array
+        weight_array = conversion.as_updates(NAME, weights, table.dtype, "weights")
+    ends = source_array, source_array if has_pointer else target_array
     plan_dtype = attrgetter("dtype")
-    axis = check_edges(plan_dtype, table, *ends, scale, options.reduction, options.axis)
+    axis = check_edges(plan_dtype, table, *ends, weight_array, options.reduction, options.axis)
     shape = (*table.shape[:axis], size, *table.shape[axis + 1 :])
     shape_limits.check_result(NAME, shape, table.dtype)
-    empty = np.full((), ROWS[options.reduction].empty, table.dtype)
+    item_without_edges = np.full((), ROWS[options.reduction].empty, table.dtype)
     if options.fill_value is not None:
-        empty = conversion.fill_item(NAME, table.dtype, options.fill_value)
+        item_without_edges = conversion.fill_item(NAME, table.dtype, options.fill_value)
     source_end = EdgeEnd("gather_indices", source_array, table.shape[axis], axis)
     target_end = EdgeEnd(operand, target_array, size, axis)
-    plain_out = None if out is None else _as_out(out, shape, table, scale, source_end, target_end)
-    pins = conversion.pinned(table, source_array, target_array, scale, plain_out)
+    plain_out = (
+        None if out is None else _as_out(out, shape, table, weight_array, source_end, target_end)
+    )
+    kept_alive = conversion.pinned(table, source_array, target_array, weight_array, plain_out)
     result = native.new_result(table.dtype, shape) if plain_out is None else plain_out
-    factors = _over_edges(scale, source_array.shape, table.shape, axis)
+    edge_weights = _broadcast_weights(weight_array, source_array.shape, table.shape, axis)
     rows, row_result = (np.moveaxis(array, axis, 0) for array in (table, result))
-    if _is_scattered(rows) and source_array.size >= len(rows):
+    if _has_short_parts(rows) and source_array.size >= len(rows):
         rows = rows.copy()
-    stored = row_result
-    if _is_scattered(row_result):
-        stored = native.new_result(table.dtype, row_result.shape)
-    fold = options.reduction, options.mode, options.negative, empty
-    rows_of = _Rows(rows, stored, factors, *fold, out is None or stored is not row_result)
-    (rows_of.fold_pointed if pointed else rows_of.fold)(source_end, target_end)
-    if stored is not row_result:
-        row_result[...] = stored
-    del pins
+    contiguous_result = row_result
+    if _has_short_parts(row_result):
+        contiguous_result = native.new_result(table.dtype, row_result.shape)
+    fold_options = options.reduction, options.mode, options.negative, item_without_edges
+    edge_fold = _EdgeFold(
+        rows,
+        contiguous_result,
+        edge_weights,
+        *fold_options,
+        out is None or contiguous_result is not row_result,
+    )
+    (edge_fold.fold_pointed if has_pointer else edge_fold.fold)(source_end, target_end)
+    if contiguous_result is not row_result:
+        row_result[...] = contiguous_result
+    del kept_alive
     return result if out is None else out
 
 
-class _Rows(NamedTuple):
+class _EdgeFold(NamedTuple):
     """The rows, weights, result and options of a fold along edges."""
 
     table: Array
@@ -275,29 +285,31 @@ class _Rows(NamedTuple):
     reduction: str
     mode: str
     negative: bool
-    empty: Array  # the item of rows without edges
-    fresh: bool  # whether the result is discarded after an error
+    item_without_edges: Array
+    discards_on_error: bool  # whether the result is discarded after an error
 
     def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> None:
         """Store the result for edges with a source and a destination index."""
         edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
         weighs = self.weights is not None
         lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
-        for table, out, weights in self._parts(sources):
+        for table, out, weights in self._parts_with_one_weight(sources):
             program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
-            lists.fold(program, table, weights, None, self.empty, out, self.fresh)
+            lists.fold(
+                program, table, weights, None, self.item_without_edges, out, self.discards_on_error
+            )
 
     def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> None:
         """Store the result for edges sorted by destination, with a pointer for each row."""
         edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
-        done = self.out.size > 0
-        for table, out, weights in self._parts(sources):
+        is_valid = self.out.size > 0
+        for table, out, weights in self._parts_with_one_weight(sources):
             program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
-            inputs = self.mode, self.negative, program, table, weights, self.empty
-            if not edges.fold_pointed(NAME, pointer, sources, *inputs, out, self.fresh):
-                done = False
+            inputs = self.mode, self.negative, program, table, weights, self.item_without_edges
+            if not edges.fold_pointed(NAME, pointer, sources, *inputs, out, self.discards_on_error):
+                is_valid = False
                 break
-        if not done:
+        if not is_valid:
             count = len(sources.indices)
             segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
             self.fold(sources, pointer._replace(indices=segments))
@@ -307,7 +319,9 @@ class _Rows(NamedTuple):
         rank = sources.indices.ndim
         return (0,) * rank if self.weights is None else self.weights.strides[:rank]
 
-    def _parts(self, sources: EdgeEnd) -> Iterator[tuple[Array, Array, Array | None]]:
+    def _parts_with_one_weight(
+        self, sources: EdgeEnd
+    ) -> Iterator[tuple[Array, Array, Array | None]]:
         """Divide rows, results and weights into parts in which an edge has a single weight."""
         rank = sources.indices.ndim
         if self.out.size == 0:
@@ -319,12 +333,12 @@ class _Rows(NamedTuple):
         extents = zip(self.weights.shape[rank:], steps, strict=True)
         for coordinates in np.ndindex(*(n if step else 1 for n, step in extents)):
             index = zip(coordinates, steps, strict=True)
-            part = slice(None), *(at if step else slice(None) for at, step in index)
+            part_of_rows = slice(None), *(at if step else slice(None) for at, step in index)
             weights = self.weights[(*(slice(None),) * rank, *coordinates, ...)]
-            yield self.table[part], self.out[part], weights
+            yield self.table[part_of_rows], self.out[part_of_rows], weights
 
 
-def _is_scattered(rows: Array) -> bool:
+def _has_short_parts(rows: Array) -> bool:
     """Return True if the contiguous parts of rows are so short that a copy is faster to read."""
     width = rows.itemsize
     for extent, step in zip(rows.shape[:0:-1], rows.strides[:0:-1], strict=True):
@@ -335,16 +349,16 @@ def _is_scattered(rows: Array) -> bool:
     return False
 
 
-def _over_edges(
+def _broadcast_weights(
     weights: Array | None, edges: tuple[int, ...], data: tuple[int, ...], axis: int
 ) -> Array | None:
     """Broadcast weights to the dimensions of the edges and to the first dimensions of a row."""
     if weights is None:
         return None
     shape_limits.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
-    lifted: Array = edge_reductions.lifted(np, weights, len(edges), axis)
+    lifted: Array = edge_reductions.weights_of_moved_axis(np, weights, len(edges), axis)
     row = (*data[:axis], *data[axis + 1 :])
-    shape = edge_reductions.weighted_shape(edges, row, lifted.ndim)
+    shape = edge_reductions.weights_shape(edges, row, lifted.ndim)
     return np.broadcast_to(lifted, shape)
 
 
@@ -357,11 +371,11 @@ def _as_out(
     targets: EdgeEnd,
 ) -> Array:
     """Return `out` as a plain array, or raise if the result cannot be stored in it."""
-    plain = conversion.as_plain_out(NAME, out, shape, table.dtype)
+    plain_out = conversion.as_plain_out(NAME, out, shape, table.dtype)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]
     if weights is not None:
         inputs.append(("weights", weights))
     for operand, array in inputs:
-        if shape_limits.shares_memory(plain, array):
+        if shape_limits.shares_memory(plain_out, array):
             raise errors.out_overlaps(NAME, operand)
-    return plain
+    return plain_out

@@ -36,12 +36,12 @@ def convert_and_run(*call: Any) -> Any:
     return native.run_normalized(*_normalize(*call))
 
 
-def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *others: Any) -> Any:
+def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any:
     """Run a call on a framework's arrays or a DataArray. Return NotImplemented for others."""
     adapter = registry.adapter_of(type(data))
     if adapter is None and not xarray_labels.has_labels(data):
         return NotImplemented
-    *positional, fill_value, out = others
+    *positional, fill_value, out = arguments
     attributes = plain_values.as_attributes(op, *positional)
     if adapter is None:
         return xarray_labels.run(attributes, data, indices, updates, fill_value, out)
@@ -55,12 +55,12 @@ def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *others: Any) -
 
 def _normalize(*call: Any) -> tuple[Any, ...]:
     """Return the arguments of a call as plain values and arrays."""
-    plain: tuple[Any, ...] = conversion.normalize(*call)
-    op, *_, out = plain
+    arguments: tuple[Any, ...] = conversion.normalize(*call)
+    op, *_, out = arguments
     if out is not None and not array_likes.is_plain(out):
-        _plan_of(*plain[:9], None)  # raises earlier errors first
+        _plan_of(*arguments[:9], None)  # raises earlier errors first
         conversion.as_out(op, out)
-    return plain
+    return arguments
 
 
 # An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.

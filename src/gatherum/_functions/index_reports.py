@@ -56,8 +56,8 @@ class IndexReport(NamedTuple):
         )
 
 
-def _counted(count: int, what: str, first: Shape | None) -> str:
-    return f"{count} {what}" + ("" if first is None else f" (first at {list(first)})")
+def _counted(count: int, adjective: str, first: Shape | None) -> str:
+    return f"{count} {adjective}" + ("" if first is None else f" (first at {list(first)})")
 
 
 def index_report(
@@ -123,26 +123,28 @@ def reported(
     """Return the report of `index_report` for a row of the operator table."""
     fill = () if operator.scatters else ("fill_value",)
     names = operator.attribute, "mode", "negative", *fill
-    a = plain_values.attributes_from(operator.name, attributes, names)
+    checked = plain_values.attributes_from(operator.name, attributes, names)
     shape = plain_values.as_shape(operator.name, "data", data_shape)
     spec: Any = registry.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
-        framework = registry.foreign(type(indices))
+        framework = registry.foreign_type(type(indices))
         raise framework_errors.unread_values(
             operator.name, "indices", framework.name if framework else "description"
         )
     array = conversion.as_indices(operator.name, spec)
     pins = conversion.pinned(array)
-    check_range(operator, shape, array.shape, a.axis)
+    check_range(operator, shape, array.shape, checked.axis)
     if not is_index(array.dtype):
         raise errors.not_an_index_dtype(operator.name, array.dtype, operator.takes_tuples)
-    axis = operator.resolve(shape, array.shape, a.axis)
+    axis = operator.resolve(shape, array.shape, checked.axis)
     space, axis = _numbered_space(operator, shape, array, axis)
     entries = operator.entries(OperandLayout(array.shape, array.strides)).shape
-    element_numbers = number_entries(operator, space, array, axis, "drop", a.negative)
+    element_numbers = number_entries(operator, space, array, axis, "drop", checked.negative)
     invalid = element_numbers < 0
-    if a.mode in MOVING and invalid.any():
-        element_numbers = number_entries(operator, space, array, axis, a.mode, a.negative)
+    if checked.mode in MOVING and invalid.any():
+        element_numbers = number_entries(
+            operator, space, array, axis, checked.mode, checked.negative
+        )
     del pins
     duplicates = _duplicates(element_numbers)
     return IndexReport(
@@ -175,5 +177,5 @@ def _duplicates(element_numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the positions of the numbers that occurred before, ignoring -1."""
     order = np.argsort(element_numbers, kind="stable")
     ordered = element_numbers[order]
-    again: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]
-    return again
+    repeated: NDArray[np.int64] = order[1:][(ordered[1:] == ordered[:-1]) & (ordered[1:] >= 0)]
+    return repeated

@@ -16,6 +16,7 @@ from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PrepareAttributes
+from gatherum._model.dtypes import narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import Operator, find_operator
@@ -241,14 +242,14 @@ def prepare(
     keywords = {**attributes}
     segments = -1
     if (indptr := keywords.pop("indptr", None)) is not None:
-        indices, segments = _pointed(operator, indices, indptr)
+        indices, segments = _expand_pointer(operator, indices, indptr)
     described = registry.spec(operator.name, "indices", indices)
-    plain = conversion.as_indices(operator.name, indices if is_spec(described) else described)
-    plan = planned(operator, data_like, plain, _updates_like(operator, data_like), keywords)
+    index_array = conversion.as_indices(operator.name, indices if is_spec(described) else described)
+    plan = planned(operator, data_like, index_array, _updates_like(operator, data_like), keywords)
     size = plan.call.data.shape[plan.call.resolved_axis] if segments >= 0 else -1
     if segments != size:
         raise errors.other_shape(operator.name, "indptr", (size + 1,), (segments + 1,))
-    frozen = _frozen(plan.call, plain)
+    frozen = _resolved_copy(plan.call, index_array)
     result = Prepared(plan.call, frozen)
     if xarray_labels.has_labels(named):
         result = Prepared(plan.call, frozen, named.copy(data=frozen))
@@ -257,7 +258,7 @@ def prepare(
     return result
 
 
-def _pointed(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
+def _expand_pointer(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
     """Expand `indptr` to the index of each entry. Return the indices and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
@@ -285,16 +286,15 @@ def _updates_like(operator: Operator, data_like: object) -> object:
     return ArraySpec.contiguous((), described.dtype)
 
 
-def _frozen(call: Call, indices: Array) -> Array:
+def _resolved_copy(call: Call, indices: Array) -> Array:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
     if refusal := find_refusal(call, indices):
         raise refusal
     sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
-    narrow = np.int32 if max(sizes, default=0) <= np.iinfo(np.int32).max else np.int64
-    kept = np.empty(indices.shape, narrow)
+    resolved = np.empty(indices.shape, narrow_index_dtype(max(sizes, default=0)))
     for c, size in enumerate(sizes):
         component = (..., c) if call.operator.takes_tuples else ...
         positions, invalid = resolve(indices[component], size, call.mode, call.negative)
-        kept[component] = positions if invalid is None else np.where(invalid, -1, positions)
-    kept.flags.writeable = False
-    return kept
+        resolved[component] = positions if invalid is None else np.where(invalid, -1, positions)
+    resolved.flags.writeable = False
+    return resolved

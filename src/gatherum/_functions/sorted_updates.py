@@ -68,8 +68,8 @@ class SortedUpdates(NamedTuple):
             return None
         pins = conversion.pinned(values, data, plain_out)
         program = self.edges.row_program(source, target, call.attributes.fold)
-        fill = np.zeros((), data.dtype)
-        self.lists.fold(program, source, None, initial, fill, target, out is None)
+        item_without_updates = np.zeros((), data.dtype)
+        self.lists.fold(program, source, None, initial, item_without_updates, target, out is None)
         del pins
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
 

@@ -105,9 +105,12 @@ class Explanation:
             return self.plan.bytes / copies, f"{copies / 1e9:.3g} GB/s, measured: a copy on cuda:0"
         from gatherum._system.bandwidth import quick_read
 
-        read = quick_read(native.get_num_threads())
-        speed = f"{read.bytes_per_second / 1e9:.3g} GB/s"
-        return self.plan.bytes / read.bytes_per_second, f"{speed}, measured: {read.measured}"
+        bandwidth = quick_read(native.get_num_threads())
+        speed = f"{bandwidth.bytes_per_second / 1e9:.3g} GB/s"
+        return (
+            self.plan.bytes / bandwidth.bytes_per_second,
+            f"{speed}, measured: {bandwidth.measured}",
+        )
 
     def floor_line(self) -> str:
         """Measure the `floor` and describe it in one line."""
@@ -181,7 +184,7 @@ class Explanation:
         if splitext(path)[1].lower() != ".svg":
             raise errors.not_a_picture(path)
         check_folder(path)
-        from gatherum.files.durable.whole import write_files  # imports all of `files`
+        from gatherum.files.durable.file_sets import write_files  # imports all of `files`
 
         write_files({fspath(path): self.svg().encode()})
 

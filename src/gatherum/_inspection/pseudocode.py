@@ -74,22 +74,22 @@ def _offset(names: list[str], steps: list[int], nest: Nest, start: int = 0) -> s
 
 
 def _address(names: list[str], nest: Nest) -> str:
-    plain = _offset(names, [loop.data for loop in nest.loops], nest)
+    base_offset = _offset(names, [loop.data for loop in nest.loops], nest)
     picked = [f"{component.stride}*{_name(c)}" for c, component in enumerate(nest.components)]
-    terms = ([] if plain == "0" and picked else [plain]) + picked
+    terms = ([] if base_offset == "0" and picked else [base_offset]) + picked
     return " + ".join(terms).replace("+ -", "- ")
 
 
 def _move(call: Call, nest: Nest, names: list[str]) -> str:
     """Format the statement inside all loops."""
-    other = _offset(names, [loop.moved for loop in nest.loops], nest)
+    moved_address = _offset(names, [loop.moved for loop in nest.loops], nest)
     address = _address(names, nest)
     size = f"{nest.block} bytes"
     if call.updates is None:
-        return f"out[{other}] = data[{address}]  # {size}"
+        return f"out[{moved_address}] = data[{address}]  # {size}"
     if call.reduction == "none":
-        return f"out[{address}] = updates[{other}]  # {size}, the last one stays"
-    folded = f"{call.reduction}(out[{address}], updates[{other}])"
+        return f"out[{address}] = updates[{moved_address}]  # {size}, the last one stays"
+    folded = f"{call.reduction}(out[{address}], updates[{moved_address}])"
     return f"out[{address}] = {folded}  # {_fold(call, size)}"
 
 

@@ -37,8 +37,8 @@ class ArraySpec:
     @classmethod
     def of(cls, array: Array) -> ArraySpec:
         """Describe an array by NumPy's attributes, even if a subclass overrides them."""
-        plain = np.asarray(array)
-        return cls(plain.shape, plain.dtype, plain.strides)
+        array_view = np.asarray(array)
+        return cls(array_view.shape, array_view.dtype, array_view.strides)
 
     @classmethod
     def contiguous(cls, shape: Shape, dtype: AnyDType) -> ArraySpec:

@@ -56,10 +56,12 @@ class Caller(NamedTuple):
         if self.entry == "group":
             valid = -size if negative else 0, size
             return no_group(self.op, value, valid, position, mode, self.indices)
-        same = position is None or self.place == "same"
-        known = position if same else ()
-        error = index_out_of_bounds(self.op, value, axis, size, known, mode, self.indices)
-        return error if same else IndexError(str(error).removesuffix(f" ({self.indices})"))
+        has_same_place = position is None or self.place == "same"
+        known_position = position if has_same_place else ()
+        error = index_out_of_bounds(self.op, value, axis, size, known_position, mode, self.indices)
+        return (
+            error if has_same_place else IndexError(str(error).removesuffix(f" ({self.indices})"))
+        )
 
 
 def caller_of(text: str) -> Caller | None:

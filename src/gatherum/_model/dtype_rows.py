@@ -26,7 +26,7 @@ class DTypeRow(NamedTuple):
         byte.
     kind : str
         "b", "i", "u", "f" or "c", as in NumPy.
-    of_numpy : bool
+    is_of_numpy : bool
         Whether NumPy itself defines the dtype.
     dlpack, xla : int or None
         DLPack's code and XLA's number, None if they lack the dtype.
@@ -41,7 +41,7 @@ class DTypeRow(NamedTuple):
     nbytes: int
     bits: int
     kind: str
-    of_numpy: bool
+    is_of_numpy: bool
     dlpack: int | None
     xla: int | None
     value: Value

@@ -77,12 +77,12 @@ def value_of(dtype: AnyDType) -> Value:
     """Return the value type of a dtype; `Value.none` if no reduction is defined for it."""
     if not dtype.isnative or (isinstance(dtype, np.dtype) and dtype.char in "gG"):
         return Value.none
-    known = _VALUES.get(dtype.type) if isinstance(dtype, np.dtype) else None
-    return value_named(dtype.name) if known is None else known
+    value = _VALUES.get(dtype.type) if isinstance(dtype, np.dtype) else None
+    return value_named(dtype.name) if value is None else value
 
 
 # Value types by scalar type. NumPy computes the name of a dtype in Python.
-_VALUES = {np.dtype(name).type: value_named(name) for name, row in ROWS.items() if row.of_numpy}
+_VALUES = {np.dtype(name).type: value_named(name) for name, row in ROWS.items() if row.is_of_numpy}
 
 
 def is_reducible(dtype: AnyDType, reduction: str) -> bool:
@@ -108,10 +108,10 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     numbers has both for each part.
     """
     if _core.is_exact(Reduction[reduction]):
-        parts = 2 if dtype.kind == "c" else 1
-        words = _core.sum_bytes(value_of(dtype), Reduction[reduction]) // (8 * parts)
+        part_count = 2 if dtype.kind == "c" else 1
+        words = _core.sum_bytes(value_of(dtype), Reduction[reduction]) // (8 * part_count)
         fields: Any = [("flags", np.int64), ("limbs", np.int64, (words - 1,))]
-        return np.dtype(fields) if parts == 1 else np.dtype([("parts", fields, (2,))])
+        return np.dtype(fields) if part_count == 1 else np.dtype([("parts", fields, (2,))])
     name = _core.sum_type(value_of(dtype), Reduction[reduction]).name
     return dtype if name == value_of(dtype).name else np.dtype(name)
 
@@ -119,6 +119,11 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
 def is_index(dtype: AnyDType) -> bool:
     """Return True if an array of the dtype may hold indices."""
     return dtype.kind in "iu"
+
+
+def narrow_index_dtype(size: int) -> DType:
+    """Return int32 if it can hold the positions of a dimension of this size, else int64."""
+    return np.dtype(np.int32 if size <= np.iinfo(np.int32).max else np.int64)
 
 
 def check_movable(op: str, operand: str, dtype: AnyDType) -> None:

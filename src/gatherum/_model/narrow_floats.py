@@ -76,10 +76,10 @@ def rounded(exact: Floats, name: str) -> Rounded:
     with np.errstate(all="ignore"):
         steps = np.rint(np.ldexp(size, target.fraction_bits - exponent))
         values = np.copysign(np.ldexp(steps, exponent - target.fraction_bits), exact)
-        whole = np.where(finite, steps, 0).astype(np.int64)
+        whole_steps = np.where(finite, steps, 0).astype(np.int64)
     unsigned = (
         ((exponent - target.least_exponent).astype(np.int64) << target.fraction_bits)
-        + whole
+        + whole_steps
         - target.first_value
     )
     stay_finite = not (finite & (unsigned > target.largest_code)).any()
@@ -118,9 +118,9 @@ def _decoded_values(name: str) -> NDArray[np.float32]:
     size = codes & ((1 << bits - 1) - 1)
     fraction_bits = number_format.fraction_bits
     exponent, fraction = size >> fraction_bits, size & ((1 << fraction_bits) - 1)
-    whole = fraction + np.where(exponent > 0, 1 << fraction_bits, 0)
+    significands = fraction + np.where(exponent > 0, 1 << fraction_bits, 0)
     values = np.ldexp(
-        whole.astype(float),
+        significands.astype(float),
         np.maximum(exponent, 1) - 1 + number_format.least_exponent - fraction_bits,
     )
     values[size > number_format.largest_code] = np.nan

@@ -66,21 +66,21 @@ class Addressing(NamedTuple):
     shares_back: bool
 
     @property
-    def facts(self) -> tuple[bool, bool, bool]:
+    def shape_flags(self) -> tuple[bool, bool, bool]:
         """The three booleans as a tuple, for the shape rules of the core."""
         return self.takes_tuples, self.shares_front, self.shares_back
 
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of dimensions for data of a rank and indices of a shape."""
         components = int(indices[-1]) if self.takes_tuples else 1
-        return find_roles(self.facts, rank, len(indices), components, axis)
+        return find_roles(self.shape_flags, rank, len(indices), components, axis)
 
     def moved_shape(self, op: str, data: Shape, indices: Shape, axis: int) -> Shape:
         """Return the shape of a gather's result and of a scatter's updates.
 
         `axis` must be nonnegative; sizes may be symbols. Raise ValueError if the shapes do not fit.
         """
-        fault = _core.find_misfit(self.facts, data, indices, axis, shape_limits.holds)
+        fault = _core.find_misfit(self.shape_flags, data, indices, axis, shape_limits.holds)
         if fault is not None:
             raise shape_limits.misfit(op, fault, data, indices)
         return self.dimensions(len(data), indices, axis).choose(data, indices)
@@ -184,8 +184,10 @@ TUPLES = _addressing_of("gather_nd", "the element or slice of a tuple")
 def _core_operator(
     name: OperatorName, onnx: str | None = None, directml: tuple[str, ...] = ()
 ) -> Operator:
-    scatters, _, facts = _FACTS[name]
-    (addressing,) = (each for each in (SLICES, ELEMENTS, TUPLES) if each.facts == facts)
+    scatters, _, flags = _FACTS[name]
+    (addressing,) = (
+        candidate for candidate in (SLICES, ELEMENTS, TUPLES) if candidate.shape_flags == flags
+    )
     return Operator(name, scatters, addressing, onnx, directml)
 
 
@@ -229,8 +231,8 @@ def find_operator(op: object, caller: str = "plan") -> Operator:
         operator = OPERATORS.get(op.replace("-", "_"))
     else:
         package, _, _ = str(getattr(op, "__module__", "")).partition(".")
-        ours = callable(op) and package == "gatherum"
-        operator = OPERATORS.get(str(getattr(op, "__name__", ""))) if ours else None
+        is_function_here = callable(op) and package == "gatherum"
+        operator = OPERATORS.get(str(getattr(op, "__name__", ""))) if is_function_here else None
     if operator is None:
         raise errors.unknown_operator(op, tuple(OPERATORS), caller)
     return operator

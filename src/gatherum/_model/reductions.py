@@ -49,7 +49,7 @@ class ReductionRow(NamedTuple):
     onnx: int | None
     neutral: int | None
     picture: tuple[str, str, str]
-    linear: bool
+    is_linear: bool
     cuda_atomic: bool
 
     @property
@@ -60,7 +60,7 @@ class ReductionRow(NamedTuple):
     @property
     def needs_values(self) -> bool:
         """Whether the derivative depends on the values of data and updates."""
-        return not self.linear
+        return not self.is_linear
 
 
 _ROWS = (
@@ -71,7 +71,7 @@ _ROWS = (
         onnx=9,
         neutral=None,
         picture=("", "", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -81,7 +81,7 @@ _ROWS = (
         onnx=16,
         neutral=0,
         picture=("", "+", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -91,7 +91,7 @@ _ROWS = (
         onnx=16,
         neutral=1,
         picture=("", "\N{MULTIPLICATION SIGN}", ""),
-        linear=False,
+        is_linear=False,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -101,7 +101,7 @@ _ROWS = (
         onnx=18,
         neutral=None,
         picture=("max(", ",", ")"),
-        linear=False,
+        is_linear=False,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -111,7 +111,7 @@ _ROWS = (
         onnx=18,
         neutral=None,
         picture=("min(", ",", ")"),
-        linear=False,
+        is_linear=False,
         cuda_atomic=True,
     ),
     ReductionRow(
@@ -121,7 +121,7 @@ _ROWS = (
         onnx=None,
         neutral=None,
         picture=("(", "+", ")/{n}"),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -131,7 +131,7 @@ _ROWS = (
         onnx=None,
         neutral=0,
         picture=("", "+", ""),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
     ReductionRow(
@@ -141,7 +141,7 @@ _ROWS = (
         onnx=None,
         neutral=None,
         picture=("(", "+", ")/{n}"),
-        linear=True,
+        is_linear=True,
         cuda_atomic=False,
     ),
 )
@@ -150,17 +150,17 @@ _ROWS = (
 def _in_order_of_core(rows: tuple[ReductionRow, ...]) -> dict[str, ReductionRow]:
     """Return the rows by name, or raise ImportError unless they are the core's reductions."""
     table: dict[str, ReductionRow] = {row.name: row for row in rows}
-    known = [reduction.name for reduction in Reduction]
-    if missing := [name for name in known if name not in table]:
+    core_names = [reduction.name for reduction in Reduction]
+    if missing := [name for name in core_names if name not in table]:
         raise ImportError(
             f"gatherum._model.reductions has no row for {', '.join(missing)} of the core"
         )
-    if unknown := [name for name in table if name not in known]:
+    if unknown := [name for name in table if name not in core_names]:
         raise ImportError(
             f"the core has no reduction {', '.join(unknown)}, which has a row in "
             "gatherum._model.reductions: rebuild it"
         )
-    ordered = (table[name] for name in known)
+    ordered = (table[name] for name in core_names)
     return {row.name: row for row in ordered}  # the names of this file, which are interned
 
 

@@ -54,10 +54,10 @@ class OperandLayout(NamedTuple):
         return cls(shape, contiguous_strides(shape, itemsize))
 
 
-def check_rank(op: str, what: str, rank: int) -> None:
+def check_rank(op: str, subject: str, rank: int) -> None:
     """Raise ValueError if a rank exceeds the maximum for operands and results."""
     if rank > MAX_RANK:
-        raise errors.too_many_dimensions(op, what, MAX_RANK, rank)
+        raise errors.too_many_dimensions(op, subject, MAX_RANK, rank)
 
 
 def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:

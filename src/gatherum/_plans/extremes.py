@@ -12,17 +12,17 @@ from .plans import build_once
 
 
 def positions_of_extremes(
-    attributes: Attributes, data: Array, indices: Array, updates: Array, none: int
+    attributes: Attributes, data: Array, indices: Array, updates: Array, no_position: int
 ) -> NDArray[np.int64]:
     """Return the argmax or argmin of each destination of a scatter without old values.
 
     The reduction is "max" or "min". Positions are the numbers of entries of `indices`, starting at
-    0. The first update that equals the result wins; a destination without updates has `none`. The
-    axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
+    0. The first update that equals the result wins; a destination without updates has
+    `no_position`. The axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
     """
     plan = build_once(
         Call(attributes, *(ArraySpec.of(operand) for operand in (data, indices, updates)))
     )
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)
-    native.extremes(plan, data, indices, updates, None, positions, none)
+    native.extremes(plan, data, indices, updates, None, positions, no_position)
     return positions

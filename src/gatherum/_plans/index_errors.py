@@ -40,7 +40,7 @@ def invalid_index(
 _CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
 
 
-def run_for(caller: str, run: Callable[..., Any], *call: Any) -> Any:
+def run_named(caller: str, run: Callable[..., Any], *call: Any) -> Any:
     """Run a call of the core for another function.
 
     If the call raises IndexError, the message has the names of that function and of its operands.

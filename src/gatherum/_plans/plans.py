@@ -328,8 +328,8 @@ def check_fill(call: Call, fill_value: object) -> None:
 
 def attribute_names(operator: Operator) -> tuple[str, ...]:
     """Return the names of an operator's arguments other than its inputs."""
-    others = ("out",) if operator.scatters else ("out", "fill_value")
-    return *Attributes(operator.name).keywords, *others
+    operand_names = ("out",) if operator.scatters else ("out", "fill_value")
+    return *Attributes(operator.name).keywords, *operand_names
 
 
 def _describe(op: str, operand: str, value: Any) -> ArraySpec:

@@ -29,20 +29,20 @@ def compile_call(call: Call) -> Compiled:
     check_attributes(call)
     check_dtypes(call)
     # Errors of the inputs are raised before errors of `out`.
-    same = call.out is not None and call.out.dtype == call.data.dtype
+    has_same_dtype = call.out is not None and call.out.dtype == call.data.dtype
     lowered = _core.lower(
-        call.operator.addressing.facts,
+        call.operator.addressing.shape_flags,
         call.resolved_axis,
         call.data.layout,
         call.indices.layout,
         None if call.updates is None else call.updates.layout,
-        call.out.layout if same and call.out is not None else None,
+        call.out.layout if has_same_dtype and call.out is not None else None,
         _fields(call),
     )
     if not isinstance(lowered[0], native.Program):
         raise shape_error(call, lowered)
     program, moved_shape = lowered
-    if call.out is not None and not same:
+    if call.out is not None and not has_same_dtype:
         check_out_dtype(call.op, call.data.dtype, call.out.dtype)
     nest, moved_bytes = Nest.of(program.nest), _bytes_moved(call, moved_shape)
     return Compiled(program.shape, _core.kernel_name(program), nest, moved_bytes, program)

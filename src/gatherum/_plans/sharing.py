@@ -66,9 +66,9 @@ class Sharing:
         self._token: Token[Shared | None] | None = None
 
     def __enter__(self) -> Shared:
-        shared = self._shared or _current.get() or Shared()
-        self._token = _current.set(shared)
-        return shared
+        results = self._shared or _current.get() or Shared()
+        self._token = _current.set(results)
+        return results
 
     def __exit__(self, *_: object) -> None:
         if self._token is not None:

@@ -33,12 +33,14 @@ class Stream:
 
     def seconds(self, rounds: int) -> float:
         """Return the shortest of several run times, which is closest to the machine's limit."""
-        parts = list(zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True))
+        parts_of_threads = list(
+            zip(*(np.array_split(a, self.threads) for a in self.arrays), strict=True)
+        )
         if self.threads == 1:
-            return least_seconds(lambda: self.function(*parts[0]), rounds)
+            return least_seconds(lambda: self.function(*parts_of_threads[0]), rounds)
         with ThreadPoolExecutor(self.threads) as pool:
             return least_seconds(
-                lambda: list(pool.map(lambda part: self.function(*part), parts)), rounds
+                lambda: list(pool.map(lambda part: self.function(*part), parts_of_threads)), rounds
             )
 
 
@@ -46,9 +48,9 @@ def least_seconds(run: Callable[[], object], rounds: int) -> float:
     """Return the shortest time of `rounds` runs after one warm-up run."""
     spent = []
     for _ in range(rounds + 1):
-        begun = perf_counter()
+        start = perf_counter()
         run()
-        spent.append(perf_counter() - begun)
+        spent.append(perf_counter() - start)
     return min(spent[1:])
 
 

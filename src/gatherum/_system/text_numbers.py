@@ -41,10 +41,10 @@ def number_of(text: str) -> int | float | complex | None:
 def _parse(
     text: str, number_type: type[int] | type[float] | type[complex]
 ) -> int | float | complex | None:
-    plain = text.strip(_AROUND)
-    if "_" in plain or not plain.isascii() or plain != plain.strip():
+    stripped = text.strip(_AROUND)
+    if "_" in stripped or not stripped.isascii() or stripped != stripped.strip():
         return None
     try:
-        return number_type(plain)
+        return number_type(stripped)
     except ValueError:
         return None

@@ -11,16 +11,16 @@ import numpy as np
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.operators import OPERATORS
 
-from .case import Case, RuleCall, answer
+from .case import Case, RuleCall, run_oracle
 
 INDEX = "cases.json"
 
 
 def is_portable(call: RuleCall) -> bool:
     """Whether the call uses the defaults of all attributes that only this package has."""
-    usual, free = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
+    usual, ignored = Attributes(call.operator).keywords, {"axis", "batch_dims", "reduction"}
     attributes = call.attributes
-    return all(attributes.get(name, usual[name]) == usual[name] for name in usual.keys() - free)
+    return all(attributes.get(name, usual[name]) == usual[name] for name in usual.keys() - ignored)
 
 
 def moved_shape(call: RuleCall) -> tuple[int, ...]:
@@ -37,27 +37,29 @@ def reduction(call: RuleCall) -> str:
     return name
 
 
-def meet(call: RuleCall) -> bool:
+def share_destination(call: RuleCall) -> bool:
     """Whether two updates have the same destination. Also True if an index is invalid."""
     data, updates = call.operands["data"], call.operands.get("updates")
     if updates is None:
         return False
     ones = np.ones(updates.shape, np.int64)
     operands = {**call.operands, "data": np.zeros(data.shape, np.int64), "updates": ones}
-    counts, _ = answer(
+    counts, _ = run_oracle(
         RuleCall(call.operator, {**call.attributes, **FoldRule("add")._asdict()}, operands)
     )
     return counts is None or bool((counts > 1).any())
 
 
-def order_shows(call: RuleCall) -> bool:
+def depends_on_order(call: RuleCall) -> bool:
     """Whether reversing the updates changes the result."""
     backward = dict(call.operands)
     for name in ("indices", "updates"):
         backward[name] = np.flip(backward[name], 0)
-    result, _ = answer(call)
-    other, _ = answer(call._replace(operands=backward))
-    return result is None or other is None or result.tobytes() != other.tobytes()
+    result, _ = run_oracle(call)
+    reversed_result, _ = run_oracle(call._replace(operands=backward))
+    return (
+        result is None or reversed_result is None or result.tobytes() != reversed_result.tobytes()
+    )
 
 
 def is_finite(call: RuleCall) -> bool:

@@ -55,7 +55,7 @@ class Case(NamedTuple):
     source: str
 
 
-def answer(call: RuleCall) -> tuple[Array | None, str]:
+def run_oracle(call: RuleCall) -> tuple[Array | None, str]:
     """Run the oracle. Return its result, or None and the type of its exception."""
     run: Callable[..., Array] = getattr(reference, call.operator)
     try:

@@ -23,12 +23,12 @@ from .call_facts import (
     has_size,
     is_finite,
     is_portable,
-    meet,
     moved_shape,
     reduction,
+    share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall, answer
+from .case import Array, Case, RuleCall, run_oracle
 
 _LEAST_RANK = 4  # supported by every feature level
 _BINDINGS = {"data": "InputTensor", "indices": "IndicesTensor", "updates": "UpdatesTensor"}
@@ -41,13 +41,13 @@ def adapt(call: RuleCall, *, feature_level: str | None = None, **_: object) -> R
     if not has_size(call) or not is_finite(call):
         return None
     updates = call.operands.get("updates")
-    if updates is not None and (updates.shape != moved_shape(call) or meet(call)):
+    if updates is not None and (updates.shape != moved_shape(call) or share_destination(call)):
         return None
     indices = call.operands["indices"]
     if indices.dtype.kind == "i" and (indices >= 0).all():  # for older levels
         call = call._replace(operands={**call.operands, "indices": indices.astype(np.uint32)})
     desc = _desc(call)
-    if desc is None or answer(call)[1]:
+    if desc is None or run_oracle(call)[1]:
         return None
     level = directml.FeatureLevel.of(feature_level or max(directml.FeatureLevel))
     return None if directml.check(desc, level) else call
@@ -80,9 +80,11 @@ def _desc(call: RuleCall) -> directml.OperatorDesc | None:
         if call.operator != "gather_nd":
             return None
         desc_class, more = directml.GatherNd1OperatorDesc, (*counts, batch)
-    make: Any = desc_class
+    make_desc: Any = desc_class
     try:
-        desc: directml.OperatorDesc = make(*tensors.values(), None, *more).with_inferred_output()
+        desc: directml.OperatorDesc = make_desc(
+            *tensors.values(), None, *more
+        ).with_inferred_output()
     except ValueError:
         return None
     return desc

@@ -22,14 +22,14 @@ from gatherum._model.reductions import known_to_onnx
 from .call_facts import (
     INDEX,
     case_record,
+    depends_on_order,
     is_portable,
-    meet,
     moved_shape,
-    order_shows,
     reduction,
+    share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall, answer
+from .case import Array, Case, RuleCall, run_oracle
 
 NEWEST = 18  # the opset of the newest of the five operators
 _LATEST = 28  # the newest opset to assume if the package onnx is not installed
@@ -38,7 +38,7 @@ _BATCHES = 12  # the first opset whose GatherND has batch_dims
 _FROM_END = 11  # the first opset with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters for which ONNX defines an invalid index as an error
 # ONNX has all of them.
-_DATA = frozenset(row.name for row in ROWS.values() if row.of_numpy and has_arithmetic(row.name))
+_DATA = frozenset(row.name for row in ROWS.values() if row.is_of_numpy and has_arithmetic(row.name))
 
 
 def check_opset(opset: int, rows: Sequence[Operator]) -> None:
@@ -46,11 +46,12 @@ def check_opset(opset: int, rows: Sequence[Operator]) -> None:
     newest = _newest_opset()
     if not 1 <= opset <= newest:
         raise errors.out_of_range("vectors", "opset", opset, 1, newest + 1)
-    known = {row.name: _FIRST[row.onnx] for row in rows if row.onnx}
-    if known and opset < min(known.values()):
-        names = ", ".join(known)
+    first_opsets = {row.name: _FIRST[row.onnx] for row in rows if row.onnx}
+    if first_opsets and opset < min(first_opsets.values()):
+        names = ", ".join(first_opsets)
         raise ValueError(
-            f"vectors: `opset` must be at least {min(known.values())} for {names}, got {opset}"
+            f"vectors: `opset` must be at least {min(first_opsets.values())} for {names}, "
+            f"got {opset}"
         )
 
 
@@ -69,10 +70,10 @@ def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall 
         return None
     if "updates" not in call.operands:
         return call
-    fold, meets = reduction(call), meet(call)
+    fold, meets = reduction(call), share_destination(call)
     if fold not in known_to_onnx(version) or call.operands["updates"].shape != moved_shape(call):
         return None
-    if answer(call)[1] == "IndexError":
+    if run_oracle(call)[1] == "IndexError":
         return call if OPERATORS[call.operator].onnx in _REFUSES else None
     settled = fold != "none" and _is_settled(call, call.operands["data"].dtype)
     return call if settled or not meets else None
@@ -96,7 +97,7 @@ def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
     """Whether ONNX defines the result of updates with the same destination."""
     if dtype.kind not in "fc":
         return True
-    if np.isnan(call.operands["updates"]).any() or order_shows(call):
+    if np.isnan(call.operands["updates"]).any() or depends_on_order(call):
         return False
     return accumulator_dtype(dtype, reduction(call)) == dtype
 
@@ -131,10 +132,10 @@ def _files(case: Case) -> dict[str, Any]:
         name = f"refused_{case.name}"
         inputs = [f"{name}_input_{i}.pb" for i in ordinals]
         return {"model": f"{name}.onnx", "inputs": inputs}
-    here = f"test_{case.name}"
-    inputs = [f"{here}/test_data_set_0/input_{i}.pb" for i in ordinals]
-    output = f"{here}/test_data_set_0/output_0.pb"
-    return {"model": f"{here}/model.onnx", "inputs": inputs, "output": output}
+    folder = f"test_{case.name}"
+    inputs = [f"{folder}/test_data_set_0/input_{i}.pb" for i in ordinals]
+    output = f"{folder}/test_data_set_0/output_0.pb"
+    return {"model": f"{folder}/model.onnx", "inputs": inputs, "output": output}
 
 
 def _model(case: Case, opset: int) -> Any:

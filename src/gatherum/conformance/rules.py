@@ -22,7 +22,7 @@ from .case import Array, RuleCall
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
 _SOME = 3  # rows of small tables
-_INTEGERS = tuple(row.name for row in ROWS.values() if row.kind in "iu" and row.of_numpy)
+_INTEGERS = tuple(row.name for row in ROWS.values() if row.kind in "iu" and row.is_of_numpy)
 
 
 class Rule(NamedTuple):
@@ -171,12 +171,12 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
 
 def _folded(op: Operator, initial: int, values: Array, fold: FoldRule) -> RuleCall:
     """Fold values into one row, or one element, of a table filled with `initial`."""
-    full = np.full((_SOME, 2), initial, values.dtype)
+    table = np.full((_SOME, 2), initial, values.dtype)
     indices = np.array(pointing(op, *[1] * len(values)), np.int64)
-    shape = op.moved_shape(full.shape, indices.shape, 0)
+    shape = op.moved_shape(table.shape, indices.shape, 0)
     wide = values.reshape(-1, *(1,) * (len(shape) - 1))
     updates = np.ascontiguousarray(np.broadcast_to(wide, shape))
-    return make_call(op, full, indices, updates=updates, **fold._asdict())
+    return make_call(op, table, indices, updates=updates, **fold._asdict())
 
 
 def _rounding(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterator[RuleCall]:

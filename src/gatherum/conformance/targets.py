@@ -15,11 +15,11 @@ from gatherum._model import errors
 from gatherum._model.dtypes import Extension, load_dtype
 from gatherum._model.operators import OPERATORS, find_operator
 from gatherum.directml import FeatureLevel
-from gatherum.files.durable.whole import written_folder
+from gatherum.files.durable.file_sets import written_folder
 
 from . import dxdispatch, npz, virtual, webnn
 from . import onnx as of_onnx
-from .case import Case, RuleCall, answer
+from .case import Case, RuleCall, run_oracle
 from .rules import RULES
 
 TargetName: TypeAlias = Literal["npz", "onnx", "webnn", "dxdispatch"]
@@ -110,8 +110,10 @@ def vectors(
     if rule is not None:
         rules = (plain_values.as_choice(NAME, "rule", rule, (*RULES, virtual.NAME)),)
     rows = list(OPERATORS.values()) if op is None else [find_operator(op, NAME)]
-    wanted = np.float32 if dtype is None else dtype
-    item_dtype = load_dtype(wanted if isinstance(wanted, str) else np.dtype(wanted))
+    checked_dtype = np.float32 if dtype is None else dtype
+    item_dtype = load_dtype(
+        checked_dtype if isinstance(checked_dtype, str) else np.dtype(checked_dtype)
+    )
     if isinstance(item_dtype, Extension):
         raise errors.needs_ml_dtypes(NAME, item_dtype)
     for name, value, option_format in (
@@ -160,7 +162,7 @@ def _cases(
                 adapted = target.adapt(call, **options)
                 if adapted is None:
                     continue
-                expected, error = answer(adapted)
+                expected, error = run_oracle(adapted)
                 if error in ("TypeError", "ValueError"):
                     continue  # the dtype has no such reduction
                 title = f"{row.name}_{name}_{ordinal}"
@@ -197,7 +199,7 @@ def write(folder: str | PathLike[str], format: TargetName = "npz", **options: An
         raise ValueError(f"{NAME}: {format} has no case of these choices")
     far = isinstance(first.operands["data"], virtual.VirtualArray)
     with written_folder(fspath(folder)) as target_folder:
-        every = chain([first], cases)
+        all_cases = chain([first], cases)
         if far:
-            return virtual.write(every, target_folder)
-        return TARGETS[format].write(every, target_folder, options.get("opset"))
+            return virtual.write(all_cases, target_folder)
+        return TARGETS[format].write(all_cases, target_folder, options.get("opset"))

@@ -15,7 +15,7 @@ import numpy as np
 from gatherum._model.operators import Operator
 
 from .call_facts import INDEX, case_record, write_json
-from .case import Array, Case, RuleCall, answer
+from .case import Array, Case, RuleCall, run_oracle
 from .rules import SHAPES, items, make_call, pointing
 
 NAME = "far_sizes"
@@ -49,10 +49,10 @@ class VirtualArray(NamedTuple):
 
     def array(self) -> Array:
         """Return the array in full size."""
-        full = np.zeros(self.shape, self.dtype)
+        array = np.zeros(self.shape, self.dtype)
         for row_number, row in self.rows.items():
-            full[row_number] = row
-        return full
+            array[row_number] = row
+        return array
 
     def described(self) -> dict[str, Any]:
         """Return the description as plain values."""
@@ -65,7 +65,7 @@ def cases(operator: Operator, dtype: np.dtype[Any]) -> Iterator[Case]:
     ordinal = 0
     for size, rows_of_table in _TABLES:
         for small in _calls(operator, dtype, len(rows_of_table)):
-            out, error = answer(small)
+            out, error = run_oracle(small)
             if error in ("TypeError", "ValueError"):
                 continue  # the dtype has no such reduction
             far = _far(operator, small, size, rows_of_table)

@@ -19,9 +19,9 @@ from .call_facts import (
     has_size,
     is_finite,
     is_portable,
-    meet,
     moved_shape,
     reduction,
+    share_destination,
     write_json,
 )
 from .case import Array, Case, RuleCall
@@ -48,7 +48,7 @@ def adapt(call: RuleCall, **_: object) -> RuleCall | None:
         return None
     clamped = call._replace(attributes={**call.attributes, "mode": "clip"})
     updates = call.operands.get("updates")
-    if updates is not None and (updates.shape != moved_shape(call) or meet(clamped)):
+    if updates is not None and (updates.shape != moved_shape(call) or share_destination(clamped)):
         return None
     return clamped
 

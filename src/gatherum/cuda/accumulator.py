@@ -36,8 +36,8 @@ from .device import Buffer, Device, Kernel
 from .device_calls import Operand
 from .device_views import DeviceFramework, View
 from .driver import open_driver
-from .execution import NARROW, THREADS, grid_of
-from .kernel_tables import Step
+from .execution import THREADS, block_count, offset_bits
+from .kernel_tables import DeviceLoop
 from .programs import WIDEST, Arguments
 
 _INT64 = np.dtype(np.int64)
@@ -45,7 +45,7 @@ _COPY = Attributes("gather_nd", mode="clip")
 
 
 @dataclass(frozen=True)
-class _DeviceStream:
+class _AccumulatorStream:
     """The device of an accumulator, and the stream of one of its calls."""
 
     framework: DeviceFramework
@@ -68,8 +68,8 @@ class _DeviceStream:
     def launch(self, name: str, total: int, fields: list[int], **macros: object) -> None:
         if total:
             kernel = Kernel.of(name, **macros)
-            grid = grid_of(self.device.processors, total, THREADS)
-            self.device.launch(kernel, grid, THREADS, Arguments.of(fields).content)
+            blocks = block_count(self.device.processors, total, THREADS)
+            self.device.launch(kernel, blocks, THREADS, Arguments.of(fields).content)
 
 
 def _plan(attributes: Attributes, data: ArraySpec, *others: ArraySpec | None) -> Plan:
@@ -101,18 +101,18 @@ class DeviceAccumulator(Accumulator):
         self._attributes, self._lock, self._most = attributes, threading.RLock(), 0
         self._kept: tuple[object, ...] = ()  # host items, until the driver has read them
         self._spec = ArraySpec.contiguous(spec.shape, spec.dtype)
-        self._start(framework, view, data)
+        self._allocate_state(framework, view, data)
 
     @staticmethod
     def _framework_of(data: Any) -> DeviceFramework:
         """Return the framework of the data. Subclasses implement this method."""
         raise NotImplementedError
 
-    def _start(self, framework: DeviceFramework, view: View, data: Any) -> None:
+    def _allocate_state(self, framework: DeviceFramework, view: View, data: Any) -> None:
         device_number = view.device or 0
         self._framework, self._device_number = framework, device_number
         self._stream = framework.stream(device_number, [data])
-        device_stream = _DeviceStream(framework, device_number, self._stream)
+        device_stream = _AccumulatorStream(framework, device_number, self._stream)
         self._example, _ = framework.empty(
             (0,), self._spec.dtype, data, device_number, self._stream
         )
@@ -141,45 +141,47 @@ class DeviceAccumulator(Accumulator):
                 device_stream.copy(self._device_data.address, self._spec, self._last.address)
         framework.keep([view.holder, *self._kept], device_number, self._stream)
 
-    def _item(self, device_stream: _DeviceStream, item: np.ndarray[Any, Any]) -> Buffer:
+    def _item(self, device_stream: _AccumulatorStream, item: np.ndarray[Any, Any]) -> Buffer:
         """Return device memory with one item."""
         buffer = device_stream.framework.allocate(
             item.nbytes, device_stream.device_number, device_stream.stream
         )
         driver = open_driver()
         with driver.on(device_stream.device_number):
-            driver.copy_in(buffer.address, item.ctypes.data, item.nbytes, device_stream.stream)
+            driver.copy_to_device(
+                buffer.address, item.ctypes.data, item.nbytes, device_stream.stream
+            )
         self._kept = (*self._kept, item)
         return buffer
 
     @staticmethod
-    def _filled(device_stream: _DeviceStream, item: Buffer, spec: ArraySpec) -> Buffer:
+    def _filled(device_stream: _AccumulatorStream, item: Buffer, spec: ArraySpec) -> Buffer:
         buffer = device_stream.allocate(spec)
         repeated = ArraySpec(spec.shape, spec.dtype, (0,) * len(spec.shape))
         device_stream.copy(item.address, repeated, buffer.address)
         return buffer
 
-    def _widened(self, device_stream: _DeviceStream, address: int, spec: ArraySpec) -> Buffer:
+    def _widened(self, device_stream: _AccumulatorStream, address: int, spec: ArraySpec) -> Buffer:
         """Return items of any strides in the type of the sums, in C order."""
         target = ArraySpec.contiguous(spec.shape, self._sum_spec.dtype)
         buffer = device_stream.allocate(target)
         if self._sum_spec.dtype == spec.dtype:
             device_stream.copy(address, spec, buffer.address)
             return buffer
-        steps = tuple(
-            Step(extent, data=step, moved=other)
+        loops = tuple(
+            DeviceLoop(extent, data=step, moved=other)
             for extent, step, other in zip(spec.shape, spec.strides, target.strides, strict=True)
             if extent != 1
         )
-        total = kernel_tables.count_points(steps)
-        bits = 32 if kernel_tables.reach(steps, (), WIDEST) < NARROW else 64
-        size = kernel_tables.table_size((steps,))
-        align = kernel_tables.alignment(
-            spec.dtype.itemsize, address, *(step.data for step in steps)
+        total = kernel_tables.count_points(loops)
+        bits = offset_bits(kernel_tables.largest_number(loops, (), WIDEST))
+        size = kernel_tables.table_size((loops,))
+        align = kernel_tables.common_alignment(
+            spec.dtype.itemsize, address, *(loop.data for loop in loops)
         )
         fields = [address, buffer.address, total]
         if total:
-            fields += kernel_tables.loops(steps, bits, size)
+            fields += kernel_tables.loops_fields(loops, bits, size)
         macros = {"OFFSET_BITS": bits, "LOOPS": size, "VALUE_ALIGN": align}
         device_stream.launch("widen", total, fields, **macros, **self._value_macros())
         return buffer
@@ -189,7 +191,7 @@ class DeviceAccumulator(Accumulator):
         return {"VALUE": value, "REDUCTION": self._attributes.reduction}
 
     @contextmanager
-    def _at(self, arrays: list[Any]) -> Iterator[_DeviceStream]:
+    def _on_stream_of(self, arrays: list[Any]) -> Iterator[_AccumulatorStream]:
         """Hold the lock. Let the stream of a call wait for the stream of the last call."""
         with self._lock:
             stream = self._framework.stream(self._device_number, arrays)
@@ -198,39 +200,43 @@ class DeviceAccumulator(Accumulator):
                 with driver.on(self._device_number):
                     driver.wait(stream, self._stream)
             self._stream = stream
-            yield _DeviceStream(self._framework, self._device_number, stream)
+            yield _AccumulatorStream(self._framework, self._device_number, stream)
 
-    def _take(self, op: str, indices: object, updates: object, axis: object) -> DeviceAccumulator:
+    def _apply_batch(
+        self, op: str, indices: object, updates: object, axis: object
+    ) -> DeviceAccumulator:
         framework, others = self._framework, self._attributes.positional[1:]
         attributes = plain_values.as_attributes(op, axis, *others)
-        entries = device_calls.as_operand(framework, op, "indices", indices, None)
+        entries = device_calls.view_or_convert(framework, op, "indices", indices, None)
         check_before_updates(op, self._spec, entries.spec, attributes.axis)
-        values = device_calls.as_operand(framework, op, "updates", updates, self._spec.dtype)
+        values = device_calls.view_or_convert(framework, op, "updates", updates, self._spec.dtype)
         plan = _plan(attributes, self._spec, entries.spec, values.spec)
         data = View(self._device_data.address, self._spec, self._device_number, self)
         operands: dict[str, Operand | None] = {"data": data, "indices": entries, "updates": values}
-        device_calls.one_device(op, operands)
+        device_calls.common_device(op, operands)
         size = int(np.prod(entries.spec.shape, dtype=object))
-        with self._at(
+        with self._on_stream_of(
             [each for each in (indices, updates) if framework.owns(each)]
         ) as device_stream:
-            where = device_stream.device_number, device_stream.stream
-            device_calls.check_capture(framework, op, plan, operands, *where)
+            device_and_stream = device_stream.device_number, device_stream.stream
+            device_calls.check_capture(framework, op, plan, operands, *device_and_stream)
             if self._most + size > MOST_UPDATES:
                 raise errors.too_many_updates(MOST_UPDATES)
-            addresses, holders = device_calls.on_device(framework, operands, *where)
+            addresses, holders = device_calls.copy_host_operands(
+                framework, operands, *device_and_stream
+            )
             try:
                 self._fold_batch(
                     device_stream, attributes, plan, addresses["indices"], addresses["updates"]
                 )
             finally:
-                framework.keep(holders, *where)
+                framework.keep(holders, *device_and_stream)
             self._most += size
         return self
 
     def _fold_batch(
         self,
-        device_stream: _DeviceStream,
+        device_stream: _AccumulatorStream,
         attributes: Attributes,
         plan: Plan,
         indices: int,
@@ -270,7 +276,7 @@ class DeviceAccumulator(Accumulator):
 
     def counts(self) -> Any:
         """Return the number of updates of each element, as an array on the device."""
-        with self._at([]) as device_stream:
+        with self._on_stream_of([]) as device_stream:
             result, address = self._framework.empty(
                 self._spec.shape,
                 _INT64,
@@ -294,34 +300,34 @@ class DeviceAccumulator(Accumulator):
                 raise cuda_errors.not_on_cuda(op, "out", type(out).__name__, None)
             target = self._framework.view(op, "out", out)
             check_out_spec(op, self._spec.shape, self._spec.dtype, target.spec)
-            device_calls.one_device(op, {"data": self._data_view(), "out": target})
+            device_calls.common_device(op, {"data": self._data_view(), "out": target})
             if not target.writable:
                 raise errors.out_read_only(op)
-        with self._at([] if out is None else [out]) as device_stream:
-            where = device_stream.device_number, device_stream.stream
+        with self._on_stream_of([] if out is None else [out]) as device_stream:
+            device_and_stream = device_stream.device_number, device_stream.stream
             if target is not None and target.spec == self._spec:
                 self._finish(device_stream, target.address)
             else:
-                like = self._example, *where
+                like = self._example, *device_and_stream
                 fresh, address = self._framework.empty(self._spec.shape, self._spec.dtype, *like)
                 self._finish(device_stream, address)
                 if target is None:
                     return fresh
                 self._store(device_stream, address, target)
-                self._framework.keep([fresh, target.holder], *where)
-            self._framework.written(out, *where)
+                self._framework.keep([fresh, target.holder], *device_and_stream)
+            self._framework.mark_written(out, *device_and_stream)
         return out
 
     def _data_view(self) -> View:
         return View(self._device_data.address, self._spec, self._device_number, self)
 
-    def _store(self, device_stream: _DeviceStream, address: int, target: View) -> None:
+    def _store(self, device_stream: _AccumulatorStream, address: int, target: View) -> None:
         """Copy contiguous items to an array of any strides."""
         scatter = Attributes("scatter_nd", mode="clip")
         plan = _plan(scatter, target.spec, ArraySpec.of(ALL), self._spec, target.spec)
         plan_launches.run(device_stream.device, plan, target.address, 0, address, target.address)
 
-    def _finish(self, device_stream: _DeviceStream, out: int) -> None:
+    def _finish(self, device_stream: _AccumulatorStream, out: int) -> None:
         if self._attributes.reduction == "none":
             device_stream.copy(self._device_sums.address, self._spec, out)
             return
@@ -335,7 +341,7 @@ class DeviceAccumulator(Accumulator):
             out,
         ]
         fields += [int(self._attributes.include_self), total]
-        macros = {"OFFSET_BITS": 32 if total < NARROW else 64, "LOOPS": kernel_tables.FEW_LOOPS}
+        macros = {"OFFSET_BITS": offset_bits(total), "LOOPS": kernel_tables.FEW_LOOPS}
         device_stream.launch("accumulated", total, fields, **macros, **self._value_macros())
 
     def __repr__(self) -> str:

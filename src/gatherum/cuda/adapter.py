@@ -20,32 +20,32 @@ from gatherum._system import native
 from . import driver, nvidia, replays
 from . import errors as cuda_errors
 from .accumulator import DeviceAccumulator
-from .array_protocols import DeviceArray, Part, Protocols
-from .device_calls import call
+from .array_protocols import DeviceArray, MemorySlice, Protocols
+from .device_calls import call_on_device
 from .device_views import DeviceFramework
 from .prepared import PreparedOnDevice
 from .quantized import gather_quantized
 
 _protocols = Protocols()
 # Types of arrays that the core reads itself.
-_of_core: set[type] = set()
+_types_of_core: set[type] = set()
 
 
 def _sorter(arena: Any, stream: int, device: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
-    return nvidia.sorter(_protocols, Part(arena, 0), device, stream)
+    return nvidia.sorter(_protocols, MemorySlice(arena, 0), device, stream)
 
 
-def _let_core_read(*operands: object) -> None:
+def _register_types_in_core(*operands: object) -> None:
     """Let the core run later calls on arrays of these types if these have the CUDA interface."""
-    for kind in {type(operand) for operand in operands} - _of_core:
-        foreign = registry.foreign(kind)
+    for array_type in {type(operand) for operand in operands} - _types_of_core:
+        foreign = registry.foreign_type(array_type)
         is_ours = foreign is not None and foreign.source is registry.CUDA
-        if is_ours and hasattr(kind, "__cuda_array_interface__"):
-            if not _of_core:
+        if is_ours and hasattr(array_type, "__cuda_array_interface__"):
+            if not _types_of_core:
                 native.set_device_arrays(replays.make_program, _sorter, DeviceArray)
-            _of_core.add(kind)
-            native.add_device_type(kind)
+            _types_of_core.add(array_type)
+            native.add_device_type(array_type)
 
 
 @cache
@@ -57,7 +57,7 @@ def _cupy() -> DeviceFramework:
 
 def _framework_of(value: object) -> DeviceFramework | None:
     """Return the framework of an array on a CUDA device, or None for any other value."""
-    if (foreign := registry.foreign(type(value))) is None:
+    if (foreign := registry.foreign_type(type(value))) is None:
         return None
     if foreign.source.name == "cupy":
         loaded = "cupy" in sys.modules
@@ -73,8 +73,8 @@ def _run(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any
     registry.check_one_framework(op, operands)
     adapter = registry.adapter_of(type(data))
     if adapter is None or adapter.device(data) != "cuda":
-        where = getattr(data, "device", None)
-        raise cuda_errors.not_on_cuda(op, "data", type(data).__name__, where)
+        device = getattr(data, "device", None)
+        raise cuda_errors.not_on_cuda(op, "data", type(data).__name__, device)
     return adapter.call(attributes, data, indices, updates, fill_value, out)
 
 
@@ -99,7 +99,7 @@ class CudaAdapter(Framework):
         self.name, self.to_numpy = name, source.to_numpy
         self.modules: tuple[str, ...] = () if source is registry.CUDA else (name,)
 
-    def owns(self, kind: type) -> bool:
+    def owns(self, array_type: type) -> bool:
         """Return True. Whether an array is on a device depends on the array, not on its type."""
         return True
 
@@ -120,9 +120,9 @@ class CudaAdapter(Framework):
             item = conversion.fill_item(attributes.op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        result = call(framework, attributes, data, indices, updates, fill, out)
+        result = call_on_device(framework, attributes, data, indices, updates, fill, out)
         if framework is _protocols and driver.open_driver().replays:
-            _let_core_read(data, indices, updates)
+            _register_types_in_core(data, indices, updates)
         return result
 
     def quantized(

@@ -26,7 +26,7 @@ from gatherum._model.shape_limits import contiguous_strides
 from . import errors as cuda_errors
 from .device import Pairs
 from .device_views import DeviceFramework, View
-from .driver import LEGACY_STREAM, Driver, Kept, open_driver
+from .driver import LEGACY_STREAM, Driver, KeptObjects, open_driver
 
 # DLPack device types whose memory a CUDA device can address: CUDA memory and managed memory.
 _DLPACK_CUDA = (2, 13)
@@ -38,27 +38,27 @@ class Memory:
     def __init__(self, driver: Driver, nbytes: int, device: int, stream: int) -> None:
         with driver.on(device):
             self.address = driver.allocate(nbytes, stream)
-        self._free = weakref.finalize(self, _release, driver, self.address, device, stream)
+        self._free = weakref.finalize(self, _free_memory, driver, self.address, device, stream)
         self._free.atexit = False  # the memory is freed when the process ends
 
-    def part(self, start: int, nbytes: int) -> Part:
-        """Return the part that begins `start` bytes after the beginning of this memory."""
-        return Part(self, start)
+    def slice(self, start: int, nbytes: int) -> MemorySlice:
+        """Return the bytes of this memory from `start` on."""
+        return MemorySlice(self, start)
 
 
-class Part:
-    """A part of a memory block, which begins `start` bytes after the beginning of the block."""
+class MemorySlice:
+    """Bytes of a block of memory, from `start` on."""
 
     def __init__(self, memory: Memory, start: int) -> None:
         self._memory = memory
         self.address = memory.address + start
 
-    def part(self, start: int, nbytes: int) -> Part:
-        """Return the part that begins `start` bytes after the beginning of this part."""
-        return Part(self._memory, self.address - self._memory.address + start)
+    def slice(self, start: int, nbytes: int) -> MemorySlice:
+        """Return the bytes of this slice from `start` on."""
+        return MemorySlice(self._memory, self.address - self._memory.address + start)
 
 
-def _release(driver: Driver, address: int, device: int, stream: int) -> None:
+def _free_memory(driver: Driver, address: int, device: int, stream: int) -> None:
     with driver.on(device):
         driver.free(address, stream)
 
@@ -115,7 +115,7 @@ class Protocols(DeviceFramework):
     captures_graphs = False
 
     def __init__(self) -> None:
-        self._kept = Kept()
+        self._kept = KeptObjects()
 
     def owns(self, value: object) -> bool:
         """Return True if a value has one of the protocols and is on a CUDA device."""
@@ -124,11 +124,11 @@ class Protocols(DeviceFramework):
     def view(self, op: str, operand: str, value: Any) -> View:
         """Return a view of an array through its CUDA interface, or else through DLPack."""
         if (interface := _interface(value)) is not None:
-            return _by_interface(op, operand, value, interface)
-        kind, _ = _dlpack_device(value)
-        if kind not in _DLPACK_CUDA:
+            return _view_of_interface(op, operand, value, interface)
+        device_type, _ = _dlpack_device(value)
+        if device_type not in _DLPACK_CUDA:
             raise cuda_errors.not_on_cuda(op, operand, type(value).__name__, None)
-        return _by_dlpack(op, operand, value)
+        return _view_of_dlpack(op, operand, value)
 
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return the first stream that an array names, or the legacy default stream."""
@@ -158,7 +158,7 @@ class Protocols(DeviceFramework):
 
         return radix_sort(self, pairs, device, stream)
 
-    def written(self, out: object, device: int, stream: int) -> None:
+    def mark_written(self, out: object, device: int, stream: int) -> None:
         """Let the stream that `out` names wait, because its readers wait for that stream."""
         if (other := _stream_of(out)) not in (None, stream):
             driver = open_driver()
@@ -167,7 +167,7 @@ class Protocols(DeviceFramework):
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
         """Keep arrays until the stream reaches this point. Release earlier ones that are done."""
-        self._kept.until_done(open_driver(), device, stream, holders)
+        self._kept.keep_until_done(open_driver(), device, stream, holders)
 
 
 def _interface(value: object) -> dict[str, Any] | None:
@@ -184,31 +184,35 @@ def _stream_of(value: object) -> int | None:
 
 
 def _dlpack_device(value: object) -> tuple[int, int]:
-    asked = getattr(value, "__dlpack_device__", None)
-    if asked is None:
+    """Return DLPack's device type and device number, or zeros for a value without DLPack."""
+    dlpack_device = getattr(value, "__dlpack_device__", None)
+    if dlpack_device is None:
         return 0, 0
-    kind, device = asked()
-    return int(kind), int(device)
+    device_type, device_number = dlpack_device()
+    return int(device_type), int(device_number)
 
 
-def _by_interface(op: str, operand: str, value: object, interface: dict[str, Any]) -> View:
+def _view_of_interface(op: str, operand: str, value: object, interface: dict[str, Any]) -> View:
     if interface.get("mask") is not None:
         raise errors.masked_array(op, operand)
     descr = interface.get("descr") or []
-    fields = interface["typestr"][1] == "V" and len(descr) > 1
-    dtype: AnyDType = np.dtype(descr if fields else interface["typestr"])
+    has_fields = interface["typestr"][1] == "V" and len(descr) > 1
+    dtype: AnyDType = np.dtype(descr if has_fields else interface["typestr"])
     if isinstance(value, DeviceArray):
         dtype = value.dtype  # the protocol has no names for some dtypes
     shape = tuple(int(n) for n in interface["shape"])
-    steps = interface.get("strides")
-    strides = contiguous_strides(shape, dtype.itemsize) if steps is None else tuple(map(int, steps))
+    strides = interface.get("strides")
+    if strides is None:
+        strides = contiguous_strides(shape, dtype.itemsize)
     address, read_only = interface["data"]
     address = int(address or 0)
     device = open_driver().device_of(address) if address else None
-    return View(address, ArraySpec(shape, dtype, strides), device, value, not read_only)
+    return View(
+        address, ArraySpec(shape, dtype, tuple(map(int, strides))), device, value, not read_only
+    )
 
 
-class _Tensor(ctypes.Structure):
+class _DLTensor(ctypes.Structure):
     """The DLTensor struct of DLPack."""
 
     _fields_ = (
@@ -230,13 +234,13 @@ _pointer_of.restype = ctypes.c_void_p
 _pointer_of.argtypes = (ctypes.py_object, ctypes.c_char_p)
 
 
-def _by_dlpack(op: str, operand: str, value: Any) -> View:
+def _view_of_dlpack(op: str, operand: str, value: Any) -> View:
     """Return a view of an array through DLPack.
 
     The capsule is kept, not consumed; its destructor frees the tensor.
     """
     capsule = value.__dlpack__(stream=LEGACY_STREAM)
-    tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
+    tensor = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
     code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
     if code is None:
         description = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"

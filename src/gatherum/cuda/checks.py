@@ -17,16 +17,16 @@ from gatherum._plans.plans import Plan
 from .execution import Execution
 from .programs import Slot
 
-# Layout of ``Record`` in kernels/nest.cuh: count, inverse, found, component, value.
+# The fields of ``Record`` in kernels/nest.cuh.
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
-def new_record(run: Execution) -> Slot | None:
+def new_record(execution: Execution) -> Slot | None:
     """Return a cleared record if the call can raise, else None."""
-    if run.plan.call.mode != "raise" or not run.work.check_steps:
+    if execution.plan.call.mode != "raise" or not execution.nest.check_loops:
         return None
-    return run.program.cleared(RECORD_BYTES)
+    return execution.program.cleared(RECORD_BYTES)
 
 
 def or_null(slot: Slot | None) -> int | Slot:
@@ -34,35 +34,36 @@ def or_null(slot: Slot | None) -> int | Slot:
     return 0 if slot is None else slot
 
 
-def check_indices(run: Execution, record: Slot, only: int = -1) -> None:
+def check_indices(execution: Execution, record: Slot, only: int = -1) -> None:
     """Check every index tuple, or only one component of every tuple."""
-    _launch("check", run, record, only)
+    _launch("check", execution, record, only)
 
 
-def read_record(run: Execution, record: Slot | None) -> None:
+def read_record(execution: Execution, record: Slot | None) -> None:
     """Wait for the device and read the record."""
     if record is not None:
-        run.program.read(record, RECORD_BYTES)
+        execution.program.read(record, RECORD_BYTES)
 
 
-def find_first(run: Execution, only: int = -1) -> None:
+def find_first_invalid(execution: Execution, only: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
-    record = run.program.cleared(RECORD_BYTES)
-    check_indices(run, record, only)
-    search_first(run, record, only)
-    read_record(run, record)
+    record = execution.program.cleared(RECORD_BYTES)
+    check_indices(execution, record, only)
+    find_component(execution, record, only)
+    read_record(execution, record)
 
 
-def search_first(run: Execution, record: Slot, only: int = -1) -> None:
+def find_component(execution: Execution, record: Slot, only: int = -1) -> None:
     """Record the component and the value at the position that a check has recorded."""
-    _launch("first", run, record, only)
+    _launch("first", execution, record, only)
 
 
-def _launch(name: str, run: Execution, record: Slot, only: int) -> None:
-    parts = run.work.parts if only < 0 else run.work.parts[only : only + 1]
-    steps = tuple(step for step in run.work.check_steps if step.extent != 1)
-    macros = run.index_macros("raise")
-    run.launch_nest(name, (record, run.indices), steps, parts, macros)
+def _launch(name: str, execution: Execution, record: Slot, only: int) -> None:
+    nest = execution.nest
+    components = nest.components if only < 0 else nest.components[only : only + 1]
+    loops = tuple(loop for loop in nest.check_loops if loop.extent != 1)
+    macros = execution.index_macros("raise")
+    execution.launch_nest(name, (record, execution.indices), loops, components, macros)
 
 
 def is_invalid(record: bytes) -> bool:
@@ -71,8 +72,8 @@ def is_invalid(record: bytes) -> bool:
 
 
 def raise_first(plan: Plan, record: bytes, only: int = -1) -> NoReturn:
-    """Raise IndexError for the invalid index that `find_first` has recorded."""
-    _, inverse, is_found, component, value = _RECORD.unpack(record)
+    """Raise IndexError for the invalid index that `find_first_invalid` has recorded."""
+    _, inverse_position, is_found, component, value = _RECORD.unpack(record)
     # Not found: another stream has changed the indices meanwhile.
-    position = ~inverse & (1 << 64) - 1 if is_found else -1
+    position = ~inverse_position & (1 << 64) - 1 if is_found else -1
     raise_invalid(plan, position, component + max(only, 0), value)

@@ -24,7 +24,7 @@ VARIABLE = "GATHERUM_CUDA_CACHE"
 _LAYOUT = b"gatherum-kernels-1"
 _DIGEST = hashlib.sha256
 _DIGEST_BYTES = _DIGEST().digest_size
-_LARGEST = 1 << 28
+_LARGEST_BYTES = 1 << 28
 
 
 def folder() -> Path | None:
@@ -53,33 +53,33 @@ def _folder() -> Path:
 
 
 def cached_code(
-    parts: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin"
+    inputs: Iterable[str], compile_: Callable[[], bytes], suffix: str = ".cubin"
 ) -> bytes:
     """Return the result of `compile_`, from disk if it is cached.
 
-    `parts` is everything that the result depends on: source, options, architecture, compiler.
+    `inputs` is everything that the result depends on: source, options, architecture, compiler.
     """
-    if (where := folder()) is None:
+    if (cache := folder()) is None:
         return compile_()
-    path = where / f"{_name(parts)}{suffix}"
+    path = cache / f"{_file_name(inputs)}{suffix}"
     if (code := _read(path)) is None:
         code = compile_()
         _write(path, code)
     return code
 
 
-def _name(parts: Iterable[str]) -> str:
+def _file_name(inputs: Iterable[str]) -> str:
     digest = _DIGEST(_LAYOUT)
-    for part in parts:
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little") + data)
+    for text in inputs:
+        encoded = text.encode()
+        digest.update(len(encoded).to_bytes(8, "little") + encoded)
     return digest.hexdigest()
 
 
 def _read(path: Path) -> bytes | None:
     """Return the code of an entry, or None if the entry is missing or corrupt."""
     try:
-        content = read_regular(path, _LARGEST)
+        content = read_regular(path, _LARGEST_BYTES)
     except OSError:
         return None
     code = content[_DIGEST_BYTES:]

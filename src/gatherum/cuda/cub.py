@@ -116,8 +116,8 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
         return code
 
     package = f"cuda-cccl {metadata.version('cuda-cccl')}"
-    parts = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)
-    return code_cache.cached_code(parts, compile_, ".sort")
+    inputs = "radix_sort", package, open_compiler().version(), architecture, *map(str, widths)
+    return code_cache.cached_code(inputs, compile_, ".sort")
 
 
 def check_import() -> None:

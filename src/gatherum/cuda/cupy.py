@@ -17,7 +17,7 @@ from gatherum._model.errors import Shape
 from . import cub
 from .device import Pairs
 from .device_views import DeviceFramework, View
-from .driver import LEGACY_STREAM, Kept, open_driver
+from .driver import LEGACY_STREAM, KeptObjects, open_driver
 
 
 class _Scratch:
@@ -27,7 +27,7 @@ class _Scratch:
         self.memory = memory
         self.address = int(memory.ptr)
 
-    def part(self, start: int, nbytes: int) -> _Scratch:
+    def slice(self, start: int, nbytes: int) -> _Scratch:
         """Return bytes of this memory."""
         return _Scratch(self.memory + start)
 
@@ -40,7 +40,7 @@ class CuPy(DeviceFramework):
 
     def __init__(self) -> None:
         self._cupy: Any = import_module("cupy")
-        self._kept = Kept()
+        self._kept = KeptObjects()
 
     def owns(self, value: object) -> bool:
         """Return True for a CuPy array."""
@@ -85,7 +85,9 @@ class CuPy(DeviceFramework):
             sorted_keys, sorted_payload = (_Scratch(array.data) for array in arrays)
             return pairs._replace(keys=sorted_keys, payload=sorted_payload)
 
-    def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
+    def keep_captured_memory(
+        self, result: Any, device: int, stream: int
+    ) -> AbstractContextManager[None]:
         """Keep memory that CuPy allocates during a graph capture alive as long as the result.
 
         This includes the memory of CuPy's sort. Otherwise, the pool would reuse that memory for
@@ -109,4 +111,4 @@ class CuPy(DeviceFramework):
         """Keep host memory. CuPy's pool reuses device memory in stream order."""
         copied = [holder for holder in holders if isinstance(holder, np.ndarray)]
         if copied:
-            self._kept.until_done(open_driver(), device, stream, copied)
+            self._kept.keep_until_done(open_driver(), device, stream, copied)

@@ -1,6 +1,6 @@
 """Define the device interface of `gatherum.cuda`, the only access to a device.
 
-`plan_launches.run` turns a plan into a program, and `Device.play` runs the program. One
+`plan_launches.run` turns a plan into a program, and `Device.run_program` runs the program. One
 implementation drives an NVIDIA GPU. The tests have another implementation, which runs the same
 kernels, compiled by g++, on NumPy memory.
 
@@ -63,7 +63,7 @@ class Buffer(Protocol):
     def address(self) -> int:
         """Address of the first byte, a multiple of 256."""
 
-    def part(self, start: int, nbytes: int) -> Buffer:
+    def slice(self, start: int, nbytes: int) -> Buffer:
         """Return bytes of this memory as a buffer, which keeps the memory alive."""
 
 
@@ -119,7 +119,7 @@ class Device(Protocol):
     def read(self, buffer: Buffer, nbytes: int) -> bytes:
         """Wait for the stream and return the first `nbytes` of scratch."""
 
-    def play(
+    def run_program(
         self,
         program: DeviceProgram,
         operands: tuple[int, ...],
@@ -129,5 +129,5 @@ class Device(Protocol):
 
         The results of its sorts are appended to `results`.
 
-        `programs.play` implements this method with the other methods of this class.
+        `programs.run_steps` implements this method with the other methods of this class.
         """

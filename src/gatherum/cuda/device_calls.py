@@ -22,13 +22,13 @@ from gatherum._plans.plans import Plan, build_once
 from . import errors as cuda_errors
 from . import orders, plan_launches
 from .device import Device
+from .device_nests import unaddressable
 from .device_views import DeviceFramework, View
 from .driver import open_driver
-from .loops import unaddressable, work_of
 from .nvidia import Nvidia
 
 # Maps the dtype of the data to the item that a gather stores for an invalid index; b"" for zeros.
-Fill: TypeAlias = Callable[[AnyDType], bytes]
+FillItem: TypeAlias = Callable[[AnyDType], bytes]
 
 
 class HostOperand(NamedTuple):
@@ -46,13 +46,13 @@ Operand: TypeAlias = View | HostOperand
 NamedOperands: TypeAlias = Mapping[str, Operand | None]
 
 
-def call(
+def call_on_device(
     framework: DeviceFramework,
     attributes: Attributes,
     data: Any,
     indices: Any,
     updates: Any,
-    fill: Fill,
+    fill_item: FillItem,
     out: Any = None,
 ) -> object:
     """Run an operator on arrays of one framework and one device. Return the result, or `out`.
@@ -60,33 +60,35 @@ def call(
     The attributes must be checked already. Indices and updates may be NumPy arrays, lists or
     numbers; these are copied to the device.
     """
-    op, operands = attributes.op, _operands(framework, attributes, data, indices, updates, out)
+    op, operands = attributes.op, _view_operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
     plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
     dtype, named = operands.data.spec.dtype, operands._asdict()
-    item = fill(dtype) if attributes.fills else b""
-    device_number = one_device(op, named)
+    item = fill_item(dtype) if attributes.fills else b""
+    device_number = common_device(op, named)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
-    where = device_number, framework.stream(device_number, arrays)
-    shares = _shared_indices(framework, attributes, operands, (data, indices, updates), where)
-    check_capture(framework, op, plan, named, *where)
-    addresses, holders = on_device(framework, named, *where)
+    device_and_stream = device_number, framework.stream(device_number, arrays)
+    shared = _shared_indices(
+        framework, attributes, operands, (data, indices, updates), device_and_stream
+    )
+    check_capture(framework, op, plan, named, *device_and_stream)
+    addresses, holders = copy_host_operands(framework, named, *device_and_stream)
     result = out
     if operands.out is None:
-        result, addresses["out"] = framework.empty(plan.shape, dtype, data, *where)
+        result, addresses["out"] = framework.empty(plan.shape, dtype, data, *device_and_stream)
     else:
         _check_overlaps(plan, named, addresses)
-    device = open_device(framework, *where)
+    device = open_device(framework, *device_and_stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
-        with nullcontext() if waits else framework.lasting(result, *where):
-            order = None if shares is None else shares.order(device, plan)
-            source, entries, values, target = addresses.values()
-            plan_launches.run(device, plan, source, entries, values, target, item, order)
+        with nullcontext() if waits else framework.keep_captured_memory(result, *device_and_stream):
+            order = None if shared is None else shared.order(device, plan)
+            source, index, values, target = addresses.values()
+            plan_launches.run(device, plan, source, index, values, target, item, order)
         if out is not None:
-            framework.written(out, *where)
+            framework.mark_written(out, *device_and_stream)
     finally:
-        framework.keep(holders, *where)
+        framework.keep(holders, *device_and_stream)
     return result
 
 
@@ -95,7 +97,7 @@ def _shared_indices(
     attributes: Attributes,
     operands: DeviceOperands,
     arrays: tuple[Any, Any, Any],
-    where: tuple[int, int],
+    device_and_stream: tuple[int, int],
 ) -> orders.SharedIndices | None:
     """Return the indices on a device if calls share results now, else None.
 
@@ -105,7 +107,9 @@ def _shared_indices(
     if shared is None or not isinstance(indices, View):
         return None
     key = framework.call_key(attributes, *arrays) if framework.owns(arrays[2]) else None
-    return orders.SharedIndices(shared, *where, indices.address, indices.spec, indices.holder, key)
+    return orders.SharedIndices(
+        shared, *device_and_stream, indices.address, indices.spec, indices.holder, key
+    )
 
 
 def open_device(framework: DeviceFramework, device: int, stream: int) -> Device:
@@ -122,7 +126,7 @@ class DeviceOperands(NamedTuple):
     out: View | None
 
 
-def _operands(
+def _view_operands(
     framework: DeviceFramework,
     attributes: Attributes,
     data: Any,
@@ -132,24 +136,25 @@ def _operands(
 ) -> DeviceOperands:
     """Return the operands. Check only what the conversion requires."""
     op = attributes.op
-    table = framework.view(op, "data", data)
-    entries = as_operand(framework, op, "indices", indices, None)
-    data_spec, indices_spec = table.spec, entries.spec
+    data_view = framework.view(op, "data", data)
+    indices_operand = view_or_convert(framework, op, "indices", indices, None)
+    data_spec, indices_spec = data_view.spec, indices_operand.spec
     check_before_updates(op, data_spec, indices_spec, attributes.axis)
-    others = None
+    updates_operand = None
     if attributes.operator.scatters:
-        others = as_operand(framework, op, "updates", updates, data_spec.dtype)
-    target = None
+        updates_operand = view_or_convert(framework, op, "updates", updates, data_spec.dtype)
+    out_view = None
     if framework.owns(out):
-        target = framework.view(op, "out", out)
+        out_view = framework.view(op, "out", out)
     elif out is not None:
-        specs = (None if operand is None else operand.spec for operand in (table, entries, others))
+        operands = data_view, indices_operand, updates_operand
+        specs = (None if operand is None else operand.spec for operand in operands)
         build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # raises earlier errors
         raise cuda_errors.not_on_cuda(op, "out", type(out).__name__, None)
-    return DeviceOperands(table, entries, others, target)
+    return DeviceOperands(data_view, indices_operand, updates_operand, out_view)
 
 
-def as_operand(
+def view_or_convert(
     framework: DeviceFramework, op: str, name: str, value: Any, dtype: AnyDType | None
 ) -> Operand:
     """Return indices (`dtype` is None) or updates, on the device or on the host."""
@@ -168,8 +173,10 @@ def host_operand(array: NDArray[Any]) -> HostOperand:
 
     The copy is in C order. Dimensions that repeat one value keep stride 0.
     """
-    once = array[(*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)]
-    compact = np.ascontiguousarray(once).reshape(once.shape)
+    unrepeated = array[
+        (*(slice(0, 1) if step == 0 else slice(None) for step in array.strides), ...)
+    ]
+    compact = np.ascontiguousarray(unrepeated).reshape(unrepeated.shape)
     steps = contiguous_strides(compact.shape, array.itemsize)
     strides = tuple(
         0 if stride == 0 else step for stride, step in zip(array.strides, steps, strict=True)
@@ -177,18 +184,18 @@ def host_operand(array: NDArray[Any]) -> HostOperand:
     return HostOperand(compact, ArraySpec(array.shape, array.dtype, strides))
 
 
-def one_device(op: str, operands: NamedOperands) -> int:
+def common_device(op: str, operands: NamedOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
-    device: int | None = None
+    common: int | None = None
     for name, operand in operands.items():
         if not isinstance(operand, View) or operand.device is None:
             continue
-        if device is None:
-            device = operand.device
-        elif operand.device != device:
-            words = [f"cuda:{device_number}" for device_number in (device, operand.device)]
-            raise framework_errors.other_device(op, name, words[0], words[1], "copy it there")
-    return device or 0
+        if common is None:
+            common = operand.device
+        elif operand.device != common:
+            devices = f"cuda:{common}", f"cuda:{operand.device}"
+            raise framework_errors.other_device(op, name, *devices, "copy it there")
+    return common or 0
 
 
 def check_capture(
@@ -200,11 +207,10 @@ def check_capture(
     stream: int,
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
-    array_call = plan.call
-    mode = array_call.mode
+    mode = plan.call.mode
     copied = [name for name, operand in operands.items() if isinstance(operand, HostOperand)]
-    nowhere = unaddressable(array_call, work_of(plan)) >= 0
-    if mode != "raise" and not nowhere and not copied and framework.captures_graphs:
+    always_raises = unaddressable(plan) >= 0
+    if mode != "raise" and not always_raises and not copied and framework.captures_graphs:
         return
     driver = open_driver()
     with driver.on(device):
@@ -214,12 +220,12 @@ def check_capture(
         raise cuda_errors.no_capture(op)
     if mode == "raise":
         raise cuda_errors.raise_in_capture(op)
-    if nowhere:
+    if always_raises:
         raise cuda_errors.nowhere_in_capture(op, mode)
     raise framework_errors.copy_in_capture(op, copied[0])
 
 
-def on_device(
+def copy_host_operands(
     framework: DeviceFramework, operands: NamedOperands, device: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy host operands to the device. Return all addresses and the owners of the memory."""
@@ -234,7 +240,7 @@ def on_device(
             buffer = framework.allocate(max(array.nbytes, 1), device, stream)
             driver = open_driver()
             with driver.on(device):
-                driver.copy_in(buffer.address, array.ctypes.data, array.nbytes, stream)
+                driver.copy_to_device(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
             # The driver may still be reading host memory that the device can access.
             holders += [buffer, array]

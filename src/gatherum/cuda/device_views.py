@@ -57,7 +57,9 @@ class DeviceFramework(Protocol):
         """Return the `orders.CallKey` of a scatter, or None if calls do not use it."""
         return None
 
-    def lasting(self, result: Any, device: int, stream: int) -> AbstractContextManager[None]:
+    def keep_captured_memory(
+        self, result: Any, device: int, stream: int
+    ) -> AbstractContextManager[None]:
         """Return a context in which allocated memory lasts as long as `result` during a capture.
 
         A replay of the captured graph uses that memory again. A framework that captures no graphs,
@@ -65,7 +67,7 @@ class DeviceFramework(Protocol):
         """
         return nullcontext()
 
-    def written(self, out: Any, device: int, stream: int) -> None:
+    def mark_written(self, out: Any, device: int, stream: int) -> None:
         """Let work on the stream that `out` names wait for a call that wrote to it."""
         return
 

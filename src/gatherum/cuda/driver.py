@@ -85,8 +85,8 @@ class Driver:
 
     def device_of(self, address: int) -> int:
         """Return the number of the device that owns the memory at an address."""
-        kind = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-        return int(self.call("cuPointerGetAttribute", kind, address))
+        attribute = self.api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        return int(self.call("cuPointerGetAttribute", attribute, address))
 
     def captures(self, stream: int) -> bool:
         """Return True if a stream is capturing a graph."""
@@ -114,12 +114,12 @@ class Driver:
         if nbytes:
             self.call("cuMemsetD8Async", address, 0, nbytes, stream)
 
-    def copy_in(self, address: int, source: int, nbytes: int, stream: int) -> None:
+    def copy_to_device(self, address: int, source: int, nbytes: int, stream: int) -> None:
         """Copy from the host. The host memory may still be read after this returns."""
         if nbytes:
             self.call("cuMemcpyHtoDAsync", address, source, nbytes, stream)
 
-    def copy_out(self, target: int, address: int, nbytes: int, stream: int) -> None:
+    def copy_to_host(self, target: int, address: int, nbytes: int, stream: int) -> None:
         """Copy to the host. Wait for the copy and for all earlier work on the stream."""
         if nbytes:
             self.call("cuMemcpyDtoHAsync", target, address, nbytes, stream)
@@ -172,14 +172,14 @@ class Driver:
         self.destroy(event)
 
 
-class Kept:
+class KeptObjects:
     """Objects that streams may still use. Each object is kept until its stream passes an event."""
 
     def __init__(self) -> None:
         self._kept: deque[tuple[Any, object]] = deque()
         self._lock = Lock()
 
-    def until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
+    def keep_until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
         """Keep `used` until all work of a stream so far is done.
 
         Release the objects whose work is done.

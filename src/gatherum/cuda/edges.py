@@ -22,7 +22,7 @@ from gatherum._system import native
 
 from . import device_calls, plan_launches
 from .device_views import DeviceFramework
-from .orders import POSITIONS, Carried, SharedIndices
+from .orders import POSITIONS, SharedIndices, SortPayload
 from .plan_launches import Weights
 
 _TARGETS = Caller(NAME, "scatter_indices").text
@@ -61,43 +61,50 @@ def fold_rows(
     names = "data", "data", "scatter_indices", "gather_indices"
     arrays = data, table, edges.targets, edges.sources
     views = [framework.view(NAME, *named) for named in zip(names, arrays, strict=True)]
-    rows, start, targets, sources = views
-    where = rows.device or 0, framework.stream(rows.device or 0, (data, edges.targets))
-    device = device_calls.open_device(framework, *where)
-    specs = start.spec, targets.spec, rows.spec
+    rows, initial, targets, sources = views
+    device_and_stream = rows.device or 0, framework.stream(rows.device or 0, (data, edges.targets))
+    device = device_calls.open_device(framework, *device_and_stream)
+    specs = initial.spec, targets.spec, rows.spec
     sorting, folding = _plans(*specs, edges.mode, edges.negative, reduction)
-    place = SharedIndices(shared, *where, targets.address, targets.spec, targets.holder)
-    kept: list[Any] = []
+    shared_targets = SharedIndices(
+        shared, *device_and_stream, targets.address, targets.spec, targets.holder
+    )
+    numbers: list[Any] = []
 
     def numbers_address() -> int:
-        kept.append(edges.numbers())
-        return framework.view(NAME, "gather_indices", kept[0]).address
+        numbers.append(edges.numbers())
+        return framework.view(NAME, "gather_indices", numbers[0]).address
 
     width, weights = source_dtype(rows.spec.shape[0]).itemsize, None
     if edges.weights is None:
         identity = sources.address, sources.spec, edges.mode, edges.negative
-        carried = Carried(width, numbers_address, identity, sources.holder)
+        carried = SortPayload(width, numbers_address, identity, sources.holder)
     else:
         factors = framework.view(NAME, "weights", edges.weights)
         weights, carried = Weights(width, numbers_address(), factors.address), POSITIONS
-    pairs = place.sorted_pairs(device, sorting, carried)
-    result, out = framework.empty(folding.shape, rows.spec.dtype, data, *where)
-    addresses = start.address, 0, rows.address, out
+    pairs = shared_targets.sorted_pairs(device, sorting, carried)
+    result, out = framework.empty(folding.shape, rows.spec.dtype, data, *device_and_stream)
+    addresses = initial.address, 0, rows.address, out
     plan_launches.run(device, folding, *addresses, order=pairs, weights=weights)
-    framework.keep([*(view.holder for view in views), *kept], *where)
+    framework.keep([*(view.holder for view in views), *numbers], *device_and_stream)
     return result
 
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def _plans(
-    start: ArraySpec, targets: ArraySpec, rows: ArraySpec, mode: str, negative: bool, reduction: str
+    initial: ArraySpec,
+    targets: ArraySpec,
+    rows: ArraySpec,
+    mode: str,
+    negative: bool,
+    reduction: str,
 ) -> tuple[Plan, Plan]:
     """Return the plan of a scatter of the edges, which is sorted, and of the fold of the rows."""
     number = source_dtype(rows.shape[0])
-    ends = ArraySpec.contiguous(start.shape[:1], number), targets
+    ends = ArraySpec.contiguous(initial.shape[:1], number), targets
     edges = Attributes("scatter_slices", 0, "max", False, mode, negative, caller=_TARGETS)
     sorting = Call(edges, *ends, ArraySpec.contiguous(targets.shape, number))
     indices = ArraySpec.contiguous(rows.shape[:1], np.dtype(np.int64))
     fold = Attributes("scatter_slices", 0, reduction, False, "drop", False)
-    return build_once(sorting), build_once(Call(fold, start, indices, rows))
+    return build_once(sorting), build_once(Call(fold, initial, indices, rows))

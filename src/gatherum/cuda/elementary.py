@@ -8,7 +8,7 @@ from gatherum._system import native
 
 from . import kernel_tables
 from .device import Device, Kernel
-from .execution import NARROW, THREADS, grid_of
+from .execution import THREADS, block_count, offset_bits
 from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Launch, Slot
 
 __all__ = ["map_on_device", "program_of"]
@@ -24,7 +24,7 @@ def map_on_device(
     """
     if count:
         program = program_of(function, dtype, count, device.processors)
-        device.play(program, (values, 0, 0, out))
+        device.run_program(program, (values, 0, 0, out))
 
 
 @native.emptied_at_exit
@@ -34,9 +34,9 @@ def program_of(function: str, dtype: str, count: int, processors: int) -> Device
 
     `processors` is the number of multiprocessors of the device.
     """
-    bits = 32 if count < NARROW else 64
+    bits = offset_bits(count)
     macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
     kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
-    grid = grid_of(processors, count, THREADS)
-    launch = Launch(kernel, grid, THREADS, Arguments.of((Slot(DATA), Slot(OUT), count)))
+    blocks = block_count(processors, count, THREADS)
+    launch = Launch(kernel, blocks, THREADS, Arguments.of((Slot(DATA), Slot(OUT), count)))
     return DeviceProgram((launch,), (), OPERANDS)

@@ -1,11 +1,11 @@
 """Errors that only calls on CUDA devices raise; shared errors are in `errors`."""
 
 
-def not_on_cuda(op: str, operand: str, found: str, device: object) -> TypeError:
-    where = "" if device is None else f" on {device}"
+def not_on_cuda(op: str, operand: str, type_name: str, device: object) -> TypeError:
+    location = "" if device is None else f" on {device}"
     return TypeError(
         f"{op}: `{operand}` must be an array on a CUDA device, of torch, CuPy or with "
-        f"__cuda_array_interface__ or __dlpack__, got {found}{where}"
+        f"__cuda_array_interface__ or __dlpack__, got {type_name}{location}"
     )
 
 

@@ -8,10 +8,10 @@ from gatherum._model.operators import find_operator
 from gatherum._plans.plans import Description, Plan, planned
 
 from .device import Kernel
+from .device_nests import unaddressable
 from .driver import LEGACY_STREAM, open_driver
 from .folds import WARP
-from .loops import unaddressable, work_of
-from .plan_launches import is_in_place, program_of, scratch
+from .plan_launches import is_in_place, program_of, scratch_bytes
 from .programs import WIDEST, Launch, Placement, Sort
 from .radix_sort import SORT_KERNELS
 
@@ -40,34 +40,34 @@ _PURPOSES = {
     "scatter_lines": "moves the last update of each destination, line by line",
     "scatter_sorted": "moves the last update of each destination",
     "fold": "folds each destination's updates in order, by a thread",
-    "fold_long": "folds destinations with more than {above} updates, by a {group}",
+    "fold_long": "folds destinations with more than {more_than} updates, by a {group}",
     "fold_exact": "adds up each destination's updates without rounding, by a thread",
-    "fold_exact_long": "folds destinations with more than {above} updates, by a {group}",
+    "fold_exact_long": "folds destinations with more than {more_than} updates, by a {group}",
     "fold_atomic": "folds each update directly into its destination",
     "fold_table": "folds the updates of each block in shared memory, then into the destinations",
 }
-# The number of the field `above` in the arguments of runs.cuh.
-_ABOVE = 4
+# The number of the field `more_than` in the arguments of segments.cuh.
+_MORE_THAN = 4
 
 
 def _line(launch: Launch, copies: bool) -> str:
     """Return the line that describes a launch's purpose and variant."""
     name, macros = launch.kernel.name, dict(launch.kernel.macros)
     purpose = _PURPOSES["copy" if copies else name]
-    if "GROUP" in macros:
-        group = "warp" if macros["GROUP"] == str(WARP) else "block"
-        purpose = purpose.format(above=launch.arguments.number(_ABOVE), group=group)
-    parts = [purpose]
+    if "GROUP_THREADS" in macros:
+        group = "warp" if macros["GROUP_THREADS"] == str(WARP) else "block"
+        purpose = purpose.format(more_than=launch.arguments.field(_MORE_THAN), group=group)
+    phrases = [purpose]
     if (index := macros.get("INDEX")) and not copies:
-        order = " of the other byte order" if macros["SWAPPED"] == "1" else ""
-        parts.append(f"{index} indices{order}")
-    if "WIDTH" in macros:
-        parts.append(f"{macros['WIDTH']} bytes at a time")
+        order = " of the other byte order" if macros["INDEX_SWAPPED"] == "1" else ""
+        phrases.append(f"{index} indices{order}")
+    if "CHUNK_BYTES" in macros:
+        phrases.append(f"{macros['CHUNK_BYTES']} bytes at a time")
     if "REDUCTION" in macros:
-        parts.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
-    if int(macros.get("LANES", 1)) > 1:
-        parts.append(f"{macros['LANES']} items at a time")
-    return f"{name:<14} {'; '.join(parts)}; {macros['OFFSET_BITS']}-bit offsets"
+        phrases.append(f"{macros['REDUCTION']} of {macros['VALUE'].removeprefix('value_')}")
+    if int(macros.get("CHUNK_ITEMS", 1)) > 1:
+        phrases.append(f"{macros['CHUNK_ITEMS']} items at a time")
+    return f"{name:<14} {'; '.join(phrases)}; {macros['OFFSET_BITS']}-bit offsets"
 
 
 class Listing(NamedTuple):
@@ -90,7 +90,7 @@ def list_launches(plan: Plan) -> Listing:
                 listing.kernels.append(kernel)
                 if listing.steps[-1:] != ["sort"]:
                     macros = dict(kernel.macros)
-                    widths = int(macros["KEY_WIDTH"]), int(macros["PAYLOAD_WIDTH"])
+                    widths = int(macros["KEY_BYTES"]), int(macros["PAYLOAD_BYTES"])
                     _list_sort(listing, "launches for each digit of the keys", *widths)
             case Launch(kernel):
                 copies = plan.call.operator.scatters and kernel.name == "gather"
@@ -111,7 +111,7 @@ def _list_sort(listing: Listing, sorter: str, key: int, payload: int) -> None:
 
 def _raises(plan: Plan) -> bool:
     """Return True if every call raises IndexError: clip or wrap in a dimension of size 0."""
-    return unaddressable(plan.call, work_of(plan)) >= 0
+    return unaddressable(plan) >= 0
 
 
 def describe(plan: Plan) -> Description:
@@ -119,7 +119,9 @@ def describe(plan: Plan) -> Description:
     listing = list_launches(plan)
     steps = listing.steps
     reason = next((why for name, why in _REASONS.items() if name in steps), "no data is moved")
-    return Description(" + ".join(steps) or "none", reason, scratch(plan), tuple(listing.lines))
+    return Description(
+        " + ".join(steps) or "none", reason, scratch_bytes(plan), tuple(listing.lines)
+    )
 
 
 def plan(op: object, data: object, indices: object, updates: object = None, /,
@@ -145,8 +147,8 @@ def plan(op: object, data: object, indices: object, updates: object = None, /,
     return planned(find_operator(op), data, indices, updates, dict(attributes), "cuda")
 
 
-_COPIED = 1 << 28
-_ROUNDS = 5
+_COPIED_BYTES = 1 << 28
+_COPIES = 5
 
 
 def copy_bandwidth(device: int = 0) -> float:
@@ -158,10 +160,12 @@ def copy_bandwidth(device: int = 0) -> float:
     driver = open_driver()
     stream = LEGACY_STREAM
     with driver.on(device):
-        source, target = (driver.allocate(_COPIED, stream) for _ in range(2))
+        source, target = (driver.allocate(_COPIED_BYTES, stream) for _ in range(2))
         try:
-            seconds = [driver.time_copy(source, target, _COPIED, stream) for _ in range(_ROUNDS)]
+            seconds = [
+                driver.time_copy(source, target, _COPIED_BYTES, stream) for _ in range(_COPIES)
+            ]
         finally:
             for address in (source, target):
                 driver.free(address, stream)
-    return 2 * _COPIED / min(seconds)
+    return 2 * _COPIED_BYTES / min(seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gatherum._core import Reduction, is_exact
@@ -13,48 +14,50 @@ from gatherum._plans import sharing
 from . import kernel_tables, radix_sort
 from .checks import or_null
 from .device import Kernel, Pairs, Widths
-from .execution import EACH, NARROW, Execution, Macros, grid_of
-from .kernel_tables import Fields, Step, Steps, count_points
-from .loops import Work
+from .device_nests import DeviceNest
+from .execution import CHUNKS_PER_THREAD, THREADS, Execution, Macros, block_count, offset_bits
+from .kernel_tables import DeviceLoop, DeviceLoops, Fields, count_points
 from .movement import writing_mode
 from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 
 # The measurements below are of an H100 (2026-11-26) if they name no other device.
 
-# The largest number of entries in a run that one thread folds, for each part of the row, and for
-# single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and 0.87 with 32;
+# A segment has all the sorted updates of one destination; a chunk is what a thread folds of a row.
+# The largest number of entries in a segment that one thread folds, for each chunk of the row, and
+# for single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and 0.87 with 32;
 # 2^24 float32 into 2^20 took 1.00 ms with 16, 0.93 with 32 and 0.92 with 64.
-THREAD_RUN = 16
-ITEM_RUN = 32
-# The largest number that one warp folds. A block folds longer runs. With 128, rows of 64 float32
-# into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
-WARP_RUN = 512
+LONGEST_THREAD_SEGMENT = 16
+LONGEST_ITEM_SEGMENT = 32
+# The largest number that one warp folds. A block folds longer segments. With 128, rows of 64
+# float32 into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
+LONGEST_WARP_SEGMENT = 512
 # The number of threads in a warp.
 WARP = 32
-# The number of threads in a block that folds longer runs: of single items, and of rows. With 256
-# threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of 16 float32 took
-# 3.77 ms instead of 7.49. The launch that folds by warps has 128: with 256, rows of 64 into 100,000
-# took 0.91 ms instead of 0.88. Other sizes, and exact sums, are not measured.
+# The number of threads in a block that folds longer segments: of single items, and of rows. With
+# 256 threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of 16 float32
+# took 3.77 ms instead of 7.49. The launch that folds by warps has 128: with 256, rows of 64 into
+# 100,000 took 0.91 ms instead of 0.88. Other sizes, and exact sums, are not measured.
 LONG_THREADS = 128
 ROW_THREADS = 256
 # The number of threads of such a warp or block that fold. The other threads fetch values. Not
 # measured.
-FOLDERS = 32
-# Blocks per multiprocessor over which the candidates of long runs are spread, if there are enough.
-# Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block, and 0.85
-# with 4, which is the number for this value on that device. On an H200, values from 8 to 64 took
-# the same time.
+FOLDING_THREADS = 32
+# Blocks per multiprocessor over which the candidates of long segments are spread, if there are
+# enough. Rows of 64 into 1000, with 8192 candidates, took 7.30 ms with 128 candidates per block,
+# and 0.85 with 4, which is the number for this value on that device. On an H200, values from 8 to
+# 64 took the same time.
 LONG_BLOCKS_PER_PROCESSOR = 16
-# Blocks fold runs with more than HUGE_RUN entries in stretches of HUGE_STRETCH_BYTES of the rows:
-# such a run waits for the loads of each tile, and tiles of short stretches have more entries. On an
-# H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for runs of more
-# than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and 0.89 ms. With
-# stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all runs took longer.
-HUGE_RUN = 1 << 13
+# Blocks fold segments with more than HUGE_SEGMENT entries in stretches of HUGE_STRETCH_BYTES of the
+# rows: such a segment waits for the loads of each tile, and tiles of short stretches have more
+# entries. On an H200 (2026-11-27), skewed rows of 16 took 3.31 ms without these launches, 2.66 for
+# segments of more than 2^15 entries, and 2.39 for 2^13; rows of 128 into 100 took 1.02, 1.18 and
+# 0.89 ms. With stretches of 32 bytes, 2^15 took 2.74 ms. Short stretches of all segments took
+# longer.
+HUGE_SEGMENT = 1 << 13
 HUGE_STRETCH_BYTES = 16
 # The number of threads per block that round exact sums. It is small because each sum needs hundreds
 # of bytes of shared memory. Not measured.
-EXACT_FOLDERS = 8
+EXACT_FOLDING_THREADS = 8
 # Integers are folded in shared memory first if the items of all destinations fit this number of
 # bytes, and if there are this many updates for each item. On an H200 (2026-11-27), 2^16 int64 into
 # 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24 into 1000
@@ -72,169 +75,194 @@ _MOST_CARRIED = 8
 
 # The most threads of a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053 ms, 0.060
 # with 256 threads, and 0.052 with 1024.
-SORTERS = 512
+SORT_THREADS = 512
 
 # The loops over one item.
-_ONE = (Step(1),)
+_ONE_STEP = (DeviceLoop(1),)
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
-def carried_bytes(call: Call, work: Work) -> int:
+def carried_bytes(call: Call, nest: DeviceNest) -> int:
     """Return the bytes of an update that the sort carries as payload, or 0.
 
     Updates are carried only if a fold has updates of one item. Otherwise the payload is the
     position of the update.
     """
-    single = count_points(work.row) * work.block == call.data.dtype.itemsize
-    return work.block if call.reduction != "none" and single and work.block <= _MOST_CARRIED else 0
+    single = count_points(nest.row_loops) * nest.block == call.data.dtype.itemsize
+    return nest.block if call.reduction != "none" and single and nest.block <= _MOST_CARRIED else 0
 
 
-def widths_of(work: Work, carried: int) -> Widths:
+def widths_of(nest: DeviceNest, carried: int) -> Widths:
     """Return key and payload widths, for updates of which the payload carries some bytes.
 
     A key is a destination's number; one extra key means that a tuple has no destination.
     """
-    bits = max(work.destinations.bit_length(), 1)
-    wide = carried > 4 if carried else work.entries >= 1 << 31
+    bits = max(nest.destinations.bit_length(), 1)
+    wide = carried > 4 if carried else nest.entries >= 1 << 31
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
-def sort(run: Execution, carried: int, into: radix_sort.Pair | None = None) -> Pairs:
+def sort(execution: Execution, carried: int, into: radix_sort.Pair | None = None) -> Pairs:
     """Return the tuples sorted by destination, and in row-major order within each.
 
     The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0. If
     the sort consists of launches, `into` may be the memory of the results.
     """
-    program, n, widths = run.program, run.work.entries, widths_of(run.work, carried)
+    program, nest = execution.program, execution.nest
+    n, widths = nest.entries, widths_of(nest, carried)
 
     def buffers() -> radix_sort.Pair:
         return program.allocate(n * widths.key), program.allocate(n * widths.payload)
 
-    in_block = sorts_in_block(run.work)
-    if sorts_in_launches(run.work):
+    in_block = sorts_in_block(nest)
+    if sorts_in_launches(nest):
         pairs, spare = radix_sort.source_of(into or buffers(), buffers(), widths.bits)
-        write_pairs(run, carried, *pairs, in_block)
+        write_pairs(execution, carried, *pairs, in_block)
         pairs = radix_sort.sort(program, n, widths, pairs, spare)
     else:
         pairs = buffers()
-        write_pairs(run, carried, *pairs, in_block)
+        write_pairs(execution, carried, *pairs, in_block)
         if not in_block:
             pairs = program.sort(*pairs, n, widths)
     return Pairs(*pairs, n, widths)
 
 
-def sorts_in_block(work: Work) -> bool:
+def sorts_in_block(nest: DeviceNest) -> bool:
     """Return True if the launch that computes the keys of a scatter also sorts them."""
-    return work.entries <= sharing.MOST_IN_BLOCK and widths_of(work, 0).key == 4
+    return nest.entries <= sharing.MOST_IN_BLOCK and widths_of(nest, 0).key == 4
 
 
-def sorts_in_launches(work: Work) -> bool:
+def sorts_in_launches(nest: DeviceNest) -> bool:
     """Return True if launches of this package sort, not a library."""
-    is_short = sharing.MOST_IN_BLOCK < work.entries <= radix_sort.MOST_PAIRS
-    return is_short and widths_of(work, 0).key == 4
+    is_short = sharing.MOST_IN_BLOCK < nest.entries <= radix_sort.MOST_PAIRS
+    return is_short and widths_of(nest, 0).key == 4
 
 
-def write_pairs(run: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool) -> None:
+def write_pairs(
+    execution: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool
+) -> None:
     """Write the key and the payload of each tuple, sorted if one block sorts them."""
-    work, widths = run.work, widths_of(run.work, carried)
-    macros = run.index_macros(writing_mode(run))
-    macros |= {"KEY_WIDTH": widths.key, "PAYLOAD_WIDTH": widths.payload, "CARRIED": carried}
-    macros["VALUE_ALIGN"] = run.alignment(carried or 1)
-    first: list[Field] = [run.indices, run.moved, keys, payload, work.destinations]
+    nest, widths = execution.nest, widths_of(execution.nest, carried)
+    macros = execution.index_macros(writing_mode(execution))
+    macros |= {"KEY_BYTES": widths.key, "PAYLOAD_BYTES": widths.payload, "CARRIED_BYTES": carried}
+    macros["VALUE_ALIGN"] = execution.alignment(carried or 1)
+    leading: list[Field] = [execution.indices, execution.moved, keys, payload, nest.destinations]
     if not in_block:
-        run.launch_nest("keys", first, work.tuples, work.parts, macros)
+        execution.launch_nest("keys", leading, nest.tuple_loops, nest.components, macros)
         return
-    padded = 1 << max(work.entries - 1, 1).bit_length()
-    threads = min(SORTERS, max(WARP, padded // 2))
-    each = -(-padded // threads)
-    macros |= {"MOST": sharing.MOST_IN_BLOCK, "SORTERS": SORTERS}
-    nest = [*first, padded], work.tuples, work.parts, macros
-    run.launch_nest("sorted_keys", *nest, threads=threads, each=each)
+    padded = 1 << max(nest.entries - 1, 1).bit_length()
+    threads = min(SORT_THREADS, max(WARP, padded // 2))
+    per_thread = -(-padded // threads)
+    macros |= {"MOST_TUPLES": sharing.MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
+    arguments = [*leading, padded], nest.tuple_loops, nest.components, macros
+    execution.launch_nest("sorted_keys", *arguments, threads=threads, per_thread=per_thread)
 
 
 class SortedUpdates(NamedTuple):
-    """The sorted tuples, the loops over parts of an update, and the record of invalid indices."""
+    """The sorted tuples, the loops over the chunks of a row, and the record of invalid indices."""
 
     pairs: Pairs
-    row: Steps
+    row_loops: DeviceLoops
     record: Slot | None
 
 
-def scatter_sorted(run: Execution, record: Slot | None) -> None:
+def scatter_sorted(execution: Execution, record: Slot | None) -> None:
     """Move the last update of every destination."""
-    width = run.alignment(WIDEST, run.work.block)
-    pairs, row = run.order or sort(run, 0), run.work.chunks(width)
-    total, updates = pairs.length * count_points(row), SortedUpdates(pairs, row, record)
-    run.launch(*_kernel(run, "scatter_sorted", updates, [total], [], {"WIDTH": width}))
+    width = execution.alignment(WIDEST, execution.nest.block)
+    pairs, row_loops = execution.order or sort(execution, 0), execution.nest.row_chunks(width)
+    updates = SortedUpdates(pairs, row_loops, record)
+    _launch_threads(execution, "scatter_sorted", updates, [], {"CHUNK_BYTES": width})
 
 
-def fold_updates(run: Execution, record: Slot | None) -> None:
+def fold_updates(execution: Execution, record: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
-    call, work = run.plan.call, run.work
+    call, nest = execution.plan.call, execution.nest
     exact = is_exact(Reduction[call.reduction])
     name = "fold_exact" if exact else "fold"
-    value, item = _part(call) if exact else (_value(call), call.data.dtype.itemsize)
-    align = run.alignment(item if exact else WIDEST, work.block)
-    lanes = max(1, align // item)
-    carried = 0 if run.order else carried_bytes(call, work)
-    pairs, row = run.order or sort(run, carried), work.chunks(item * lanes)
-    updates, parts = SortedUpdates(pairs, row, record), count_points(row)
+    value, item = _exact_term(call) if exact else (_value_macro(call), call.data.dtype.itemsize)
+    align = execution.alignment(item if exact else WIDEST, nest.block)
+    chunk_items = max(1, align // item)
+    carried = 0 if execution.order else carried_bytes(call, nest)
+    row_loops = nest.row_chunks(item * chunk_items)
+    updates = SortedUpdates(execution.order or sort(execution, carried), row_loops, record)
     macros: Macros = {
         "VALUE": value,
         "VALUE_ALIGN": align,
         "REDUCTION": call.reduction,
-        "CARRIED": carried,
+        "CARRIED_BYTES": carried,
     }
-    macros |= {} if exact else {"LANES": lanes, "WEIGHTED": run.weighted}
-    # Rows with this many parts already fill a warp, which reads contiguous memory.
-    alone = (ITEM_RUN if parts == 1 else THREAD_RUN) if parts < WARP else WARP_RUN
-    numbers = [pairs.length * parts, alone, call.include_self]
-    run.launch(*_kernel(run, name, updates, numbers, [], macros))
-    macros |= {"FOLDERS": EXACT_FOLDERS if exact else FOLDERS}
-    for tier in _tiers(parts, item * lanes, alone, exact):
-        if pairs.length > tier.above:
-            _launch_groups(run, f"{name}_long", updates, tier, macros)
+    if not exact:
+        macros |= {"CHUNK_ITEMS": chunk_items, "ROW_NUMBER_BYTES": execution.row_number_bytes}
+    chunks = count_points(row_loops)
+    longest = _longest_of_thread(chunks)
+    _launch_threads(execution, name, updates, [longest, call.include_self], macros)
+    macros |= {"FOLDING_THREADS": EXACT_FOLDING_THREADS if exact else FOLDING_THREADS}
+    for tier in _tiers(chunks, item * chunk_items, longest, exact):
+        if updates.pairs.length > tier.more_than:
+            _launch_groups(execution, f"{name}_long", updates, tier, macros)
+
+
+def _longest_of_thread(chunks: int) -> int:
+    """Return the most entries of a segment that one thread folds, for rows of `chunks` chunks.
+
+    Rows with as many chunks as a warp has threads already fill a warp, which reads contiguous
+    memory.
+    """
+    if chunks >= WARP:
+        return LONGEST_WARP_SEGMENT
+    return LONGEST_ITEM_SEGMENT if chunks == 1 else LONGEST_THREAD_SEGMENT
 
 
 class Tier(NamedTuple):
-    """A launch for runs of more than `above` entries and at most `longest` (0: no limit).
+    """A launch for segments of more than `more_than` entries and at most `at_most` (0: no limit).
 
-    A warp or a block of `group` threads folds a run and `stretch` parts of its rows.
+    A group of threads, a warp or a block, folds a segment and `stretch_chunks` chunks of its rows.
     """
 
-    above: int
-    longest: int
-    group: int
-    stretch: int
+    more_than: int
+    at_most: int
+    group_threads: int
+    stretch_chunks: int
 
 
-def _tiers(parts: int, part_bytes: int, alone: int, exact: bool) -> list[Tier]:
-    """Return the launches for runs of more than `alone` entries, with rows of `parts` parts."""
-    folders = EXACT_FOLDERS if exact else FOLDERS
-    block = LONG_THREADS if exact or parts == 1 else ROW_THREADS
-    short = max(1, HUGE_STRETCH_BYTES // part_bytes)
-    tiers = [Tier(alone, WARP_RUN, WARP, folders)] if alone < WARP_RUN else []
-    if exact or parts <= short:
-        return [*tiers, Tier(WARP_RUN, 0, block, folders)]
-    huge = Tier(HUGE_RUN, 0, block, min(short, folders))
-    return [*tiers, Tier(WARP_RUN, HUGE_RUN, block, folders), huge]
+def _tiers(chunks: int, chunk_bytes: int, longest: int, exact: bool) -> list[Tier]:
+    """Return the launches for segments of more than `longest` entries, with rows of `chunks`."""
+    folding = EXACT_FOLDING_THREADS if exact else FOLDING_THREADS
+    block = LONG_THREADS if exact or chunks == 1 else ROW_THREADS
+    short = max(1, HUGE_STRETCH_BYTES // chunk_bytes)
+    by_warp = Tier(longest, LONGEST_WARP_SEGMENT, WARP, folding)
+    tiers = [by_warp] if longest < LONGEST_WARP_SEGMENT else []
+    if exact or chunks <= short:
+        return [*tiers, Tier(LONGEST_WARP_SEGMENT, 0, block, folding)]
+    huge = Tier(HUGE_SEGMENT, 0, block, min(short, folding))
+    return [*tiers, Tier(LONGEST_WARP_SEGMENT, HUGE_SEGMENT, block, folding), huge]
+
+
+def _launch_threads(
+    execution: Execution, name: str, updates: SortedUpdates, limits: Fields, macros: Macros
+) -> None:
+    """Launch a thread for every entry and chunk of a row. `limits` follow their number."""
+    total = updates.pairs.length * count_points(updates.row_loops)
+    kernel, fields = _sorted_kernel(execution, name, updates, [total, *limits], [], macros)
+    blocks = block_count(execution.processors, total, THREADS)
+    execution.program.launch(kernel, blocks, THREADS, Arguments.of(fields))
 
 
 def _launch_groups(
-    run: Execution, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
+    execution: Execution, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
 ) -> None:
-    """Launch the groups of a tier, which test all entries where a run of the tier may be found."""
-    stretches = -(-count_points(updates.row) // tier.stretch)
-    candidates = -(-updates.pairs.length // tier.above) * stretches
-    threads = max(tier.group, LONG_THREADS)
-    groups = threads // tier.group  # of a block
-    each = _candidates_per_group(candidates, run.processors * groups, tier.group)
-    self = run.plan.call.include_self
-    numbers = [candidates, tier.above, tier.longest, self, tier.stretch, each]
-    macros = macros | {"THREADS": threads, "GROUP": tier.group}
-    kernel, _, fields = _kernel(run, name, updates, numbers, [stretches], macros)
-    grid = grid_of(run.processors, candidates, groups * each)
-    run.program.launch(kernel, grid, threads, Arguments.of(fields))
+    """Launch the groups of a tier, which test all entries where a segment of it may be found."""
+    stretches = -(-count_points(updates.row_loops) // tier.stretch_chunks)
+    candidates = -(-updates.pairs.length // tier.more_than) * stretches
+    threads = max(tier.group_threads, LONG_THREADS)
+    groups = threads // tier.group_threads  # of a block
+    per_group = _candidates_per_group(candidates, execution.processors * groups, tier.group_threads)
+    limits = [tier.more_than, tier.at_most, execution.plan.call.include_self]
+    numbers = [candidates, *limits, tier.stretch_chunks, per_group]
+    macros = macros | {"THREADS": threads, "GROUP_THREADS": tier.group_threads}
+    kernel, fields = _sorted_kernel(execution, name, updates, numbers, [stretches], macros)
+    blocks = block_count(execution.processors, candidates, groups * per_group)
+    execution.program.launch(kernel, blocks, threads, Arguments.of(fields))
 
 
 def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
@@ -242,50 +270,48 @@ def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
     return min(most, -(-candidates // (LONG_BLOCKS_PER_PROCESSOR * groups)))
 
 
-def _value(call: Call) -> str:
+def _value_macro(call: Call) -> str:
     return f"value_{value_of(call.data.dtype).name}"
 
 
-def _part(call: Call) -> tuple[str, int]:
-    """Return the type and size in bytes of an exact sum's terms: for complex numbers, the parts."""
+def _exact_term(call: Call) -> tuple[str, int]:
+    """Return the type and the bytes of an exact sum's terms; complex numbers have two terms."""
     size = call.data.dtype.itemsize
-    return (
-        (f"value_float{4 * size}", size // 2)
-        if call.data.dtype.kind == "c"
-        else (_value(call), size)
-    )
+    if call.data.dtype.kind == "c":
+        return f"value_float{4 * size}", size // 2
+    return _value_macro(call), size
 
 
-def _kernel(
-    run: Execution,
+def _sorted_kernel(
+    execution: Execution,
     name: str,
     updates: SortedUpdates,
     numbers: Fields,
     divided_by: Fields,
     macros: Macros,
-) -> tuple[Kernel, int, list[Field]]:
-    """Return a kernel for sorted updates, the number of its flat numbers, and its arguments.
+) -> tuple[Kernel, list[Field]]:
+    """Return a kernel for sorted updates, and its arguments.
 
     The arguments contain ``Sorted`` of kernels/sorted.cuh. The `numbers` precede it; the first one
     is the number of flat numbers. The divisors of flat numbers follow it.
     """
-    (pairs, row, record), work = updates, run.work
-    all_steps = work.destination_steps, work.tuples, row
-    most = max(kernel_tables.reach(steps, (), WIDEST) for steps in all_steps)
-    most = max(most, numbers[0], pairs.length + HUGE_RUN, work.destinations)
-    if run.weighted:  # bytes of the weights
-        most = max(most, pairs.length * run.plan.call.data.dtype.itemsize)
-    bits, size = 32 if most < NARROW else 64, kernel_tables.table_size(all_steps)
-    fields: list[Field] = [run.data, run.moved, or_null(record), *numbers]
-    fields += [pairs.keys, pairs.payload, pairs.length, work.destinations]
-    for steps in all_steps:
-        fields += kernel_tables.loops(steps, bits, size)
-    for extent in (count_points(row), *divided_by):
-        fields += kernel_tables.divisor(extent, bits)
-    fields += [Slot(ROWS), Slot(WEIGHTS)] if run.weighted else []
-    widths = {"KEY_WIDTH": pairs.widths.key, "PAYLOAD_WIDTH": pairs.widths.payload}
+    (pairs, row_loops, record), nest = updates, execution.nest
+    tables = nest.destination_loops, nest.tuple_loops, row_loops
+    largest = max(kernel_tables.largest_number(loops, (), WIDEST) for loops in tables)
+    largest = max(largest, numbers[0], pairs.length + HUGE_SEGMENT, nest.destinations)
+    if execution.row_number_bytes:  # bytes of the weights
+        largest = max(largest, pairs.length * execution.plan.call.data.dtype.itemsize)
+    bits, size = offset_bits(largest), kernel_tables.table_size(tables)
+    fields: list[Field] = [execution.data, execution.moved, or_null(record), *numbers]
+    fields += [pairs.keys, pairs.payload, pairs.length, nest.destinations]
+    for loops in tables:
+        fields += kernel_tables.loops_fields(loops, bits, size)
+    for extent in (count_points(row_loops), *divided_by):
+        fields += kernel_tables.divisor_fields(extent, bits)
+    fields += [Slot(ROWS), Slot(WEIGHTS)] if execution.row_number_bytes else []
+    widths = {"KEY_BYTES": pairs.widths.key, "PAYLOAD_BYTES": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
-    return kernel, numbers[0], fields
+    return kernel, fields
 
 
 def may_be_atomic(call: Call) -> bool:
@@ -294,45 +320,55 @@ def may_be_atomic(call: Call) -> bool:
     return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
 
 
-def is_atomic(run: Execution) -> bool:
+def is_atomic(execution: Execution) -> bool:
     """Return True if integer atomics fold in place."""
-    call = run.plan.call
+    call = execution.plan.call
     item = call.data.dtype.itemsize
-    return may_be_atomic(call) and run.alignment(item) == item
+    return may_be_atomic(call) and execution.alignment(item) == item
 
 
-def fold_atomic(run: Execution, record: Slot | None) -> None:
+def fold_atomic(execution: Execution, record: Slot | None) -> None:
     """Fold integers in place."""
-    call, work = run.plan.call, run.work
+    call, nest = execution.plan.call, execution.nest
     item = call.data.dtype.itemsize
-    macros = run.index_macros(writing_mode(run))
-    macros |= {"VALUE": _value(call), "REDUCTION": call.reduction}
-    first = run.data, run.indices, run.moved, or_null(record)
-    row = work.chunks(item)
-    items = work.destinations * count_points(row)
-    if (
-        items * item <= TABLE_BYTES
-        and work.entries * count_points(row) >= TABLE_UPDATES_PER_ITEM * items
-    ):
-        _fold_in_table(run, [*first, items], row, macros)
+    macros = execution.index_macros(writing_mode(execution))
+    macros |= {"VALUE": _value_macro(call), "REDUCTION": call.reduction}
+    leading = execution.data, execution.indices, execution.moved, or_null(record)
+    row_loops = nest.row_chunks(item)
+    chunks = count_points(row_loops)
+    items, updates = nest.destinations * chunks, nest.entries * chunks
+    if items * item <= TABLE_BYTES and updates >= TABLE_UPDATES_PER_ITEM * items:
+        _fold_in_table(execution, leading, row_loops, macros)
     else:
-        run.launch_nest("fold_atomic", first, (*work.tuples, *row), work.parts, macros)
+        loops = (*nest.tuple_loops, *row_loops)
+        execution.launch_nest("fold_atomic", leading, loops, nest.components, macros)
 
 
-def _fold_in_table(run: Execution, first: list[Field], row: Steps, macros: Macros) -> None:
+def _fold_in_table(
+    execution: Execution, leading: Sequence[Field], row_loops: DeviceLoops, macros: Macros
+) -> None:
     """Fold integers into a table of all destinations in shared memory, then into the data."""
-    work, width = run.work, count_points(row)
-    number, steps = width, []
-    for step in row:  # number the items of a row
-        number //= step.extent
-        steps.append(step._replace(destination=number))
-    tuples = (step._replace(destination=width * step.destination) for step in work.tuples)
-    parts = tuple(part._replace(destination=width * part.destination) for part in work.parts)
-    total, items = work.entries * width, work.destinations * width
+    nest, width = execution.nest, count_points(row_loops)
+    number, numbered = width, []
+    for loop in row_loops:  # number the items of a row
+        number //= loop.extent
+        numbered.append(loop._replace(destination=number))
+    tuples = (loop._replace(destination=width * loop.destination) for loop in nest.tuple_loops)
+    components = tuple(
+        component._replace(destination=width * component.destination)
+        for component in nest.components
+    )
+    updates, items = nest.entries * width, nest.destinations * width
     fewest = max(TABLE_UPDATES_PER_BLOCK, TABLE_UPDATES_PER_ADDED_ITEM * items)
-    blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * run.processors, total // fewest))
-    macros |= {"TABLE": TABLE_BYTES, "EACH": EACH}
-    nest = first, (*tuples, *steps), parts, macros, EACH
-    run.launch_nest(
-        "fold_table", *nest, blocks=blocks, table=(*work.destination_steps, *row) or _ONE
+    most_blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * execution.processors, updates // fewest))
+    macros |= {"TABLE_BYTES": TABLE_BYTES, "PER_THREAD": CHUNKS_PER_THREAD}
+    execution.launch_nest(
+        "fold_table",
+        [*leading, items],
+        (*tuples, *numbered),
+        components,
+        macros,
+        CHUNKS_PER_THREAD,
+        most_blocks=most_blocks,
+        table_loops=(*nest.destination_loops, *row_loops) or _ONE_STEP,
     )

@@ -23,8 +23,9 @@ class OnDevice:
     """Copy operands to a device, call `gatherum.cuda`, and copy the result back."""
 
     name: str  # of the device and of the framework in use
-    there: Callable[[Array], Any]  # converts a NumPy array to a device array
-    back: Callable[[Any, np.dtype[Any]], Array]  # converts a device array and its dtype to values
+    to_device: Callable[[Array], Any]  # converts a NumPy array to a device array
+    # Converts a device array and its dtype to a NumPy array.
+    to_host: Callable[[Any, np.dtype[Any]], Array]
 
     def __getattr__(self, op: str) -> Callable[..., Array]:
         if op not in OPERATORS:
@@ -32,14 +33,14 @@ class OnDevice:
         return partial(self._call, op)
 
     def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
-        result = FUNCTIONS.named(op)(*map(self._moved, operands), **attributes)
-        return self.back(result, operands[0].dtype)
+        result = FUNCTIONS.named(op)(*map(self._on_device, operands), **attributes)
+        return self.to_host(result, operands[0].dtype)
 
-    def _moved(self, value: Any) -> Any:
+    def _on_device(self, value: Any) -> Any:
         """Return an array on the device. Return lists and numbers unchanged."""
         if not isinstance(value, np.ndarray):
             return value
-        return self.there(value.astype(value.dtype.newbyteorder("="), copy=False))
+        return self.to_device(value.astype(value.dtype.newbyteorder("="), copy=False))
 
 
 def functions() -> OnDevice | None:
@@ -53,9 +54,9 @@ def functions() -> OnDevice | None:
     device_number = cupy.cuda.Device().id
     device = cupy.cuda.runtime.getDeviceProperties(device_number)["name"].decode()
 
-    def back(array: Any, dtype: np.dtype[Any]) -> Array:
+    def to_host(array: Any, dtype: np.dtype[Any]) -> Array:
         values: Array = cupy.asnumpy(array).view(dtype)
         return values
 
     name = f"cuda:{device_number}, {device}, arrays of CuPy {cupy.__version__}"
-    return OnDevice(name, cupy.array, back)
+    return OnDevice(name, cupy.array, to_host)

@@ -18,8 +18,8 @@ FEW_LOOPS, FEW_COMPONENTS = 8, 4
 MOST_LOOPS, MOST_COMPONENTS = 66, 64
 
 
-class Step(NamedTuple):
-    """A loop: its extent, and the increments that one step adds to the fields of a position."""
+class DeviceLoop(NamedTuple):
+    """``Loop``: its extent, and the increments that one step adds to the fields of a point."""
 
     extent: int
     data: int = 0
@@ -29,8 +29,8 @@ class Step(NamedTuple):
     position: int = 0
 
 
-class IndexComponent(NamedTuple):
-    """A component of an index tuple.
+class DeviceComponent(NamedTuple):
+    """``Component``: a component of an index tuple.
 
     `from_end` is added to a negative index if negative indices count from the end.
     """
@@ -42,56 +42,56 @@ class IndexComponent(NamedTuple):
     from_end: int
 
 
-Steps: TypeAlias = tuple[Step, ...]
-Parts: TypeAlias = tuple[IndexComponent, ...]
+DeviceLoops: TypeAlias = tuple[DeviceLoop, ...]
+DeviceComponents: TypeAlias = tuple[DeviceComponent, ...]
 
 
-def count_points(steps: Iterable[Step]) -> int:
+def count_points(loops: Iterable[DeviceLoop]) -> int:
     """Return the number of points that loops iterate over."""
-    return prod(step.extent for step in steps)
+    return prod(loop.extent for loop in loops)
 
 
-def divisor(extent: int, bits: int) -> Fields:
-    """Return the fields to divide by `extent` in words of `bits` bits; see ``kernels/nest.cuh``."""
-    shift = (extent - 1).bit_length()
-    return [extent, (1 << (bits - 1 + shift)) // extent + 1, shift]
+def divisor_fields(value: int, bits: int) -> Fields:
+    """Return the fields of ``Divisor``, to divide by `value` in words of `bits` bits."""
+    shift = (value - 1).bit_length()
+    return [value, (1 << (bits - 1 + shift)) // value + 1, shift]
 
 
-def loops(steps: Steps, bits: int, size: int) -> Fields:
+def loops_fields(loops: DeviceLoops, bits: int, size: int) -> Fields:
     """Return the fields of ``Loops``."""
-    fields = [len(steps)]
-    for step in steps:
-        fields += [*divisor(step.extent, bits), *step[1:]]
-    return fields + [0] * (8 * (size - len(steps)))
+    fields = [len(loops)]
+    for loop in loops:
+        fields += [*divisor_fields(loop.extent, bits), *loop[1:]]
+    return fields + [0] * (8 * (size - len(loops)))
 
 
-def tuple_of(parts: Parts, size: int) -> Fields:
+def tuple_fields(components: DeviceComponents, size: int) -> Fields:
     """Return the fields of ``Tuple``."""
-    fields = [len(parts)]
-    for part in parts:
-        fields += part
-    return fields + [0] * (5 * (size - len(parts)))
+    fields = [len(components)]
+    for component in components:
+        fields += component
+    return fields + [0] * (5 * (size - len(components)))
 
 
-def reach(steps: Steps, parts: Parts, width: int) -> int:
-    """Return an upper bound of all intermediate values of a position, in any field."""
-    most = count_points(steps)
-    for field in range(1, len(Step._fields)):
-        most = max(most, sum(abs(step[field]) * (step.extent - 1) for step in steps))
-    data = sum(abs(step.data) * (step.extent - 1) for step in steps)
-    data += sum(abs(part.stride) * max(part.size, 1) for part in parts)
-    index = sum(abs(step.index) * (step.extent - 1) for step in steps)
-    index += max((abs(part.offset) for part in parts), default=0)
-    destination = sum(step.destination * (step.extent - 1) for step in steps)
-    destination += sum(part.destination * max(part.size, 1) for part in parts)
-    return max(most, data, index, destination, *(part.size for part in parts)) + width
+def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int) -> int:
+    """Return an upper bound of all numbers that a kernel computes for a point, in any field."""
+    most = count_points(loops)
+    for field in range(1, len(DeviceLoop._fields)):
+        most = max(most, sum(abs(loop[field]) * (loop.extent - 1) for loop in loops))
+    data = sum(abs(loop.data) * (loop.extent - 1) for loop in loops)
+    data += sum(abs(component.stride) * max(component.size, 1) for component in components)
+    index = sum(abs(loop.index) * (loop.extent - 1) for loop in loops)
+    index += max((abs(component.offset) for component in components), default=0)
+    destination = sum(loop.destination * (loop.extent - 1) for loop in loops)
+    destination += sum(each.destination * max(each.size, 1) for each in components)
+    return max(most, data, index, destination, *(each.size for each in components)) + width
 
 
-def alignment(most: int, *values: int) -> int:
+def common_alignment(most: int, *values: int) -> int:
     """Return the greatest power of 2 up to `most`, a power of 2, that divides all numbers."""
     return gcd(most, *values)
 
 
-def table_size(tables: Iterable[Steps]) -> int:
+def table_size(tables: Iterable[DeviceLoops]) -> int:
     """Return the number of loops in the tables of a launch."""
-    return FEW_LOOPS if all(len(steps) <= FEW_LOOPS for steps in tables) else MOST_LOOPS
+    return FEW_LOOPS if all(len(loops) <= FEW_LOOPS for loops in tables) else MOST_LOOPS

@@ -9,13 +9,13 @@ from gatherum._model.modes import FILLING
 from . import kernel_tables
 from .checks import or_null
 from .device import Kernel
-from .execution import EACH, THREADS, WHOLE_GRID, Execution
-from .loops import Work, with_chunks
+from .device_nests import DeviceNest, with_chunks
+from .execution import CHUNKS_PER_THREAD, MOST_NUMBERS_OF_GRID, THREADS, Execution
 from .programs import WIDEST, Arguments, Slot
 
 # The most blocks of a gather. On an H100 (2026-11-26), gathers of single items took 2.25 ms with
 # this limit, and 2.27 ms with the limit of other launches.
-_GATHER_BLOCKS = WHOLE_GRID // (THREADS * EACH)
+_GATHER_BLOCKS = MOST_NUMBERS_OF_GRID // (THREADS * CHUNKS_PER_THREAD)
 # Scatters along lines: bytes of the table of a line in shared memory, threads per block, the fewest
 # lines, and the fewest updates of a line as a part of its positions. None of the four values is
 # measured.
@@ -24,115 +24,152 @@ LINE_THREADS = 512
 FEWEST_LINES = 128
 LEAST_UPDATED_SHARE = 1 / 4
 # The bytes of a fill item that one launch of ``pattern`` writes.
-_PIECE = 240
+_PATTERN_BYTES = 240
 # A copy has no components, so these values are unused.
-_NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "SWAPPED": 0, "MODE": "mode_drop"}
+_NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}
 
 
-def gather(run: Execution, record: Slot | None, fill: bytes) -> None:
+def gather(execution: Execution, record: Slot | None, fill: bytes) -> None:
     """Move data from the indexed positions to `moved`."""
-    work = run.work
-    width = run.alignment(WIDEST, work.block)
-    pattern, chunks = _pattern(run, fill, width)
-    macros = run.index_macros(run.plan.call.mode) | {"WIDTH": width, "EACH": EACH}
-    first = run.data, run.indices, run.moved, or_null(record), 0, or_null(pattern), chunks
-    steps = (*work.tuples, *work.chunks(width))
-    run.launch_nest("gather", first, steps, work.parts, macros, EACH, blocks=_GATHER_BLOCKS)
+    nest = execution.nest
+    width = execution.alignment(WIDEST, nest.block)
+    pattern, pattern_chunks = _write_pattern(execution, fill, width)
+    macros = execution.index_macros(execution.plan.call.mode) | {
+        "CHUNK_BYTES": width,
+        "PER_THREAD": CHUNKS_PER_THREAD,
+    }
+    leading = (
+        execution.data,
+        execution.indices,
+        execution.moved,
+        or_null(record),
+        0,
+        or_null(pattern),
+        pattern_chunks,
+    )
+    loops = (*nest.tuple_loops, *nest.row_chunks(width))
+    execution.launch_nest(
+        "gather",
+        leading,
+        loops,
+        nest.components,
+        macros,
+        CHUNKS_PER_THREAD,
+        most_blocks=_GATHER_BLOCKS,
+    )
 
 
-def _pattern(run: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]:
+def _write_pattern(execution: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]:
     """Return the chunks to store for an invalid tuple, and their number."""
-    if run.plan.call.mode not in FILLING or not any(fill):
+    if execution.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
-    buffer = run.program.allocate(nbytes)
+    buffer = execution.program.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
-    for begin in range(0, nbytes, _PIECE):
-        piece = whole[begin : begin + _PIECE]
+    for begin in range(0, nbytes, _PATTERN_BYTES):
+        piece = whole[begin : begin + _PATTERN_BYTES]
         fields = buffer._replace(distance=begin), len(piece)
-        arguments = Arguments.of(fields, piece.ljust(_PIECE, b"\0"))
-        run.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+        arguments = Arguments.of(fields, piece.ljust(_PATTERN_BYTES, b"\0"))
+        execution.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
     return buffer, nbytes // width
 
 
-def copy_data(run: Execution, source: Slot, record: Slot | None) -> None:
+def copy_data(execution: Execution, source: Slot, record: Slot | None) -> None:
     """Copy the data to a scatter's result."""
-    work = run.work
-    steps = work.copy_steps
-    moved = [step_bytes for step in steps for step_bytes in (step.data, step.moved)]
-    alignments = source.alignment, run.data.alignment
-    width = kernel_tables.alignment(WIDEST, *alignments, work.copy_block, *moved)
-    macros = _NO_INDEX | {"WIDTH": width, "EACH": EACH}
-    first = source, 0, run.data, 0, or_null(record), 0, 1
-    steps = with_chunks(steps, work.copy_block, width)
-    run.launch_nest("gather", first, steps, (), macros, EACH, blocks=_GATHER_BLOCKS)
+    nest = execution.nest
+    loops = nest.copy_loops
+    steps = [step for loop in loops for step in (loop.data, loop.moved)]
+    alignments = source.alignment, execution.data.alignment
+    width = kernel_tables.common_alignment(WIDEST, *alignments, nest.copy_block, *steps)
+    macros = _NO_INDEX | {"CHUNK_BYTES": width, "PER_THREAD": CHUNKS_PER_THREAD}
+    leading = source, 0, execution.data, 0, or_null(record), 0, 1
+    loops = with_chunks(loops, nest.copy_block, width)
+    execution.launch_nest(
+        "gather", leading, loops, (), macros, CHUNKS_PER_THREAD, most_blocks=_GATHER_BLOCKS
+    )
 
 
-def scatter(run: Execution, record: Slot | None, winners: Slot | None) -> None:
+def scatter(execution: Execution, record: Slot | None, winners: Slot | None) -> None:
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
-    work = run.work
-    width = run.alignment(WIDEST, work.block)
-    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "EACH": EACH}
-    macros["WINNER_WIDTH"] = winner_width(run.work) if winners else 0
-    first = run.data, run.indices, run.moved, or_null(record), or_null(winners)
-    steps = (*work.tuples, *work.chunks(width))
-    run.launch_nest("scatter", first, steps, work.parts, macros, EACH)
+    nest = execution.nest
+    width = execution.alignment(WIDEST, nest.block)
+    macros = execution.index_macros(writing_mode(execution)) | {
+        "CHUNK_BYTES": width,
+        "PER_THREAD": CHUNKS_PER_THREAD,
+    }
+    macros["WINNER_BYTES"] = winner_bytes(execution.nest) if winners else 0
+    leading = execution.data, execution.indices, execution.moved, or_null(record), or_null(winners)
+    loops = (*nest.tuple_loops, *nest.row_chunks(width))
+    execution.launch_nest("scatter", leading, loops, nest.components, macros, CHUNKS_PER_THREAD)
 
 
-def find_winners(run: Execution) -> Slot:
+def find_winners(execution: Execution) -> Slot:
     """Return a table of the last update of every destination."""
-    width = winner_width(run.work)
-    table = run.program.cleared(run.work.destinations * width)
-    macros = run.index_macros(writing_mode(run)) | {"WINNER_WIDTH": width}
-    work = run.work
-    run.launch_nest("winners", (run.indices, table), work.tuples, work.parts, macros)
+    width = winner_bytes(execution.nest)
+    table = execution.program.cleared(execution.nest.destinations * width)
+    macros = execution.index_macros(writing_mode(execution)) | {"WINNER_BYTES": width}
+    nest = execution.nest
+    execution.launch_nest(
+        "winners", (execution.indices, table), nest.tuple_loops, nest.components, macros
+    )
     return table
 
 
-def updates_of_line(work: Work) -> int:
+def updates_of_line(nest: DeviceNest) -> int:
     """Return the updates of each line if `scatter_lines` can scatter them, or 0.
 
     The updates of a line are consecutive, and their destinations are the positions of one dimension
     of the data, such as in `scatter_elements` along the last axis.
     """
-    moving = [step for step in work.tuples if step.data]
-    lines, updates = kernel_tables.count_points(moving), work.most_updates
-    is_ordered = moving == list(work.tuples[: len(moving)])
-    if not is_ordered or len(work.parts) != 1 or work.row or work.block > WIDEST:
+    moving = [loop for loop in nest.tuple_loops if loop.data]
+    lines, updates = kernel_tables.count_points(moving), nest.most_updates
+    is_ordered = moving == list(nest.tuple_loops[: len(moving)])
+    if not is_ordered or len(nest.components) != 1 or nest.row_loops or nest.block > WIDEST:
         return 0
-    size = work.parts[0].size
+    size = nest.components[0].size
     fits = 4 * size <= LINE_TABLE_BYTES and LEAST_UPDATED_SHARE * size <= updates < 1 << 32
     return updates if fits and lines >= FEWEST_LINES else 0
 
 
-def scatter_lines(run: Execution, record: Slot | None) -> None:
+def scatter_lines(execution: Execution, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
-    work, updates = run.work, updates_of_line(run.work)
-    width = run.alignment(WIDEST, work.block)
-    macros = run.index_macros(writing_mode(run)) | {"WIDTH": width, "TABLE": LINE_TABLE_BYTES}
-    chunks, lines = work.block // width, work.entries // updates
-    first = run.data, run.indices, run.moved, or_null(record), chunks, updates, lines
-    run.launch_nest(
+    nest, updates = execution.nest, updates_of_line(execution.nest)
+    width = execution.alignment(WIDEST, nest.block)
+    macros = execution.index_macros(writing_mode(execution)) | {
+        "CHUNK_BYTES": width,
+        "TABLE_BYTES": LINE_TABLE_BYTES,
+    }
+    chunks, lines = nest.block // width, nest.entries // updates
+    leading = (
+        execution.data,
+        execution.indices,
+        execution.moved,
+        or_null(record),
+        chunks,
+        updates,
+        lines,
+    )
+    execution.launch_nest(
         "scatter_lines",
-        first,
-        work.tuples,
-        work.parts,
+        leading,
+        nest.tuple_loops,
+        nest.components,
         macros,
-        each=-(-updates // LINE_THREADS),
+        per_thread=-(-updates // LINE_THREADS),
         threads=LINE_THREADS,
     )
 
 
-def winner_width(work: Work) -> int:
+def winner_bytes(nest: DeviceNest) -> int:
     """Return the bytes of an entry in the table of winners, which holds 0 to `positions`."""
-    return 4 if work.most_updates < 1 << 32 else 8
+    return 4 if nest.most_updates < 1 << 32 else 8
 
 
-def writing_mode(run: Execution) -> str:
+def writing_mode(execution: Execution) -> str:
     """Return the mode of a scatter's writing launches.
 
     In mode "raise" the indices are already checked. Indices that another stream has made invalid
     since the check are dropped.
     """
-    mode = run.plan.call.mode
+    mode = execution.plan.call.mode
     return "drop" if mode == "raise" else mode

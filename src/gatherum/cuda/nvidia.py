@@ -46,7 +46,7 @@ class Nvidia:
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Launch a kernel, compiled for this device."""
         with self._driver.on(self._device_number):
-            function = loaded(
+            function = loaded_kernel(
                 self._driver, kernel, architecture_of(self._driver, self._device_number)
             )
             self._driver.launch(function, grid, block, self._stream, arguments)
@@ -59,10 +59,12 @@ class Nvidia:
         """Wait for the stream and return the first bytes of scratch."""
         content = ctypes.create_string_buffer(nbytes)
         with self._driver.on(self._device_number):
-            self._driver.copy_out(ctypes.addressof(content), buffer.address, nbytes, self._stream)
+            self._driver.copy_to_host(
+                ctypes.addressof(content), buffer.address, nbytes, self._stream
+            )
         return content.raw
 
-    def play(
+    def run_program(
         self,
         program: DeviceProgram,
         operands: tuple[int, ...],
@@ -70,7 +72,7 @@ class Nvidia:
     ) -> bytes:
         """Replay a program in the core, or step by step if the core cannot call the driver."""
         if not self._driver.replays:
-            return programs.play(self, program, operands, results)
+            return programs.run_steps(self, program, operands, results)
         loaded = loaded_program(self._driver, program, self._device_number)
         arena, sort, address = None, None, 0
         if program.arena:
@@ -97,8 +99,8 @@ def sorter(
 
     def sort(keys: int, payload: int, length: int, *widths: int) -> tuple[int, int]:
         key, value, bits = widths
-        parts = arena.part(keys, length * key), arena.part(payload, length * value)
-        pairs = Pairs(*parts, length, Widths(key, value, bits))
+        buffers = arena.slice(keys, length * key), arena.slice(payload, length * value)
+        pairs = Pairs(*buffers, length, Widths(key, value, bits))
         kept.append(framework.sort(pairs, device_number, stream))
         return kept[-1].keys.address, kept[-1].payload.address
 
@@ -116,7 +118,7 @@ def loaded_program(
     for step in program.steps:
         match step:
             case Launch(kernel, grid, block, (content, patches)):
-                handle = int(loaded(driver, kernel, architecture))
+                handle = int(loaded_kernel(driver, kernel, architecture))
                 steps.append(("launch", handle, grid, block, content, patches))
             case Clear(slot, nbytes):
                 steps.append(("clear", slot, nbytes))
@@ -144,7 +146,7 @@ def architecture_of(driver: Driver, device_number: int) -> str:
 
 
 @cache
-def loaded(driver: Driver, kernel: Kernel, architecture: str) -> Any:
+def loaded_kernel(driver: Driver, kernel: Kernel, architecture: str) -> Any:
     """Return a kernel that devices of an architecture can launch."""
     return driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
 
@@ -154,9 +156,9 @@ def kernel_code(kernel: Kernel, architecture: str) -> bytes:
     compiler = open_compiler()
     options = options_of(kernel, architecture)
     sources = _sources()
-    parts = [compiler.version(), kernel.name, *options]
-    parts += [part for named in sources.items() for part in named]
-    return code_cache.cached_code(parts, lambda: compiler.compile(kernel.name, sources, options))
+    inputs = [compiler.version(), kernel.name, *options]
+    inputs += [text for named in sources.items() for text in named]
+    return code_cache.cached_code(inputs, lambda: compiler.compile(kernel.name, sources, options))
 
 
 def options_of(kernel: Kernel, architecture: str) -> tuple[str, ...]:

@@ -26,12 +26,12 @@ from gatherum._system import native
 
 from . import checks, folds, plan_launches
 from .device import Device, Pairs
+from .device_nests import device_nest
 from .driver import open_driver
-from .loops import work_of
 from .programs import OPERANDS, OUT, PAYLOAD, WIDEST, DeviceProgram, Placement, Recorder, Slot
 
 
-class Carried(NamedTuple):
+class SortPayload(NamedTuple):
     """The payload of a sort: updates, or the numbers of updates if `width` is 0."""
 
     width: int  # bytes of an update
@@ -40,7 +40,7 @@ class Carried(NamedTuple):
     holder: object  # keeps the memory alive to which `identity` refers
 
 
-POSITIONS = Carried(0, int, None, None)
+POSITIONS = SortPayload(0, int, None, None)
 
 
 class CallKey(NamedTuple):
@@ -70,24 +70,24 @@ class SharedIndices(NamedTuple):
 
         Raise IndexError as the scatter does.
         """
-        if not plan_launches.sorts(plan) or folds.sorts_in_block(work_of(plan)):
+        if not plan_launches.sorts(plan) or folds.sorts_in_block(device_nest(plan)):
             self._note_call(None)
             return None
         return self.sorted_pairs(device, plan)
 
-    def sorted_pairs(self, device: Device, plan: Plan, carried: Carried = POSITIONS) -> Pairs:
+    def sorted_pairs(self, device: Device, plan: Plan, carried: SortPayload = POSITIONS) -> Pairs:
         """Return the pairs that a scatter sorts, or raise IndexError as the scatter does."""
         mode, memory = plan.call.mode, self._memory
-        key = "order", memory, _sorting(plan), carried.identity
-        kept = self.shared.find(key)
-        if kept is not None and (kept[0] or mode != "raise"):
-            pairs: Pairs = kept[1]
+        key = "order", memory, _order_key(plan), carried.identity
+        found = self.shared.find(key)
+        if found is not None and (found[0] or mode != "raise"):
+            pairs: Pairs = found[1]
             self._note_call(pairs)
             return pairs
         adjacent = self.shared.find(("adjacent", memory)) is not None
         adjacent = adjacent and _stays_adjacent(plan)
-        places = self.address, carried.address()
-        pairs = _computed(device, plan, *places, carried.width, adjacent)
+        addresses = self.address, carried.address()
+        pairs = _compute_pairs(device, plan, *addresses, carried.width, adjacent)
         keeper = self.shared.keeper(self.address)
         if keeper is not None and (keeper.address is None or not self._is_captured()):
             is_checked = mode == "raise"
@@ -115,25 +115,29 @@ class SharedIndices(NamedTuple):
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
-def _sorting(plan: Plan) -> Hashable:
+def _order_key(plan: Plan) -> Hashable:
     """Return everything that the order of a scatter depends on, except the values of indices."""
-    call, work = plan.call, work_of(plan)
-    loops = collapse(Loop(step.extent, step.destination, step.index, 0) for step in work.tuples)
-    parts = tuple((part.size, part.offset, part.destination, part.from_end) for part in work.parts)
+    call, nest = plan.call, device_nest(plan)
+    loops = collapse(
+        Loop(loop.extent, loop.destination, loop.index, 0) for loop in nest.tuple_loops
+    )
+    components = tuple(
+        (each.size, each.offset, each.destination, each.from_end) for each in nest.components
+    )
     mode = call.mode if call.mode in MOVING else "drop"
-    return mode, tuple(loops), parts, work.entries, work.destinations
+    return mode, tuple(loops), components, nest.entries, nest.destinations
 
 
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def _stays_adjacent(plan: Plan) -> bool:
     """Return True if adjacent indices lead to adjacent updates of the same destination."""
-    work = work_of(plan)
-    entries = [step for step in work.tuples if not step.destination]
-    return len(work.parts) == 1 and entries == list(work.tuples[-1:])
+    nest = device_nest(plan)
+    entries = [loop for loop in nest.tuple_loops if not loop.destination]
+    return len(nest.components) == 1 and entries == list(nest.tuple_loops[-1:])
 
 
-def _computed(
+def _compute_pairs(
     device: Device, plan: Plan, indices: int, updates: int, carried: int, adjacent: bool
 ) -> Pairs:
     """Compute the pairs, or raise IndexError in mode "raise"."""
@@ -142,13 +146,13 @@ def _computed(
     )
     program = program_of(plan, placement, device.processors, carried, adjacent)
     if writes_results(plan, adjacent):
-        length, widths = work_of(plan).entries, folds.widths_of(work_of(plan), carried)
+        length, widths = device_nest(plan).entries, folds.widths_of(device_nest(plan), carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
-        record = device.play(program, (0, indices, updates, keys.address, payload.address))
+        record = device.run_program(program, (0, indices, updates, keys.address, payload.address))
         pairs = Pairs(keys, payload, length, widths)
     else:
         results: list[Pairs] = []
-        record = device.play(program, (0, indices, updates, 0), results)
+        record = device.run_program(program, (0, indices, updates, 0), results)
         (pairs,) = results
     if checks.is_invalid(record):
         plan_launches.raise_first(device, plan, placement, (0, indices, updates, 0))
@@ -166,15 +170,15 @@ def program_of(
     """
     into = (Slot(OUT), Slot(PAYLOAD)) if writes_results(plan, adjacent) else None
     recorder = Recorder(PAYLOAD + 1 if into else OPERANDS)
-    run = plan_launches.execution_of(plan, placement, processors, recorder)
-    record = checks.new_record(run)
+    execution = plan_launches.execution_of(plan, placement, processors, recorder)
+    record = checks.new_record(execution)
     if record:
-        checks.check_indices(run, record)
+        checks.check_indices(execution, record)
     if adjacent and into:
-        folds.write_pairs(run, carried, *into, in_block=False)
+        folds.write_pairs(execution, carried, *into, in_block=False)
     else:
-        folds.sort(run, carried, into)
-    checks.read_record(run, record)
+        folds.sort(execution, carried, into)
+    checks.read_record(execution, record)
     return recorder.program()
 
 
@@ -183,4 +187,4 @@ def writes_results(plan: Plan, adjacent: bool) -> bool:
 
     Equal destinations that are adjacent need no sort.
     """
-    return adjacent or folds.sorts_in_launches(work_of(plan))
+    return adjacent or folds.sorts_in_launches(device_nest(plan))

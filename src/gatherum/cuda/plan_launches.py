@@ -9,9 +9,9 @@ data (unless it works in place); and one of
 - movement by a sort, if that table would be larger than the buffers of a sort;
 - atomics for `add`, `max` and `min` of 32- and 64-bit integers, in shared memory first if there are
   few destinations;
-- every other fold: sort the updates by destination, stably, then fold each run in row-major order
-  of the indices, or sum it exactly. A thread, a warp or a block folds a run, depending on its
-  length.
+- every other fold: sort the updates by destination, stably, then fold the segment of each
+  destination in row-major order of the indices, or sum it exactly. A thread, a warp or a block
+  folds a segment, depending on its length.
 
 Only mode "raise" waits for the device.
 """
@@ -29,8 +29,8 @@ from gatherum._system import native
 
 from . import checks, folds, movement, radix_sort
 from .device import Device, Pairs, Widths
+from .device_nests import DeviceNest, device_nest, unaddressable
 from .execution import Execution
-from .loops import Work, unaddressable, work_of
 from .programs import (
     DATA,
     INDICES,
@@ -52,9 +52,9 @@ _SMALL_TABLE = 1 << 24
 class Weights(NamedTuple):
     """Arrays with an item for each update: the number of its row, and its weight."""
 
-    width: int  # bytes of a row's number
-    rows: int  # addresses
-    weights: int
+    row_number_bytes: int
+    row_numbers: int  # address
+    weights: int  # address
 
 
 def run(
@@ -101,10 +101,10 @@ def run(
         return
     operands = data, indices, updates, out
     placement = Placement.of(operands, data == out and is_in_place(plan))
-    nowhere = unaddressable(plan.call, work_of(plan))
-    if nowhere >= 0:
-        raise_first(device, plan, placement, operands, nowhere)
-    record = device.play(program_of(plan, placement, device.processors, fill), operands)
+    component = unaddressable(plan)
+    if component >= 0:
+        raise_first(device, plan, placement, operands, component)
+    record = device.run_program(program_of(plan, placement, device.processors, fill), operands)
     if checks.is_invalid(record):
         raise_first(device, plan, placement, operands)
 
@@ -115,10 +115,10 @@ def _run_ordered(
     """Run a scatter whose updates are sorted. `operands` has the keys in place of indices."""
     data, _, _, out = operands
     placement = Placement.of(operands, data == out and is_in_place(plan))
-    width, *places = weights or (0,)
-    ordered = order.length, order.widths, width
+    row_number_bytes, *weight_addresses = weights or (0,)
+    ordered = order.length, order.widths, row_number_bytes
     program = ordered_program(plan, placement, device.processors, *ordered)
-    device.play(program, (*operands, order.payload.address, *places))
+    device.run_program(program, (*operands, order.payload.address, *weight_addresses))
 
 
 def is_in_place(plan: Plan) -> bool:
@@ -131,15 +131,17 @@ def raise_first(
     device: Device, plan: Plan, placement: Placement, operands: Addresses, only: int = -1
 ) -> NoReturn:
     """Find the first invalid index in row-major order and raise IndexError for it."""
-    finder = finder_of(plan, placement, device.processors, only)
-    checks.raise_first(plan, device.play(finder, operands), only)
+    program = finding_program(plan, placement, device.processors, only)
+    checks.raise_first(plan, device.run_program(program, operands), only)
 
 
-def finder_of(plan: Plan, placement: Placement, processors: int, only: int = -1) -> DeviceProgram:
+def finding_program(
+    plan: Plan, placement: Placement, processors: int, only: int = -1
+) -> DeviceProgram:
     """Return the program that records the first invalid index, or one component's first."""
-    run = execution_of(plan, placement, processors, Recorder())
-    checks.find_first(run, only)
-    return run.program.program()
+    execution = execution_of(plan, placement, processors, Recorder())
+    checks.find_first_invalid(execution, only)
+    return execution.program.program()
 
 
 @native.emptied_at_exit
@@ -151,14 +153,14 @@ def program_of(
 
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.
     """
-    run = execution_of(plan, placement, processors, Recorder())
-    record = checks.new_record(run)
+    execution = execution_of(plan, placement, processors, Recorder())
+    record = checks.new_record(execution)
     if plan.call.operator.scatters:
-        _scatter(run, _source(placement), record)
+        _scatter(execution, _source(placement), record)
     else:
-        _gather(run, record, fill)
-    checks.read_record(run, record)
-    return run.program.program()
+        _gather(execution, record, fill)
+    checks.read_record(execution, record)
+    return execution.program.program()
 
 
 @native.emptied_at_exit
@@ -169,19 +171,19 @@ def ordered_program(
     processors: int,
     length: int,
     widths: Widths,
-    weighted: int = 0,
+    row_number_bytes: int = 0,
 ) -> DeviceProgram:
     """Return the program of a scatter whose updates are sorted already.
 
     Its operands are the data, the sorted keys, the updates, the result and the sorted payload. If
-    the updates are weighted rows, the row and the weight of each update follow. `weighted` is the
-    number of bytes of the former.
+    the updates are weighted rows, the row and the weight of each update follow. `row_number_bytes`
+    is the size of the former.
     """
     order = Pairs(Slot(INDICES), Slot(PAYLOAD), length, widths)
-    recorder = Recorder((WEIGHTS if weighted else PAYLOAD) + 1)
-    run = execution_of(plan, placement, processors, recorder)
-    run = replace(run, order=order, weighted=weighted)
-    _scatter(run, _source(placement), None)
+    recorder = Recorder((WEIGHTS if row_number_bytes else PAYLOAD) + 1)
+    execution = execution_of(plan, placement, processors, recorder)
+    execution = replace(execution, order=order, row_number_bytes=row_number_bytes)
+    _scatter(execution, _source(placement), None)
     return recorder.program()
 
 
@@ -196,23 +198,23 @@ def execution_of(
     """Return a call without steps. A scatter changes its `out`."""
     data, indices, updates, out = map(Slot, (DATA, INDICES, UPDATES, OUT), placement[:4])
     moved = (out, indices, updates) if plan.call.operator.scatters else (data, indices, out)
-    return Execution(recorder, processors, plan, work_of(plan), *moved)
+    return Execution(recorder, processors, plan, device_nest(plan), *moved)
 
 
-def _gather(run: Execution, record: Slot | None, fill: bytes) -> None:
-    if run.work.block:
-        movement.gather(run, record, fill)
+def _gather(execution: Execution, record: Slot | None, fill: bytes) -> None:
+    if execution.nest.block:
+        movement.gather(execution, record, fill)
     elif record:
-        checks.check_indices(run, record)
+        checks.check_indices(execution, record)
 
 
-def _scatter(run: Execution, source: Slot | None, record: Slot | None) -> None:
+def _scatter(execution: Execution, source: Slot | None, record: Slot | None) -> None:
     """Copy the data from `source`, unless it is None, and write the updates."""
     if record:
-        checks.check_indices(run, record)
-    if run.work.copy_block and source:
-        movement.copy_data(run, source, record)
-    _write(run, record)
+        checks.check_indices(execution, record)
+    if execution.nest.copy_block and source:
+        movement.copy_data(execution, source, record)
+    _write(execution, record)
 
 
 class Method(Enum):
@@ -227,64 +229,64 @@ class Method(Enum):
     SORTED_MOVE = auto()
 
 
-def method_of(call: Call, work: Work, atomic: bool) -> Method:
+def method_of(call: Call, nest: DeviceNest, atomic: bool) -> Method:
     """Return the method of a call. `atomic` tells if integer atomics can fold the updates."""
-    if not call.operator.scatters or not work.block or not work.destinations:
+    if not call.operator.scatters or not nest.block or not nest.destinations:
         return Method.NOTHING
     if call.reduction != "none":
         return Method.ATOMICS if atomic else Method.SORTED_FOLD
-    if work.most_updates <= 1:
+    if nest.most_updates <= 1:
         return Method.DISTINCT
-    if movement.updates_of_line(work):
+    if movement.updates_of_line(nest):
         return Method.LINES
-    return Method.TABLE if _has_table(call, work) else Method.SORTED_MOVE
+    return Method.TABLE if _has_table(call, nest) else Method.SORTED_MOVE
 
 
-def _write(run: Execution, record: Slot | None) -> None:
+def _write(execution: Execution, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
-    call = run.plan.call
-    method = method_of(call, run.work, folds.is_atomic(run))
-    if run.order and method is not Method.NOTHING:
+    call = execution.plan.call
+    method = method_of(call, execution.nest, folds.is_atomic(execution))
+    if execution.order and method is not Method.NOTHING:
         method = Method.SORTED_MOVE if call.reduction == "none" else Method.SORTED_FOLD
     match method:
         case Method.ATOMICS:
-            folds.fold_atomic(run, record)
+            folds.fold_atomic(execution, record)
         case Method.SORTED_FOLD:
-            folds.fold_updates(run, record)
+            folds.fold_updates(execution, record)
         case Method.SORTED_MOVE:
-            folds.scatter_sorted(run, record)
+            folds.scatter_sorted(execution, record)
         case Method.DISTINCT:
-            movement.scatter(run, record, None)
+            movement.scatter(execution, record, None)
         case Method.LINES:
-            movement.scatter_lines(run, record)
+            movement.scatter_lines(execution, record)
         case Method.TABLE:
-            movement.scatter(run, record, movement.find_winners(run))
+            movement.scatter(execution, record, movement.find_winners(execution))
 
 
 def sorts(plan: Plan) -> bool:
     """Return True if a plan sorts the updates by destination, for aligned operands."""
-    method = method_of(plan.call, work_of(plan), folds.may_be_atomic(plan.call))
+    method = method_of(plan.call, device_nest(plan), folds.may_be_atomic(plan.call))
     return method in (Method.SORTED_FOLD, Method.SORTED_MOVE)
 
 
-def _has_table(call: Call, work: Work) -> bool:
+def _has_table(call: Call, nest: DeviceNest) -> bool:
     """Return True to find the last updates with a table of all destinations, not with a sort."""
-    return _table_bytes(work) <= max(_SMALL_TABLE, _sort_bytes(call, work))
+    return _table_bytes(nest) <= max(_SMALL_TABLE, _sort_bytes(call, nest))
 
 
-def _table_bytes(work: Work) -> int:
-    return work.destinations * movement.winner_width(work)
+def _table_bytes(nest: DeviceNest) -> int:
+    return nest.destinations * movement.winner_bytes(nest)
 
 
-def _sort_bytes(call: Call, work: Work) -> int:
-    widths = folds.widths_of(work, folds.carried_bytes(call, work))
-    copies = 1 if folds.sorts_in_block(work) else 2
-    in_launches = folds.sorts_in_launches(work)
-    counts = radix_sort.scratch_bytes(work.entries, widths) if in_launches else 0
-    return copies * work.entries * (widths.key + widths.payload) + counts
+def _sort_bytes(call: Call, nest: DeviceNest) -> int:
+    widths = folds.widths_of(nest, folds.carried_bytes(call, nest))
+    copies = 1 if folds.sorts_in_block(nest) else 2
+    in_launches = folds.sorts_in_launches(nest)
+    counts = radix_sort.scratch_bytes(nest.entries, widths) if in_launches else 0
+    return copies * nest.entries * (widths.key + widths.payload) + counts
 
 
-def scratch(plan: Plan) -> int:
+def scratch_bytes(plan: Plan) -> int:
     """Return the bytes of working memory that a plan uses on a device.
 
     With `n` index tuples that move something and `d` distinct destinations::
@@ -302,11 +304,11 @@ def scratch(plan: Plan) -> int:
     folds of single 8-byte items. Memory that a library's sort needs besides its input and output is
     not included.
     """
-    call, work = plan.call, work_of(plan)
-    record = checks.RECORD_BYTES if call.mode == "raise" and work.check_steps else 0
-    match method_of(call, work, folds.may_be_atomic(call)):
+    call, nest = plan.call, device_nest(plan)
+    record = checks.RECORD_BYTES if call.mode == "raise" and nest.check_loops else 0
+    match method_of(call, nest, folds.may_be_atomic(call)):
         case Method.TABLE:
-            return record + _table_bytes(work)
+            return record + _table_bytes(nest)
         case Method.SORTED_FOLD | Method.SORTED_MOVE:
-            return record + _sort_bytes(call, work)
+            return record + _sort_bytes(call, nest)
     return record

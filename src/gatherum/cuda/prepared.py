@@ -48,7 +48,7 @@ class PreparedOnDevice(PreparedOnDevices):
         indices, shared = self.indices_at(like[1:], lambda: self._copy(framework, *like))
         with Sharing(shared):
             call = self.unchecked, data, indices, updates, fill, out
-            return device_calls.call(framework, *call)
+            return device_calls.call_on_device(framework, *call)
 
     def _copy(
         self, framework: DeviceFramework, data: Any, device: int, stream: int
@@ -59,5 +59,5 @@ class PreparedOnDevice(PreparedOnDevices):
             if driver.captures(stream):
                 raise framework_errors.copy_in_capture(self.attributes.op, "indices")
             array, address = framework.empty(host.shape, host.dtype, data, device, stream)
-            driver.copy_in(address, host.ctypes.data, host.nbytes, stream)
+            driver.copy_to_device(address, host.ctypes.data, host.nbytes, stream)
         return array, address

@@ -53,7 +53,7 @@ class Placement(NamedTuple):
 class Slot(NamedTuple):
     """An address that is known when a program runs, and a distance from it in bytes."""
 
-    ordinal: int
+    number: int
     alignment: int = WIDEST  # of the address
     distance: int = 0
 
@@ -62,7 +62,7 @@ Field: TypeAlias = "int | Slot"
 
 
 class Patch(NamedTuple):
-    """A gap in a kernel's arguments: its place in bytes, and the slot that fills it."""
+    """A gap in a kernel's arguments: its offset in bytes, and the slot that fills it."""
 
     offset: int
     slot: int
@@ -81,15 +81,15 @@ class Arguments(NamedTuple):
         words, patches = [], []
         for i, field in enumerate(fields):
             if isinstance(field, Slot):
-                patches.append(Patch(8 * i, field.ordinal, field.distance))
+                patches.append(Patch(8 * i, field.number, field.distance))
             words.append(0 if isinstance(field, Slot) else field & _WORD)
         return cls(struct.pack(f"={len(words)}Q", *words) + tail, tuple(patches))
 
-    def number(self, field: int) -> int:
+    def field(self, number: int) -> int:
         """Return the value of a 64-bit field."""
-        return int.from_bytes(self.content[8 * field : 8 * field + 8], sys.byteorder)
+        return int.from_bytes(self.content[8 * number : 8 * number + 8], sys.byteorder)
 
-    def at(self, addresses: Sequence[int]) -> bytes:
+    def with_addresses(self, addresses: Sequence[int]) -> bytes:
         """Return the struct with the addresses of all slots."""
         content = bytearray(self.content)
         for offset, slot, distance in self.patches:
@@ -136,7 +136,7 @@ Step: TypeAlias = Launch | Clear | Sort | Read
 
 
 class Scratch(NamedTuple):
-    """Scratch memory: its slot, its bytes, and its place in a common allocation."""
+    """Scratch memory: its slot, its bytes, and its offset in a common allocation."""
 
     slot: int
     nbytes: int
@@ -179,14 +179,14 @@ class Recorder:
     def allocate(self, nbytes: int) -> Slot:
         """Return scratch memory, which lasts until the last step."""
         slot = self._new_slot()
-        self._scratch.append(Scratch(slot.ordinal, nbytes, self._arena))
+        self._scratch.append(Scratch(slot.number, nbytes, self._arena))
         self._arena += -(-nbytes // SCRATCH_ALIGNMENT) * SCRATCH_ALIGNMENT
         return slot
 
     def cleared(self, nbytes: int) -> Slot:
         """Return scratch memory set to zero."""
         slot = self.allocate(nbytes)
-        self._steps.append(Clear(slot.ordinal, nbytes))
+        self._steps.append(Clear(slot.number, nbytes))
         return slot
 
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: Arguments) -> None:
@@ -196,16 +196,16 @@ class Recorder:
     def sort(self, keys: Slot, payload: Slot, length: int, widths: Widths) -> tuple[Slot, Slot]:
         """Record a sort. Return the sorted keys and payload."""
         results = self._new_slot(), self._new_slot()
-        pairs = keys.ordinal, payload.ordinal
-        self._steps.append(Sort(pairs, (results[0].ordinal, results[1].ordinal), length, widths))
+        pairs = keys.number, payload.number
+        self._steps.append(Sort(pairs, (results[0].number, results[1].number), length, widths))
         return results
 
     def read(self, slot: Slot, nbytes: int) -> None:
         """Record the read of the first bytes of scratch memory."""
-        self._steps.append(Read(slot.ordinal, nbytes))
+        self._steps.append(Read(slot.number, nbytes))
 
 
-def play(
+def run_steps(
     device: Device,
     program: DeviceProgram,
     operands: tuple[int, ...],
@@ -223,7 +223,7 @@ def play(
     for step in program.steps:
         match step:
             case Launch(kernel, grid, block, arguments):
-                device.launch(kernel, grid, block, arguments.at(addresses))
+                device.launch(kernel, grid, block, arguments.with_addresses(addresses))
             case Clear(slot, nbytes):
                 device.clear(buffers[slot], nbytes)
             case Read(slot, nbytes):

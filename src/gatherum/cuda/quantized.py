@@ -26,10 +26,10 @@ from gatherum._system import native
 from . import checks, device_calls, kernel_tables, plan_launches
 from .device import Device
 from .device_calls import Operand
+from .device_nests import device_nest, unaddressable
 from .device_views import DeviceFramework
 from .execution import Execution, offset_bits
-from .loops import unaddressable, work_of
-from .programs import DATA, INDICES, DeviceProgram, Field, Placement, Recorder, Slot
+from .programs import DATA, INDICES, WIDEST, DeviceProgram, Field, Placement, Recorder, Slot
 
 # Slots of the operands of a program.
 _SCALES, _RESULT, _ZEROS = 2, 3, 4
@@ -52,7 +52,7 @@ def gather_quantized(
     """
     operands: dict[str, Operand | None] = {
         "data": _contiguous(framework, "data", data),
-        "indices": device_calls.as_operand(framework, NAME, "indices", indices, None),
+        "indices": device_calls.view_or_convert(framework, NAME, "indices", indices, None),
         "scales": _contiguous(framework, "scales", scales),
         "out": None,
         "zero_points": None,
@@ -61,11 +61,11 @@ def gather_quantized(
         operands["zero_points"] = _contiguous(framework, "zero_points", zero_points)
     spec = spec_of(attributes, *(_described(operands[name]) for name in _TABLES))  # type: ignore[arg-type]  # two of them are there
     plan = _plan(attributes, spec, operands["indices"].spec)  # type: ignore[union-attr]  # it is there
-    device_number = device_calls.one_device(NAME, operands)
+    device_number = device_calls.common_device(NAME, operands)
     arrays = [each for each in (data, indices, scales, zero_points) if framework.owns(each)]
     stream = framework.stream(device_number, arrays)
     device_calls.check_capture(framework, NAME, plan, operands, device_number, stream)
-    addresses, holders = device_calls.on_device(framework, operands, device_number, stream)
+    addresses, holders = device_calls.copy_host_operands(framework, operands, device_number, stream)
     dtype = load_dtype(spec.result)
     result, addresses["out"] = framework.empty(plan.shape, dtype, like, device_number, stream)
     device = device_calls.open_device(framework, device_number, stream)
@@ -88,7 +88,7 @@ def _contiguous(framework: DeviceFramework, name: str, value: Any) -> Operand:
     if view.spec.strides == strides:
         return view
     copy = Attributes("gather_nd", mode="clip")
-    copied = device_calls.call(framework, copy, value, ALL, None, lambda _: b"")
+    copied = device_calls.call_on_device(framework, copy, value, ALL, None, lambda _: b"")
     return framework.view(NAME, name, copied)
 
 
@@ -112,11 +112,11 @@ def _run(device: Device, plan: Plan, spec: Spec, addresses: tuple[int, ...]) -> 
     operands = data, indices, 0, out
     placement = Placement.of(operands, False)
     try:
-        nowhere = unaddressable(plan.call, work_of(plan))
+        nowhere = unaddressable(plan)
         if nowhere >= 0:
             plan_launches.raise_first(device, plan, placement, operands, nowhere)
         program = _program(plan, placement, device.processors, spec, zeros != 0)
-        if checks.is_invalid(device.play(program, addresses)):
+        if checks.is_invalid(device.run_program(program, addresses)):
             plan_launches.raise_first(device, plan, placement, operands)
     except IndexError as error:
         raise errors.renamed(error, NAME, {}) from None
@@ -128,29 +128,29 @@ def _program(
     plan: Plan, placement: Placement, processors: int, spec: Spec, has_zeros: bool
 ) -> DeviceProgram:
     """Return the program of a call. `placement` has no updates."""
-    recorder, work = Recorder(_ZEROS + 1), work_of(plan)
+    recorder, nest = Recorder(_ZEROS + 1), device_nest(plan)
     slots = Slot(DATA, placement.data), Slot(INDICES, placement.indices), Slot(_RESULT)
-    run = Execution(recorder, processors, plan, work, *slots)
-    record = checks.new_record(run)
-    if not work.block:
+    execution = Execution(recorder, processors, plan, nest, *slots)
+    record = checks.new_record(execution)
+    if not nest.block:
         if record:
-            checks.check_indices(run, record)
+            checks.check_indices(execution, record)
     else:
-        width, codes = run.alignment(_MOST_VALUES, work.block), spec.codes
-        macros = run.index_macros(plan.call.mode) | {
-            "WIDTH": width,
+        width, codes = execution.alignment(_MOST_VALUES, nest.block), spec.codes
+        macros = execution.index_macros(plan.call.mode) | {
+            "CHUNK_ITEMS": width,
             "CODE": f"code_{codes.value}",
-            "BITS": codes.bits,
+            "CODE_BITS": codes.bits,
             "PACKED": int(codes.in_byte > 1),
             "SCALE": f"scale_{spec.scale}",
             "VALUE": f"value_{spec.result}",
         }
-        steps = (*work.tuples, *work.chunks(width))
-        bits = offset_bits(steps, work.parts)
+        steps = (*nest.tuple_loops, *nest.row_chunks(width))
+        bits = offset_bits(kernel_tables.largest_number(steps, nest.components, WIDEST))
         first = [slots[0], slots[1], slots[2], checks.or_null(record), Slot(_SCALES)]
         first += [Slot(_ZEROS) if has_zeros else 0, *_divisors(spec, bits)]
-        run.launch_nest("dequantize", first, steps, work.parts, macros)
-    checks.read_record(run, record)
+        execution.launch_nest("dequantize", first, steps, nest.components, macros)
+    checks.read_record(execution, record)
     return recorder.program()
 
 
@@ -161,5 +161,9 @@ def _divisors(spec: Spec, bits: int) -> list[Field]:
     (zero,) = struct.unpack("=I", struct.pack("=f", spec.codes.zero))
     fields: list[Field] = [zero]
     for divisor in (behind, extent, spec.block_size):
-        fields += kernel_tables.divisor(divisor, bits)
-    return [*fields, -(-extent // spec.block_size), *kernel_tables.divisor(spec.scales[-1], bits)]
+        fields += kernel_tables.divisor_fields(divisor, bits)
+    return [
+        *fields,
+        -(-extent // spec.block_size),
+        *kernel_tables.divisor_fields(spec.scales[-1], bits),
+    ]

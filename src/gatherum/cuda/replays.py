@@ -6,8 +6,8 @@ from gatherum._plans.plans import Plan
 from gatherum._system import native
 
 from . import folds, nvidia
+from .device_nests import device_nest, unaddressable
 from .driver import open_driver
-from .loops import unaddressable, work_of
 from .plan_launches import ordered_program, program_of
 from .programs import Placement
 
@@ -20,15 +20,15 @@ def make_program(
     The alignments are those of data, indices, updates and the result, in bytes. If the updates are
     already sorted, the program reads the sorted keys instead of the indices.
     """
-    if unaddressable(plan.call, work_of(plan)) >= 0:  # every call raises an error
+    if unaddressable(plan) >= 0:  # every call raises an error
         return None
     driver = open_driver()
     data, indices, updates, out = alignments
     placement = Placement(data, indices, updates, out, in_place=False)
-    processors, work = nvidia.processors_of(driver, device_number), work_of(plan)
+    processors, nest = nvidia.processors_of(driver, device_number), device_nest(plan)
     if is_ordered:
-        widths = folds.widths_of(work, 0)
-        program = ordered_program(plan, placement, processors, work.entries, widths)
+        widths = folds.widths_of(nest, 0)
+        program = ordered_program(plan, placement, processors, nest.entries, widths)
     else:
         program = program_of(plan, placement, processors)
     return nvidia.loaded_program(driver, program, device_number) if driver.replays else None

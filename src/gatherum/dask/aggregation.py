@@ -34,4 +34,4 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
     )
     fold = fold._replace(axis=axis)
-    return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+    return edge_reductions.aggregate_with_messages(namespace, data, sources, targets, weights, fold)

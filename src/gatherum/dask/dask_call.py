@@ -58,7 +58,7 @@ class DaskCall:
         return np.frombuffer(bytearray(fill), np.uint8).view(self.dtype).reshape(1)
 
     @property
-    def refuses(self) -> bool:
+    def raises_if_invalid(self) -> bool:
         """Whether an invalid index raises: the mode is "raise" or a dimension has size 0."""
         array_call = self.array_call
         if array_call.mode in MOVING:
@@ -91,7 +91,7 @@ class DaskCall:
         return first, first + len(self.array_call.indices.shape) - self.operator.takes_tuples
 
     @cached_property
-    def one_update(self) -> bool:
+    def broadcasts_update(self) -> bool:
         """Whether one update broadcasts to all entries."""
         array_call = self.array_call
         if array_call.updates is None:

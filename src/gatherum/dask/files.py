@@ -61,9 +61,9 @@ class FileArray:
 
     def any_version(self) -> FileArray:
         """Return the same array, with a task name that does not depend on the contents."""
-        other = copy.copy(self)
-        other.version = []
-        return other
+        unversioned = copy.copy(self)
+        unversioned.version = []
+        return unversioned
 
     @property
     def ndim(self) -> int:
@@ -73,16 +73,20 @@ class FileArray:
     def __getitem__(self, index: Any) -> Array:
         indices = index if isinstance(index, tuple) else (index,)
         indices = (*indices, *[slice(None)] * (self.ndim - len(indices)))
-        parts = [
-            _part(index_of_dim, n) for index_of_dim, n in zip(indices, self.shape, strict=True)
+        ranges_and_indices = [
+            _range_and_index(index_of_dim, n)
+            for index_of_dim, n in zip(indices, self.shape, strict=True)
         ]
-        box, within = tuple(part[0] for part in parts), tuple(part[1] for part in parts)
+        box, within = (
+            tuple(pair[0] for pair in ranges_and_indices),
+            tuple(pair[1] for pair in ranges_and_indices),
+        )
         selected: Array = self.read(box)[within]
         return selected
 
     def read(self, box: tuple[slice, ...]) -> Array:
         """Return a box of the array. Raise OSError if the file has been replaced."""
-        shape: Shape = tuple(part.stop - part.start for part in box)
+        shape: Shape = tuple(dim_range.stop - dim_range.start for dim_range in box)
         if 0 in shape:
             return np.empty(shape, self.dtype)
         with ExitStack() as stack:
@@ -104,15 +108,15 @@ class FileArray:
         return self.path, self.shape, str(self.dtype), self.version, packing
 
 
-def _part(index: Any, size: int) -> tuple[slice, Any]:
+def _range_and_index(index: Any, size: int) -> tuple[slice, Any]:
     """Return the range of positions to read in a dimension, and the index into that range."""
     if not isinstance(index, slice):
         return slice(int(index), int(index) + 1), 0
-    wanted = range(*index.indices(size))
-    if not wanted:
+    selected = range(*index.indices(size))
+    if not selected:
         return slice(0, 0), slice(None)
-    low, high = min(wanted[0], wanted[-1]), max(wanted[0], wanted[-1])
-    return slice(low, high + 1), slice(None, None, wanted.step)
+    low, high = min(selected[0], selected[-1]), max(selected[0], selected[-1])
+    return slice(low, high + 1), slice(None, None, selected.step)
 
 
 @contextmanager

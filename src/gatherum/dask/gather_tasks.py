@@ -37,7 +37,7 @@ def _by_columns(tasks: Tasks) -> None:
             for entry in tasks.entries:
                 indices = tasks.indices(layout.indices_at(shared, entry))
                 coordinates = layout.moved_at(shared, free, entry)
-                tasks.result(
+                tasks.add_result(
                     coordinates, block_kernels.gather_block, tasks.call, checked, table, indices
                 )
 
@@ -51,23 +51,31 @@ def _by_routes(tasks: Tasks) -> None:
         column_routes = routes[shared]
         for free in tasks.layout.free_coordinates():
             column = (*shared, *free)
-            taken = [
-                _taken(tasks, (shared, free), n, run, column_routes, checked)
+            rows_of_owners = [
+                _add_reads(tasks, (shared, free), n, run, column_routes, checked)
                 for n, run in enumerate(owners)
             ]
-            for run_number, run in enumerate(entries):
+            for entry_run_number, run in enumerate(entries):
                 replies = [
-                    tasks.add("reply", (*column, n, run_number), list.__getitem__, rows, run_number)
-                    for n, rows in enumerate(taken)
+                    tasks.add(
+                        "reply",
+                        (*column, n, entry_run_number),
+                        list.__getitem__,
+                        rows,
+                        entry_run_number,
+                    )
+                    for n, rows in enumerate(rows_of_owners)
                 ]
-                route, shapes = column_routes[run_number], tasks.shapes(shared, free, run)
+                route, shapes = column_routes[entry_run_number], tasks.shapes(shared, free, run)
                 arguments = tasks.call, checked, route, shapes, owners, private.List(*replies)
-                merged = tasks.add("merge", (*column, run_number), block_kernels.merge, *arguments)
-                for n, coordinates in enumerate(tasks.entered(shared, free, run)):
-                    tasks.result(coordinates, list.__getitem__, merged, n)
+                merged = tasks.add(
+                    "merge", (*column, entry_run_number), block_kernels.merge_rows, *arguments
+                )
+                for n, coordinates in enumerate(tasks.moved_coordinates(shared, free, run)):
+                    tasks.add_result(coordinates, list.__getitem__, merged, n)
 
 
-def _taken(
+def _add_reads(
     tasks: Tasks,
     column: tuple[Coordinates, Coordinates],
     run_number: int,
@@ -78,16 +86,22 @@ def _taken(
     """Return the rows of adjacent owners, as a list with the rows for each route."""
     shared, free = column
     coordinates = (*shared, *free, run_number)
-    blocks = tasks.blocks(tasks.owned(shared, free, run))
+    blocks = tasks.blocks(tasks.data_coordinates(shared, free, run))
     if is_small(tasks.index_bytes):  # every owner receives all routes
         arguments = tasks.call, checked, blocks, run.start, private.List(*routes)
-        return tasks.add("take", coordinates, block_kernels.take_whole, *arguments)
+        return tasks.add("take", coordinates, block_kernels.read_routed_rows, *arguments)
     parts = [
         tasks.add("part", (*shared, run_number, n), ChunkRoute.part, route, run.start, run.stop)
         for n, route in enumerate(routes)
     ]
     return tasks.add(
-        "take", coordinates, block_kernels.take, tasks.call, checked, blocks, private.List(*parts)
+        "take",
+        coordinates,
+        block_kernels.read_requested_rows,
+        tasks.call,
+        checked,
+        blocks,
+        private.List(*parts),
     )
 
 

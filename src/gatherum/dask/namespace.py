@@ -35,7 +35,7 @@ as_size = plain_values.as_size
 dtype = of_chunks.dtype
 as_dtype = of_chunks.as_dtype
 full = of_chunks.full
-whole = da.broadcast_to
+broadcast_copy = da.broadcast_to
 
 
 def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
@@ -175,7 +175,7 @@ def rounded(x: Array, target: Any) -> Array:
     return _each(partial(_rounded, target), x, dtype=target)
 
 
-single = partial(_each, of_chunks.single, dtype=np.float32)
+as_float32 = partial(_each, of_chunks.as_float32, dtype=np.float32)
 
 
 def bits(x: Array) -> Array:
@@ -183,9 +183,9 @@ def bits(x: Array) -> Array:
 
 
 in_chunks, traces_pointers = True, DEFAULTS.traces_pointers
-fused = DEFAULTS.fused
-squares = DEFAULTS.squares
-without_nan = DEFAULTS.without_nan
+fused_transform = DEFAULTS.fused_transform
+squares_and_counts = DEFAULTS.squares_and_counts
+fold_skipping_nan = DEFAULTS.fold_skipping_nan
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode
 traced_segments = DEFAULTS.traced_segments
@@ -206,14 +206,14 @@ def in_blocks(
     if len(values.chunks[axis]) > 1:
         raise dask_errors.needs_whole_axis(grouping.op, name, axis)
     groups = grouping.destinations.indices
-    every = tuple(range(values.ndim))
-    of_groups = every if groups.ndim > 1 else (axis,)
+    all_dims = tuple(range(values.ndim))
+    of_groups = all_dims if groups.ndim > 1 else (axis,)
     groups = groups.rechunk(tuple(values.chunks[d] for d in of_groups))
     block = partial(
         _in_block, run, grouping.op, grouping.shape[axis], axis, grouping.destinations.attributes
     )
     return da.blockwise(
-        block, every, values, every, groups, of_groups, dtype=dtype,
+        block, all_dims, values, all_dims, groups, of_groups, dtype=dtype,
         adjust_chunks=None if like else {axis: (grouping.shape[axis],)},
         meta=np.empty((0,) * values.ndim, dtype),
     )  # fmt: skip
@@ -229,9 +229,13 @@ def _in_block(
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Array,
+    grouping: Grouping,
+    counts: Array,
 ) -> Array:
-    return wide(values, grouping, counts)
+    return with_float64(values, grouping, counts)
 
 
 def stop_gradient(x: Array) -> Array:

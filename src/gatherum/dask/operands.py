@@ -82,7 +82,7 @@ def _aligned(call: DaskCall, operands: list[Any]) -> DaskOperands:
     """Return the operands as Dask arrays with aligned chunks."""
     array_call = call.array_call
     roles = call.dimensions
-    data = operands[0].chunks if is_dask(operands[0]) else _auto(operands[0])
+    data = operands[0].chunks if is_dask(operands[0]) else _default_chunks(operands[0])
     row = prod(max(data[d], default=1) for d in roles.free) * max(call.dtype.itemsize, 1)
     row += array_call.indices.dtype.itemsize
     indices = _index_chunks(call, roles, data, row, operands)
@@ -120,12 +120,12 @@ def _addressed(
         for d, n in zip(layout.roles.shared, shared, strict=True):
             start = starts_of(layout.indices[d])[n]
             block[d] = slice(start, start + layout.indices[d][n])
-        part = indices[(*block, ...)]  # an array, even with 0 dimensions
-        owners[shared] = owners_of(call, layout.keyed, layout.column_shape(shared), part)
+        block_indices = indices[(*block, ...)]  # an array, even with 0 dimensions
+        owners[shared] = owners_of(call, layout.keyed, layout.column_shape(shared), block_indices)
     return owners
 
 
-def _auto(array: Any) -> Chunks:
+def _default_chunks(array: Any) -> Chunks:
     """Return the chunks of an array in memory: one chunk if it is small, else Dask's default."""
     if array.nbytes <= chunk_bytes():
         return tuple((n,) for n in array.shape)

@@ -21,7 +21,7 @@ from gatherum.files.formats.format import Location
 from gatherum.files.formats.zarr.arrays import ZarrArray
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import chunk_boxes
-from gatherum.files.row_access.table import filled_first
+from gatherum.files.row_access.table import largest_box
 
 from . import errors as dask_errors
 from .adapter import FUNCTIONS
@@ -46,7 +46,7 @@ class ClusterCall:
 
     def __post_init__(self) -> None:
         out = locate_output(self.out)
-        if not out.format.parallel:
+        if not out.format.writes_in_parallel:
             raise dask_errors.no_zarr_output(self.op, out)
         out.format.require()
 
@@ -85,7 +85,7 @@ class ClusterCall:
             out.resolved,
             {"operator": self.op, "call": result.name, "in_place": False},
             resume=False,
-            check_inputs=_trust if table is None else table.check_unchanged,
+            check_inputs=_check_nothing if table is None else table.check_unchanged,
             meter=meter,
             staged=True,
         )
@@ -111,7 +111,7 @@ def _operand(value: Any, role: str, decode: bool) -> Any:
     return lazy_file(stored, "auto")
 
 
-def _trust() -> None:
+def _check_nothing() -> None:
     """Do nothing, because the tasks check whether a file has changed."""
 
 
@@ -119,10 +119,12 @@ def _writes(folder: str, chunks: Shape, result: Any) -> list[Any]:
     """Return the tasks that write a result. No two tasks write to the same chunk."""
     if result.size == 0:
         return [result]  # computing it checks its indices
-    sizes = filled_first(result.shape, max(result.dtype.itemsize, 1), chunk_bytes(), unit=chunks)
-    whole = result.rechunk(sizes, method="tasks")
-    blocks, boxes = whole.to_delayed(), chunk_boxes(result.shape, sizes)
+    sizes = largest_box(
+        result.shape, max(result.dtype.itemsize, 1), chunk_bytes(), least_extents=chunks
+    )
+    rechunked = result.rechunk(sizes, method="tasks")
+    blocks, boxes = rechunked.to_delayed(), chunk_boxes(result.shape, sizes)
     return [
         delayed(write)(folder, box, blocks[coordinates])
-        for coordinates, box in zip(grid_coordinates(whole.chunks), boxes, strict=True)
+        for coordinates, box in zip(grid_coordinates(rechunked.chunks), boxes, strict=True)
     ]

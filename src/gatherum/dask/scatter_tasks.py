@@ -13,7 +13,7 @@ from typing import Any
 from gatherum.dask.graph.tasks import Ref, Tasks
 from gatherum.dask.planning.choice import FOLD_STEP, MERGED
 from gatherum.dask.planning.layout import Coordinates, runs_within
-from gatherum.dask.planning.partials import cut_out, finish_whole, fold_apart, merged
+from gatherum.dask.planning.partials import copy_block, finish_column, fold_to_table, merge_tables
 from gatherum.dask.planning.strategies import Strategy, for_scatters
 
 from . import private
@@ -30,7 +30,7 @@ def scatter_tasks(tasks: Tasks) -> None:
         if checked is None:
             tasks.by_key[key] = private.Alias(key, block.key)
         else:
-            tasks.result(coordinates, block_kernels.kept, checked, block)
+            tasks.add_result(coordinates, block_kernels.unchanged_block, checked, block)
 
 
 def _fold_by_shuffle(tasks: Tasks) -> Ref | None:
@@ -44,92 +44,96 @@ def _fold_blocks(tasks: Tasks) -> Ref:
     layout, checked = tasks.layout, tasks.check()
     steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.choice.chunk)
     for shared in layout.shared_coordinates():
-        where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
+        indices_of_entries = [
+            tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries
+        ]
         for free in layout.free_coordinates():
             target = layout.data_at(shared, free, tasks.owners[0])
-            state = tasks.data(target)
+            folded = tasks.data(target)
             for i, step in enumerate(steps):
-                indices = private.List(*where[step.start : step.stop])
-                arguments = tasks.call, checked, state, indices, tasks.updates(shared, free, step)
-                state = tasks.add("fold", (*target, i), block_kernels.fold_block, *arguments)
-            tasks.result(target, block_kernels.BlockFold.finish, state)
+                indices = private.List(*indices_of_entries[step.start : step.stop])
+                arguments = tasks.call, checked, folded, indices, tasks.updates(shared, free, step)
+                folded = tasks.add("fold", (*target, i), block_kernels.fold_block, *arguments)
+            tasks.add_result(target, block_kernels.BlockFold.finish, folded)
     return checked
 
 
-def _fold_apart(tasks: Tasks) -> Ref:
+def _fold_to_tables(tasks: Tasks) -> Ref:
     """Fold each group of updates into a separate table, and merge a few tables at a time."""
     layout, checked = tasks.layout, tasks.check()
     for shared in layout.shared_coordinates():
-        where = [tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries]
+        indices_of_entries = [
+            tasks.indices(layout.indices_at(shared, entry)) for entry in tasks.entries
+        ]
         for free in layout.free_coordinates():
             column, shape = (*shared, *free), layout.table_shape(shared, free)
-            parts = []
+            tables = []
             for run_number, run in enumerate(tasks.entry_runs()):
-                indices = private.List(*where[run.start : run.stop])
+                indices = private.List(*indices_of_entries[run.start : run.stop])
                 arguments = tasks.call, shape, indices, tasks.updates(shared, free, run)
-                parts.append(tasks.add("apart", (*column, run_number), fold_apart, *arguments))
-            total = _merged(tasks, column, parts)
-            arguments = tasks.call, checked, tasks.table(shared, free), total
-            blocks_at = tasks.owned(shared, free, range(len(tasks.owners)))
+                tables.append(tasks.add("apart", (*column, run_number), fold_to_table, *arguments))
+            merged_table = _add_merges(tasks, column, tables)
+            arguments = tasks.call, checked, tasks.table(shared, free), merged_table
+            blocks_at = tasks.data_coordinates(shared, free, range(len(tasks.owners)))
             if len(blocks_at) == 1:
-                tasks.result(blocks_at[0], finish_whole, *arguments)
+                tasks.add_result(blocks_at[0], finish_column, *arguments)
                 continue
-            whole = tasks.add("whole", column, finish_whole, *arguments)
+            folded_column = tasks.add("whole", column, finish_column, *arguments)
             for coordinates in blocks_at:
                 starts, size = layout.within_column(coordinates), layout.data_shape(coordinates)
-                tasks.result(coordinates, cut_out, whole, starts, size)
+                tasks.add_result(coordinates, copy_block, folded_column, starts, size)
     return checked
 
 
-def _merged(tasks: Tasks, coordinates: Coordinates, parts: Sequence[Ref]) -> Ref:
+def _add_merges(tasks: Tasks, coordinates: Coordinates, tables: Sequence[Ref]) -> Ref:
     """Merge adjacent tables of updates until one is left."""
     level = 0
-    while len(parts) > 1:
-        steps = range(0, len(parts), MERGED)
-        few = [private.List(*parts[n : n + MERGED]) for n in steps]
-        parts = [
-            tasks.add("merged", (*coordinates, level, n), merged, tasks.call, some)
-            for n, some in enumerate(few)
+    while len(tables) > 1:
+        steps = range(0, len(tables), MERGED)
+        adjacent = [private.List(*tables[n : n + MERGED]) for n in steps]
+        tables = [
+            tasks.add("merged", (*coordinates, level, n), merge_tables, tasks.call, tables_to_merge)
+            for n, tables_to_merge in enumerate(adjacent)
         ]
         level += 1
-    return parts[0]
+    return tables[0]
 
 
 def _fold_by_routes(tasks: Tasks) -> Ref:
-    whole = tasks.choice.strategy is Strategy.BROADCAST
-    entries = [range(len(tasks.entries))] if whole else tasks.entry_runs()
+    is_broadcast = tasks.choice.strategy is Strategy.BROADCAST
+    entries = [range(len(tasks.entries))] if is_broadcast else tasks.entry_runs()
     routes = tasks.routes(entries)
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
         column_routes = routes[shared]
         for free in tasks.layout.free_coordinates():
             values = [
-                _cut(tasks, (shared, free), n, run, column_routes[n], checked)
+                _add_routed_updates(tasks, (shared, free), n, run, column_routes[n], checked)
                 for n, run in enumerate(entries)
             ]
             for run_number, run in enumerate(tasks.owner_runs(shared)):
-                blocks_at = tasks.owned(shared, free, run)
-                state: Any = tasks.blocks(blocks_at)
+                blocks_at = tasks.data_coordinates(shared, free, run)
+                folded: Any = tasks.blocks(blocks_at)
                 run_coordinates = (*shared, *free, run_number)
-                if whole:
-                    arguments = tasks.call, checked, state, run.start, column_routes[0], values[0]
-                    state = tasks.add(
-                        "fold", (*run_coordinates, 0), block_kernels.fold_whole, *arguments
+                if is_broadcast:
+                    arguments = tasks.call, checked, folded, run.start, column_routes[0], values[0]
+                    folded = tasks.add(
+                        "fold", (*run_coordinates, 0), block_kernels.fold_routed_updates, *arguments
                     )
                 else:
-                    state = _fold_steps(
-                        tasks, run_coordinates, state, run, entries, column_routes, values, checked
+                    folded = _fold_steps(
+                        tasks, run_coordinates, folded, run, entries, column_routes, values, checked
                     )
                 for n, coordinates in enumerate(blocks_at):
                     shape = tasks.layout.data_shape(coordinates)
-                    tasks.result(coordinates, block_kernels.finished_of, state, n, shape)
+                    tasks.add_result(coordinates, block_kernels.finished_block, folded, n, shape)
     return checked
 
 
 def _fold_steps(
     tasks: Tasks,
     coordinates: Coordinates,
-    state: Any,
+    folded: Any,
     run: range,
     entries: Sequence[range],
     routes: Sequence[Ref],
@@ -139,18 +143,20 @@ def _fold_steps(
     """Fold the updates of all routes into adjacent owners, a few routes at a time."""
     sizes = [sum(tasks.entry_bytes[n] for n in run) for run in entries]
     for step, members in enumerate(runs_within(sizes, FOLD_STEP * tasks.choice.chunk)):
-        parts = []
+        updates_of_routes = []
         for n in members:
             cut = routes[n], values[n], run.start, run.stop
-            parts.append(
-                tasks.add("part", (*coordinates, n), block_kernels.values_of, tasks.call, *cut)
+            updates_of_routes.append(
+                tasks.add(
+                    "part", (*coordinates, n), block_kernels.updates_for_owners, tasks.call, *cut
+                )
             )
-        arguments = tasks.call, checked, state, private.List(*parts)
-        state = tasks.add("fold", (*coordinates, step), block_kernels.fold_parts, *arguments)
-    return state
+        arguments = tasks.call, checked, folded, private.List(*updates_of_routes)
+        folded = tasks.add("fold", (*coordinates, step), block_kernels.fold_updates, *arguments)
+    return folded
 
 
-def _cut(
+def _add_routed_updates(
     tasks: Tasks,
     column: tuple[Coordinates, Coordinates],
     run_number: int,
@@ -167,7 +173,7 @@ def _cut(
 _ADDERS = for_scatters(
     {
         Strategy.BLOCKWISE: _fold_blocks,
-        Strategy.PARTIAL: _fold_apart,
+        Strategy.PARTIAL: _fold_to_tables,
         Strategy.BROADCAST: _fold_by_routes,
         Strategy.TASKS: _fold_by_routes,
         Strategy.SHUFFLE: _fold_by_shuffle,

@@ -92,7 +92,7 @@ def change(
             lay_chunks(build.partial, path)
             changed = ZarrArray(path, meter, BUDGET)
             mark(path, fingerprint, changed.state())
-            build.clear()
+            build.remove_files()
 
 
 def _directory(op: str, store: Any) -> str:
@@ -106,22 +106,24 @@ def _directory(op: str, store: Any) -> str:
     return os.path.realpath(os.path.join(os.fspath(root), inner))
 
 
-def changes(folder: str, table: ZarrArray, old: FileArray, new: Any) -> list[Any]:
+def changes(
+    folder: str, table: ZarrArray, table_blocks: FileArray, changed_blocks: Any
+) -> list[Any]:
     """Return the tasks that stage the chunks that change."""
-    grid = product(*(range(len(sizes)) for sizes in new.chunks))
+    grid = product(*(range(len(sizes)) for sizes in changed_blocks.chunks))
     boxes = chunk_boxes(table.shape, table.chunks)
-    before, after = lazy_file(old, table.chunks).to_delayed(), new.to_delayed()
+    before, after = lazy_file(table_blocks, table.chunks).to_delayed(), changed_blocks.to_delayed()
     tasks = [
         delayed(_stage)(folder, box, before[coordinates], after[coordinates])
         for coordinates, box in zip(grid, boxes, strict=False)
     ]
-    return tasks or [new]  # computing it checks its indices
+    return tasks or [changed_blocks]  # computing it checks its indices
 
 
-def _stage(folder: str, box: Box, old: Array, new: Array) -> None:
+def _stage(folder: str, box: Box, old_block: Array, new_block: Array) -> None:
     """Write a chunk to the staging directory, unless every bit is unchanged."""
-    if new.size and not _same_bits(old, new):
-        write(folder, box, new)
+    if new_block.size and not _same_bits(old_block, new_block):
+        write(folder, box, new_block)
 
 
 def _same_bits(first: Array, second: Array) -> bool:

@@ -35,9 +35,9 @@ def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview
             f"{where} must be a buffer of numbers or bytes, without objects or pointers, "
             f"got {type_name} of format {shown!r}"
         )
-    needed = tensor.required_bytes
-    if flat.nbytes < needed:
-        raise ValueError(f"{where} needs a buffer of {needed} bytes, got {flat.nbytes}")
+    required_bytes = tensor.required_bytes
+    if flat.nbytes < required_bytes:
+        raise ValueError(f"{where} needs a buffer of {required_bytes} bytes, got {flat.nbytes}")
     return flat
 
 
@@ -82,8 +82,10 @@ def array_operand(
     where = f"{operator}: `{operand}`"
     dtype, name = tensor.data_type.dtype, tensor.data_type.name
     array = as_array(operator, operand, value)
-    kinds = "iu" if dtype.kind in "iu" else "iuf"
-    if not hasattr(value, "dtype") and array.dtype.kind in kinds:  # numbers without a width
+    accepted_kinds = "iu" if dtype.kind in "iu" else "iuf"
+    if (
+        not hasattr(value, "dtype") and array.dtype.kind in accepted_kinds
+    ):  # numbers without a width
         try:
             array = np.asarray(value, dtype)
         except OverflowError:

@@ -208,13 +208,13 @@ def _require_alignment(name: str, tensor: BufferTensorDesc, inspection: Inspecti
 
 
 def _require_one_type(desc: OperatorDesc, inspection: Inspection) -> None:
-    wanted = desc.input_tensor.data_type
+    input_type = desc.input_tensor.data_type
     for name, tensor in desc.tensors.items():
         if name in _VALUE_TENSORS:
             inspection.require(
-                tensor.data_type == wanted,
+                tensor.data_type == input_type,
                 f"{name}.DataType",
-                f"equal InputTensor.DataType = {wanted.name}",
+                f"equal InputTensor.DataType = {input_type.name}",
                 tensor.data_type.name,
                 f"{inspection.page}, Tensor constraints",
             )

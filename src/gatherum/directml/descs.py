@@ -278,11 +278,11 @@ def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
     d = desc.input_tensor.dimension_count
     rule = f"{inspection.page}, Tensor constraints"
     expected = f"equal InputTensor.DimensionCount = {d}"
-    same = True
+    all_equal = True
     for name, tensor in desc.tensors.items():
         count = tensor.dimension_count
-        same &= inspection.require(count == d, f"{name}.DimensionCount", expected, count, rule)
-    return same
+        all_equal &= inspection.require(count == d, f"{name}.DimensionCount", expected, count, rule)
+    return all_equal
 
 
 def nd_counts(desc: NdOperatorDesc) -> shape_rules.NdCounts:

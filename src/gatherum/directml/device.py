@@ -249,11 +249,11 @@ class CompiledOperator:
 
     def _takes_updates(self, updates: object) -> bool:
         """Return True if the operator has updates. Raise TypeError if they are missing or extra."""
-        wanted = "UpdatesTensor" in self._tensors
-        if wanted != (updates is not None):
-            reason = "is missing" if wanted else "must be absent: the operator has none"
+        takes_updates = "UpdatesTensor" in self._tensors
+        if takes_updates != (updates is not None):
+            reason = "is missing" if takes_updates else "must be absent: the operator has none"
             raise TypeError(f"{self.desc.operator}: `UpdatesTensor` {reason}")
-        return wanted
+        return takes_updates
 
     def _planned(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:
         tensor, rank = self._tensors[name], self._lowered.ranks[name]

@@ -196,16 +196,16 @@ def _read_operator(source: Mapping[str, Any]) -> OperatorDesc:
         raise ValueError(f"`{type_key}` must be a string, got {shortened(name)}")
     cls = _DESCS.get(name.removeprefix(_OPERATOR_PREFIX))
     if cls is None:
-        known = ", ".join(_OPERATOR_PREFIX + operator for operator in _DESCS)
-        raise ValueError(f"`{type_key}` must be one of {known}, got {shortened(name)}")
+        type_names = ", ".join(_OPERATOR_PREFIX + operator for operator in _DESCS)
+        raise ValueError(f"`{type_key}` must be one of {type_names}, got {shortened(name)}")
     names = cls.field_names()
     desc_key = only_one(source, "Desc", "desc", "the operator desc")
-    outer = (type_key, *_DISPATCHABLE_MEMBERS)
+    known_members = (type_key, *_DISPATCHABLE_MEMBERS)
     if desc_key is None:
         members, where = source, ""
-        reject_unknown(source, (*outer, *names), "the operator desc")
+        reject_unknown(source, (*known_members, *names), "the operator desc")
     else:
-        reject_unknown(source, (*outer, desc_key), "the operator desc")
+        reject_unknown(source, (*known_members, desc_key), "the operator desc")
         members, where = as_object(source[desc_key], f"`{desc_key}`"), f"{desc_key}."
         reject_unknown(members, tuple(names), f"`{desc_key}`")
     values: dict[str, Any] = {}
@@ -233,9 +233,9 @@ def _read_tensor(source: object, where: str) -> BufferTensorDesc:
 
 
 def _read_buffer_tensor(
-    members: Mapping[str, Any], known: tuple[str, ...], where: str
+    members: Mapping[str, Any], known_members: tuple[str, ...], where: str
 ) -> BufferTensorDesc:
-    reject_unknown(members, known, f"`{where}`")
+    reject_unknown(members, known_members, f"`{where}`")
     for field in ("DataType", "Sizes"):
         if field not in members:
             raise ValueError(f"`{where}.{field}` is missing: every tensor needs it")
@@ -260,9 +260,9 @@ def _read_buffer_tensor(
 def _read_flags(value: object, where: str) -> TensorFlags:
     flags = TensorFlags.NONE
     for flag in value if isinstance(value, list) else [value]:
-        short = flag.removeprefix(_FLAG_PREFIX) if isinstance(flag, str) else ""
-        if short not in TensorFlags.__members__:
-            known = ", ".join(TensorFlags.__members__)
-            raise ValueError(f"`{where}.Flags` must be of {known}, got {shortened(flag)}")
-        flags |= TensorFlags[short]
+        short_name = flag.removeprefix(_FLAG_PREFIX) if isinstance(flag, str) else ""
+        if short_name not in TensorFlags.__members__:
+            flag_names = ", ".join(TensorFlags.__members__)
+            raise ValueError(f"`{where}.Flags` must be of {flag_names}, got {shortened(flag)}")
+        flags |= TensorFlags[short_name]
     return flags

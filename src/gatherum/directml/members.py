@@ -14,10 +14,10 @@ TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
 def read_data_type(value: object, where: str) -> TensorDataType:
     """Return the data type of a short or full name."""
     names = TensorDataType.__members__
-    short = value.removeprefix(TYPE_PREFIX) if isinstance(value, str) else ""
-    if short not in names:
+    short_name = value.removeprefix(TYPE_PREFIX) if isinstance(value, str) else ""
+    if short_name not in names:
         raise ValueError(f"`{where}` must be one of {', '.join(names)}, got {shortened(value)}")
-    return names[short]
+    return names[short_name]
 
 
 def unsigned_list(values: object, where: str) -> tuple[int, ...]:
@@ -49,12 +49,13 @@ def only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> 
     return first if first in source else second if second in source else None
 
 
-def reject_unknown(source: Mapping[str, Any], known: tuple[str, ...], where: str) -> None:
+def reject_unknown(source: Mapping[str, Any], known_members: tuple[str, ...], where: str) -> None:
     """Raise ValueError for an unknown member."""
     for name in source:
-        if name not in known:
+        if name not in known_members:
             raise ValueError(
-                f"{where} must have no members but {', '.join(known)}, got {shortened(name)}"
+                f"{where} must have no members but {', '.join(known_members)}, "
+                f"got {shortened(name)}"
             )
 
 

@@ -99,21 +99,21 @@ class _Model:
 
     def _read(self, source: object, where: str) -> Callable[[], None]:
         command = as_object(source, f"`{where}`")
-        known: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], str], Any]]] = {
+        readers: dict[str, tuple[tuple[str, ...], Callable[[Mapping[str, Any], str], Any]]] = {
             "dispatch": (("dispatchable", "bindings", "threadGroupCount"), self._dispatch),
             "print": (("resource", "verbose"), self._print),
             "writefile": (("resource", "targetPath", "dimensions"), self._write),
             "compare": (("resource", "expected"), self._compare),
         }
         command_name = text_of(command, "type", where)
-        if command_name.lower() not in known:
+        if command_name.lower() not in readers:
             raise ValueError(
                 f"`{where}.type` must be one of dispatch, print, writeFile, compare, "
                 f"got {shortened(command_name)}"
             )
-        members, make = known[command_name.lower()]
+        members, make_command = readers[command_name.lower()]
         reject_unknown(command, ("type", *members), f"`{where}`")
-        execute: Callable[[], None] = make(command, where)
+        execute: Callable[[], None] = make_command(command, where)
         return execute
 
     def _dispatch(self, command: Mapping[str, Any], where: str) -> Callable[[], None]:
@@ -170,10 +170,10 @@ class _Model:
         size = number_of(binding, "elementSizeInBytes", where, UINT64_MAX) or width
         offset = size * number_of(binding, "elementOffset", where, UINT64_MAX)
         count = number_of(binding, "elementCount", where, UINT64_MAX)
-        whole = resource.buffer.size
-        end = offset + count * size if count else max(whole, offset)
-        if end > whole:
-            raise ValueError(f"`{where}` must end within {whole} bytes, got {end}")
+        buffer_size = resource.buffer.size
+        end = offset + count * size if count else max(buffer_size, offset)
+        if end > buffer_size:
+            raise ValueError(f"`{where}` must end within {buffer_size} bytes, got {end}")
         if offset % alignment:
             raise ValueError(
                 f"`{where}` must begin at a multiple of {alignment} bytes, got {offset}"

@@ -79,11 +79,11 @@ class TensorDataType(enum.IntEnum):
         >>> TensorDataType.from_dtype("float16").name
         'FLOAT16'
         """
-        wanted = np.dtype(dtype)
+        numpy_dtype = np.dtype(dtype)
         for member in cls:
-            if member.name not in _WITHOUT_DTYPE and member.dtype == wanted:
+            if member.name not in _WITHOUT_DTYPE and member.dtype == numpy_dtype:
                 return member
-        raise ValueError(f"DirectML has no data type for the dtype {wanted}")
+        raise ValueError(f"DirectML has no data type for the dtype {numpy_dtype}")
 
     @property
     def bits(self) -> int:

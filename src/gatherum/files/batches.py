@@ -47,7 +47,7 @@ class Batches:
                 self._ended = True
             self._tasks.put(None)
 
-    def take(self, wait: bool = True) -> list[NDArray[Any]]:
+    def next_piece(self, wait: bool = True) -> list[NDArray[Any]]:
         """Return the batches fetched since the last call. With `wait`, wait for at least one.
 
         The batches of a piece have one dtype, and at most `most` bytes unless the piece is one

@@ -65,7 +65,8 @@ def description(where: Path | Location, folder: str) -> str:
 def check_cast(where: object, stored: np.dtype[Any], dtype: np.dtype[Any]) -> None:
     """Raise ValueError if elements of one dtype cannot be converted to another."""
     source, target = (
-        np.dtype(np.float64) if name_of(each) in FORMATS else each for each in (stored, dtype)
+        np.dtype(np.float64) if name_of(one_dtype) in FORMATS else one_dtype
+        for one_dtype in (stored, dtype)
     )
     numeric = source.kind in "biufc" and target.kind in "biufc"
     if not numeric or not np.can_cast(source, target, "same_kind"):
@@ -117,8 +118,8 @@ def _opened(
 
 def _dtype_of(source: Source, like: np.dtype[Any]) -> np.dtype[Any]:
     """Return the dtype of a file, or `like` if its elements are plain bytes of the same size."""
-    taken = is_added(like) and is_bytes(source.dtype, like.itemsize)
-    return like if taken else source.dtype
+    takes_like = is_added(like) and is_bytes(source.dtype, like.itemsize)
+    return like if takes_like else source.dtype
 
 
 def _decoded(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:

@@ -63,7 +63,7 @@ class Job:
             raise errors.not_writable(op, self.table.location, why)
         if "updates" in sources:
             self._check_numbers()
-        self._laid: dict[str, FlatArray] = {}
+        self._flat_operands: dict[str, FlatArray] = {}
         self._requests: Requests | None = None
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # raises the errors of the operator in memory
@@ -82,10 +82,10 @@ class Job:
 
         Results that depend only on the table and these settings are reused.
         """
-        other = copy.copy(self)
-        other.sources, other.resources, other._laid = sources, resources, {}
-        other.budget, other.meter, other._requests = resources.budget, resources.meter, None
-        return other
+        again = copy.copy(self)
+        again.sources, again.resources, again._flat_operands = sources, resources, {}
+        again.budget, again.meter, again._requests = resources.budget, resources.meter, None
+        return again
 
     @property
     def entries(self) -> int:
@@ -97,10 +97,10 @@ class Job:
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
     ) -> bool:
         """Return True if `again` can run this call with the given indices."""
-        mine = self.sources["indices"]
-        same = (mine.shape, mine.dtype) == (indices.shape, indices.dtype)
+        own_indices = self.sources["indices"]
+        have_same_spec = (own_indices.shape, own_indices.dtype) == (indices.shape, indices.dtype)
         return (
-            same
+            have_same_spec
             and self.op == op
             and self.fill_value is fill_value
             and self.attributes is attributes
@@ -169,11 +169,11 @@ class Job:
 
     def flat(self, role: str) -> FlatArray:
         """Return an operand in C order. Copy it to a scratch file if it has another layout."""
-        if role not in self._laid:
+        if role not in self._flat_operands:
             source = self.sources[role]
             array = source.storage.flat(self.resources).array
-            self._laid[role] = replace(array, dtype=source.dtype)
-        return self._laid[role]
+            self._flat_operands[role] = replace(array, dtype=source.dtype)
+        return self._flat_operands[role]
 
     def read_whole(self, role: str) -> NDArray[Any]:
         """Return all elements of an operand."""
@@ -189,8 +189,8 @@ class Job:
         if not isinstance(storage, FlatStorage) or storage.fortran:
             return False
         nbytes = sum(source.nbytes for source in self.sources.values()) + 2 * self.table.nbytes
-        empty = not all(source.nbytes for source in self.sources.values())
-        return not empty and nbytes + self._plan.scratch <= self.budget.whole
+        is_empty = not all(source.nbytes for source in self.sources.values())
+        return not is_empty and nbytes + self._plan.scratch <= self.budget.whole_output
 
     @property
     def pays_whole(self) -> bool:

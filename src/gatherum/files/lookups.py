@@ -38,22 +38,22 @@ class Lookups:
         The result is written to `out` if given.
         """
         with self._reader, ExitStack() as stack:  # the call closes the files that it opens
-            own = replace(self.resources, at_end=stack.callback)
+            own_resources = replace(self.resources, at_end=stack.callback)
             where = find_operand("indices", indices, op)
             if isinstance(where, Location):
                 where.require()
-            sources = open_all({"indices": where}, own, table=self.table)
+            sources = open_all({"indices": where}, own_resources, table=self.table)
             last = self._last
             if last is not None and last.is_call(op, attributes, fill_value, sources["indices"]):
-                job = last.again(sources, own)
+                job = last.again(sources, own_resources)
             else:
-                job = Job(op, sources, attributes, fill_value, own)
+                job = Job(op, sources, attributes, fill_value, own_resources)
             self._last = job
             array = None
             if out is not None:
                 receiver = Receiver(op, out, job.shape, self.table.dtype)
                 receiver.check_apart(self.table.location, where)
                 array = receiver.array
-            sink = ArraySink(own, job.shape, self.table.dtype, array)
+            sink = ArraySink(own_resources, job.shape, self.table.dtype, array)
             IntoArray().run(job, sink)
             return sink.commit(), job.entries

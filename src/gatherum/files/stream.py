@@ -103,23 +103,23 @@ def rows(
     decode = as_boolean("rows", "decode", decode)
     resources = Resources.of(stack, memory, spill_dir, storage_options, decode=decode)
     attributes = {"axis": axis, "mode": mode, "negative": negative}
-    where = find_operand("table", table, "rows")
-    if isinstance(where, Location):
-        where.require()
-    return _opened(stack, resources, where, batches, attributes, fill_value)
+    location = find_operand("table", table, "rows")
+    if isinstance(location, Location):
+        location.require()
+    return _opened(stack, resources, location, batches, attributes, fill_value)
 
 
 def _opened(
     stack: ExitStack,
     resources: Resources,
-    where: Location | ArrayOperand,
+    location: Location | ArrayOperand,
     batches: Iterable[Any],
     attributes: dict[str, Any],
     fill_value: object,
 ) -> Generator[NDArray[Any], None, None]:
     """Open the table, and yield the rows of each batch."""
     with stack:
-        table = open_all({"table": where}, resources)["table"]
+        table = open_all({"table": location}, resources)["table"]
         lookups = WatchedLookups(Lookups(table, resources), attributes, fill_value)
         opened, axis = table.opened, attributes["axis"]
         source = RowSource(lookups.gather, table.shape, table.dtype, axis, opened.check_unchanged)
@@ -148,22 +148,22 @@ def rows_of(
     if nbytes >= PAGE:
         most = min(most, CACHED)
     with Batches(iter(batches), nbytes, most) as fetched:
-        yield from _ahead(fetched, Reader(source).read, stop)
+        yield from _read_ahead(fetched, Reader(source).read, stop)
     source.check()
 
 
-def _ahead(
-    batches: Batches, read: Callable[[Piece], PieceRows], stop: Callable[[], object]
+def _read_ahead(
+    batches: Batches, read_piece: Callable[[Piece], PieceRows], stop: Callable[[], object]
 ) -> Iterator[NDArray[Any]]:
     """Yield rows. The next batches are read while these are used."""
     with ThreadPoolExecutor(1) as thread, stopped_early(stop):
         reading: Future[PieceRows] | None = None
-        while reading is not None or (piece := batches.take()):
-            piece_rows = (reading or thread.submit(read, piece)).result()
+        while reading is not None or (piece := batches.next_piece()):
+            piece_rows = (reading or thread.submit(read_piece, piece)).result()
             reading = None
             for rows_of_one in piece_rows.rows:
-                if reading is None and (piece := batches.take(wait=False)):
-                    reading = thread.submit(read, piece)
+                if reading is None and (piece := batches.next_piece(wait=False)):
+                    reading = thread.submit(read_piece, piece)
                 yield rows_of_one
             if piece_rows.error is not None:
                 raise piece_rows.error
@@ -173,16 +173,16 @@ class Reader:
     """Gathers groups of batches from one table."""
 
     def __init__(self, source: RowSource) -> None:
-        self.source, self.done = source, 0
+        self.source, self.batches_read = source, 0
 
     def read(self, piece: Piece) -> PieceRows:
         """Gather all batches of a piece together, or one by one if that raises an error."""
-        first, self.done = self.done, self.done + len(piece)
+        first, self.batches_read = self.batches_read, self.batches_read + len(piece)
         gather = self.source.gather
         if len(piece) > 1:
             try:
                 rows = gather(np.concatenate([indices.reshape(-1) for indices in piece]))
-                return PieceRows(_cut(rows, piece, range(rows.ndim)[self.source.axis]))
+                return PieceRows(_split_by_batch(rows, piece, range(rows.ndim)[self.source.axis]))
             except Exception:  # the batch with the error raises it in its turn
                 pass
         piece_rows = PieceRows([])
@@ -223,12 +223,12 @@ def _bytes_of_a_row(source: RowSource) -> int:
     return math.prod(shape) * source.dtype.itemsize
 
 
-def _cut(rows: NDArray[Any], piece: Piece, axis: int) -> list[NDArray[Any]]:
+def _split_by_batch(rows: NDArray[Any], piece: Piece, axis: int) -> list[NDArray[Any]]:
     """Return the rows of each batch, in separate memory."""
     before, after = rows.shape[:axis], rows.shape[axis + 1 :]
     ends = list(accumulate(indices.size for indices in piece))
-    parts = np.split(as_items(rows), ends[:-1], axis)
+    rows_by_batch = np.split(as_items(rows), ends[:-1], axis)
     return [
-        np.array(part, order="C").view(rows.dtype).reshape(before + indices.shape + after)
-        for part, indices in zip(parts, piece, strict=True)
+        np.array(batch_rows, order="C").view(rows.dtype).reshape(before + indices.shape + after)
+        for batch_rows, indices in zip(rows_by_batch, piece, strict=True)
     ]

@@ -19,7 +19,7 @@ from .dtypes import working_dtype
 from .grouping import Grouping
 
 
-def working(values: Array, grouping: Grouping) -> Array:
+def in_working_dtype(values: Array, grouping: Grouping) -> Array:
     """Convert values to their working dtype."""
     return grouping.xp.astype(
         values, grouping.xp.dtype(working_dtype(grouping.xp.plan_dtype(values)))
@@ -55,32 +55,34 @@ def last(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
 
 def first(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the first value of each group."""
-    return grouping.first(values, initial)
+    return grouping.first_values(values, initial)
 
 
 def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the number of values of each group."""
-    return grouping.xp.whole(grouping.count(initial), grouping.shape)
+    return grouping.xp.broadcast_copy(grouping.count(initial), grouping.shape)
 
 
-def position(extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def position_of_extreme(
+    extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int
+) -> Array:
     """Return the position of the first largest or smallest value of each group."""
     values = as_integers(values, extreme) if is_date(grouping.xp.plan_dtype(values)) else values
     if isinstance(values, np.ndarray):
-        return grouping.position(extreme, values, initial)
+        return grouping.positions_of_extremes(extreme, values, initial)
     xp, values = grouping.xp, grouping.xp.stop_gradient(values)
-    with grouping.sharing():
+    with grouping.sharing_calls():
         best = grouping.scatter(values, extreme, grouping.zero(values))
         attains = xp.equal(values, grouping.gather(best))
         if has_nan(xp.plan_dtype(values)) and xp.holds_any(xp.isnan(best)):
             attains = attains | xp.isnan(values)  # a NaN extreme equals no value
-        return grouping.first_position(attains, initial)
+        return grouping.first_positions(attains, initial)
 
 
 def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
     """Return the logarithm of the sum of the exponentials of each group."""
-    floats, xp = working(values, grouping), grouping.xp
-    with grouping.sharing():
+    floats, xp = in_working_dtype(values, grouping), grouping.xp
+    with grouping.sharing_calls():
         shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
         shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values need no shift
         shifts = grouping.gather(shift, np.inf)  # exp(x - inf) is 0, and so is its gradient
@@ -91,7 +93,7 @@ def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Arr
         return xp.replaced(result, grouping.count() == 0, initial)
 
 
-def _shifted(values: Array, grouping: Grouping) -> Array:
+def _below_maximum(values: Array, grouping: Grouping) -> Array:
     """Return the distance of each value from the largest of its group."""
     largest = grouping.scatter(grouping.xp.stop_gradient(values), "max", grouping.zero(values))
     largest_of_group = grouping.gather(largest, np.nan)
@@ -100,8 +102,8 @@ def _shifted(values: Array, grouping: Grouping) -> Array:
 
 def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the share of the exponential of each value in the sum of its group."""
-    with grouping.sharing():
-        powers = grouping.xp.exp(_shifted(working(values, grouping), grouping))
+    with grouping.sharing_calls():
+        powers = grouping.xp.exp(_below_maximum(in_working_dtype(values, grouping), grouping))
         total = grouping.scatter(powers, "add", grouping.zero(powers))
         shares = grouping.xp.divide(powers, grouping.gather(total, np.nan), powers)
     return grouping.xp.rounded(shares, target)
@@ -109,8 +111,8 @@ def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
 
 def log_softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     """Return the logarithms of softmax."""
-    with grouping.sharing():
-        shifted = _shifted(working(values, grouping), grouping)
+    with grouping.sharing_calls():
+        shifted = _below_maximum(in_working_dtype(values, grouping), grouping)
         total = grouping.scatter(grouping.xp.exp(shifted), "add", grouping.zero(shifted))
         logs = grouping.gather(grouping.xp.log(total), np.nan)
     return grouping.xp.rounded(grouping.xp.subtract(shifted, logs, shifted), target)

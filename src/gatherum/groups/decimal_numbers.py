@@ -31,7 +31,7 @@ class DecimalNumbers(NamedTuple):
         low = self.low.view(np.int64)
         return low if np.array_equal(self.high, low >> 63) else None
 
-    def whole(self) -> NDArray[Any]:
+    def python_integers(self) -> NDArray[Any]:
         """Return the integers as an array of Python integers."""
         whole: NDArray[Any] = self.high.astype(object) * 2**64 + self.low.astype(object)
         return whole
@@ -84,8 +84,8 @@ def _arrow_column(package: str, values: Any) -> Any:
         return None
     import pyarrow
 
-    known = isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray))
-    return values if known and pyarrow.types.is_decimal(values.type) else None
+    is_arrow = isinstance(values, (pyarrow.Array, pyarrow.ChunkedArray))
+    return values if is_arrow and pyarrow.types.is_decimal(values.type) else None
 
 
 def _of_arrow(op: str, column: Any) -> DecimalNumbers:

@@ -30,15 +30,17 @@ def reduced(
             raise errors.not_for_decimals(op, name, FUNCTIONS)
     fill = None if fill_value is None else _as_fill(op, fill_value)
     counts = run("count", numbers.high, 0)
-    empty = counts == 0
+    is_empty = counts == 0
     results = {}
     for name in names:
         if name == "count":
-            whole = None if fill is None or fill % 1 else int(fill)
-            results[name] = run(name, numbers.high, fill_value if whole is None else whole)
+            whole_fill = None if fill is None or fill % 1 else int(fill)
+            results[name] = run(
+                name, numbers.high, fill_value if whole_fill is None else whole_fill
+            )
             continue
-        if fill is None and name != "sum" and empty.any():
-            where = tuple(int(i) for i in np.argwhere(empty)[0])
+        if fill is None and name != "sum" and is_empty.any():
+            where = tuple(int(i) for i in np.argwhere(is_empty)[0])
             coordinates = where if counts.ndim > 1 else ()
             raise errors.empty_group(op, name, "Decimal", where[axis], coordinates)
         totals = _extremes(name, numbers, run) if name in ("max", "min") else _sums(numbers, run)
@@ -46,7 +48,7 @@ def reduced(
             totals = _NEAREST(totals, np.maximum(counts, 1).astype(object))
         result = _DECIMALS(totals, numbers.scale)
         if fill is not None:
-            result[empty] = fill
+            result[is_empty] = fill
         results[name] = result
     return results
 
@@ -65,12 +67,14 @@ def _sums(numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
     # Sums of the words of few bits do not wrap around. The highest word is signed.
     bits = 32 if size < 2**31 else 16
     total: Any = 0
-    for first, word in ((0, numbers.low), (64, numbers.high)):
+    for first_bit, word in ((0, numbers.low), (64, numbers.high)):
         for shift in range(0, 64, bits):
-            part = word >> shift
-            part = part if first + shift + bits == 128 else part & (2**bits - 1)
-            sums = run("sum", part.astype(np.int64), 0).astype(object)
-            total = total + sums * 2 ** (first + shift)
+            bits_of_word = word >> shift
+            bits_of_word = (
+                bits_of_word if first_bit + shift + bits == 128 else bits_of_word & (2**bits - 1)
+            )
+            sums = run("sum", bits_of_word.astype(np.int64), 0).astype(object)
+            total = total + sums * 2 ** (first_bit + shift)
     return np.asarray(total, object)
 
 
@@ -87,8 +91,8 @@ def _extremes(name: str, numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
     best = run(name, ranks.reshape(numbers.high.shape), 0)
-    chosen: NDArray[Any] = numbers.whole().ravel()[order[best]]
-    return chosen
+    extremes: NDArray[Any] = numbers.python_integers().ravel()[order[best]]
+    return extremes
 
 
 def _nearest(total: int, count: int) -> int:

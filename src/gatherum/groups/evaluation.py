@@ -13,11 +13,9 @@ from gatherum._model.dtypes import AnyDType
 
 from . import errors
 from .dtypes import not_a_number
-from .functions import FUNCTIONS, TRANSFORMS
+from .functions import FUNCTIONS, TRANSFORMS, row_of
 from .grouping import Grouping
-from .options import plain
 from .rows import FunctionRow, Method, TransformRow
-from .skipping import skipping
 
 # For unsupported wide dtypes, the widest supported dtype.
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
@@ -32,8 +30,8 @@ def reduced(
     row: FunctionRow | None = None,
 ) -> Array:
     """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
-    xp, skips = grouping.xp, name not in FUNCTIONS
-    row = row or FUNCTIONS[plain(name)]
+    xp, skips_nan = grouping.xp, name not in FUNCTIONS
+    row = row or row_of(name)
     values_dtype = xp.plan_dtype(values)
     check_defined(grouping.op, row, name, values_dtype)
     dtype = row.result(values_dtype)
@@ -47,15 +45,16 @@ def reduced(
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
-        if skips and has_nan(values_dtype):
-            unweighted = row is FUNCTIONS[row.name]
-            result = skipping(row, values, grouping, initial, ddof) if unweighted else None
+        if skips_nan and has_nan(values_dtype):
+            result = None
+            if row.skip_nan is not None and initial is not None:
+                result = row.skip_nan(values, grouping, initial, ddof)
             if result is not None:
                 return result
-            if xp.holds_any(left_out := xp.isnan(values)):
-                grouping = grouping.without(left_out)
+            if xp.holds_any(is_nan := xp.isnan(values)):
+                grouping = grouping.without_values(is_nan)
                 if not isinstance(values, np.ndarray):
-                    values = xp.replaced(values, left_out, 0)  # otherwise, gradients have 0 * NaN
+                    values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
         if initial is None:
             return _without_empty_groups(name, row, dtype, values, grouping, ddof)
         return row.compose(values, grouping, initial, ddof)
@@ -72,12 +71,12 @@ def _without_empty_groups(
     sentinel = row.unlikely(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
     result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
-    coordinates = grouping.first_empty(grouping.filled() if result is None else result != initial)
+    coordinates = grouping.first_empty(grouping.nonempty() if result is None else result != initial)
     if coordinates is not None and result is not None and not row.locates:
-        coordinates = grouping.first_empty(grouping.filled())
+        coordinates = grouping.first_empty(grouping.nonempty())
     if coordinates is not None:
-        where = coordinates if grouping.elements else ()
-        raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
+        position = coordinates if grouping.has_entry_per_value else ()
+        raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], position)
     return row.compose(values, grouping, initial, ddof) if result is None else result
 
 
@@ -102,8 +101,8 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
     needs = None
     if isinstance(dtype, np.dtype):
         nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
-        known = nearest if dtype.char in WIDEST else "native byte order"
-        needs = known if row.accepts(nearest) else None
+        needed = nearest if dtype.char in WIDEST else "native byte order"
+        needs = needed if row.accepts(nearest) else None
     raise errors.not_defined(op, name, dtype, needs)
 
 
@@ -138,6 +137,6 @@ def transformed(
     with np.errstate(all="ignore"), grouping.float_mode():
         target = xp.dtype(dtype)
         values = without_dropped_gradients(values, grouping)
-        if (result := grouping.fused(name, values)) is not None:
+        if (result := grouping.fused_transform(name, values)) is not None:
             return result if result.dtype == target else xp.rounded(result, target)
         return row.compose(values, grouping, target)

@@ -73,23 +73,25 @@ def factorize(
         raise unknown_argument(FACTORIZE, unknown)
     if not keys:
         raise errors.no_keys(FACTORIZE)
-    ordered = plain_values.as_boolean(FACTORIZE, "sort", sort)
-    encoded = [_encoded(i, key) for i, key in enumerate(keys)]
+    follows_order = plain_values.as_boolean(FACTORIZE, "sort", sort)
+    encoded = [_codes_and_labels(i, key) for i, key in enumerate(keys)]
     shape = encoded[0][0].shape
     for i, (codes, _) in enumerate(encoded):
         if codes.shape != shape:
             raise errors.other_key_shape(FACTORIZE, i, shape, codes.shape)
-    flat = [(codes.ravel(), labels) for codes, labels in encoded]
-    if len(flat) == 1:
-        numbers, chosen = _renumbered(*flat[0][:1], len(flat[0][1]), ordered)
-        return numbers.reshape(shape), flat[0][1][chosen]
-    numbers, positions = _of_tuples(flat, ordered)
-    picked = tuple(labels[codes[positions]] for codes, labels in flat)
-    return numbers.reshape(shape), picked
+    flat_keys = [(codes.ravel(), labels) for codes, labels in encoded]
+    if len(flat_keys) == 1:
+        numbers, label_numbers = _dense_numbers(
+            *flat_keys[0][:1], len(flat_keys[0][1]), follows_order
+        )
+        return numbers.reshape(shape), flat_keys[0][1][label_numbers]
+    numbers, positions = _tuple_numbers(flat_keys, follows_order)
+    labels_of_numbers = tuple(labels[codes[positions]] for codes, labels in flat_keys)
+    return numbers.reshape(shape), labels_of_numbers
 
 
-def _of_tuples(
-    keys: list[tuple[GroupNumbers, Labels]], ordered: bool
+def _tuple_numbers(
+    keys: list[tuple[GroupNumbers, Labels]], follows_order: bool
 ) -> tuple[GroupNumbers, GroupNumbers]:
     """Return the numbers of tuples of codes, and the first place of each number."""
     numbers, count = keys[0][0], len(keys[0][1])
@@ -101,7 +103,7 @@ def _of_tuples(
             count = len(codes)
         else:
             numbers, count = pairs, count * len(labels)
-    numbers, _ = _renumbered(numbers, count, ordered)
+    numbers, _ = _dense_numbers(numbers, count, follows_order)
     return numbers, _first_positions(numbers, int(numbers.max(initial=-1)) + 1)
 
 
@@ -112,20 +114,20 @@ def _first_positions(codes: GroupNumbers, count: int) -> GroupNumbers:
     return first[:count]
 
 
-def _renumbered(
-    codes: GroupNumbers, count: int, ordered: bool
+def _dense_numbers(
+    codes: GroupNumbers, count: int, follows_order: bool
 ) -> tuple[GroupNumbers, GroupNumbers]:
     """Return the numbers of codes, in their order or by first place, and the codes that occur."""
     first = _first_positions(codes, count)
-    used = np.flatnonzero(first < len(codes))
-    if not ordered:
-        used = used[np.argsort(first[used], kind="stable")]
+    codes_in_use = np.flatnonzero(first < len(codes))
+    if not follows_order:
+        codes_in_use = codes_in_use[np.argsort(first[codes_in_use], kind="stable")]
     new_codes = np.full(count + 1, -1)
-    new_codes[used] = np.arange(len(used))
-    return new_codes[codes], used
+    new_codes[codes_in_use] = np.arange(len(codes_in_use))
+    return new_codes[codes], codes_in_use
 
 
-def _encoded(position: int, key: Any) -> tuple[GroupNumbers, Labels]:
+def _codes_and_labels(position: int, key: Any) -> tuple[GroupNumbers, Labels]:
     """Return a code for each key, -1 for a missing one, and labels in the order of their codes."""
     if (dictionary := _of_pandas(key)) is not None:
         return dictionary

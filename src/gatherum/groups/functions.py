@@ -16,8 +16,8 @@ import numpy as np
 
 from gatherum._model.dtypes import AnyDType, is_reducible
 
-from . import compositions, cumulative, dtypes, order_statistics, spreads
-from .rows import Argument, FunctionRow, Method, TransformRow
+from . import compositions, cumulative, dtypes, nan_skipping, order_statistics, spreads, weighted
+from .rows import Argument, FunctionRow, Method, TransformRow, WeightedForm
 
 # For type checkers. A test compares them with the tables.
 ReduceName: TypeAlias = Literal[
@@ -45,7 +45,11 @@ RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
 
 
 def _fold_row(
-    name: str, reduction: str, empty: float | None, takes: tuple[Argument, ...] = ()
+    name: str,
+    reduction: str,
+    empty: float | None,
+    takes: tuple[Argument, ...] = (),
+    weighted_form: WeightedForm | None = None,
 ) -> FunctionRow:
     """Return the row of a function that consists of one scatter of the values."""
     return FunctionRow(
@@ -59,6 +63,8 @@ def _fold_row(
         reduction=reduction,
         method=Method.FOLD,
         takes=takes,
+        weighted=weighted_form,
+        skip_nan=partial(nan_skipping.fold, reduction),
     )
 
 
@@ -76,7 +82,7 @@ def _extreme_row(name: str, ties: str) -> FunctionRow:
 def _position_row(name: str, extreme: str) -> FunctionRow:
     return FunctionRow(
         name=name,
-        compose=partial(compositions.position, extreme),
+        compose=partial(compositions.position_of_extreme, extreme),
         composes=f"scatter {extreme}, with the position of each group's {extreme}imum",
         accepts=dtypes.orders(extreme),
         result=dtypes.always(np.int64),
@@ -85,6 +91,8 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
         reduction=None,
         method=Method.POSITION,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     )
 
 
@@ -99,7 +107,11 @@ def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
         ties="",
         reduction=None,
         method=Method.COMPOSITION,
-        takes=("weights", "dtype"),
+        takes=("dtype",),
+        weighted=WeightedForm(
+            compose=partial(weighted.weighted_variance, root), result=dtypes.spread_dtype
+        ),
+        skip_nan=partial(spreads.variance_skipping_nan, root),
     )
 
 
@@ -115,6 +127,8 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         reduction=extreme,
         method=Method.TRUTH,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     )
 
 
@@ -123,9 +137,21 @@ _median = partial(order_statistics.quantile, 0.5, "linear")
 _SQUARES = "scatter fmean, gather, scatter add of the squares, division by count - ddof"
 
 _ROWS = (
-    _fold_row("sum", "add", 0, ("weights", "dtype")),
+    _fold_row(
+        "sum",
+        "add",
+        0,
+        ("dtype",),
+        WeightedForm(compose=weighted.weighted_sum, result=dtypes.same),
+    ),
     _fold_row("prod", "mul", 1, ("dtype",)),
-    _fold_row("mean", "mean", None, ("weights", "dtype")),
+    _fold_row(
+        "mean",
+        "mean",
+        None,
+        ("dtype",),
+        WeightedForm(compose=weighted.weighted_mean, result=dtypes.transformed_dtype),
+    ),
     _spread_row("var", False, _SQUARES),
     _spread_row("std", True, "the square root of var before it is rounded"),
     _extreme_row("max", "NaN wins; +0 is above -0"),
@@ -143,6 +169,8 @@ _ROWS = (
         reduction=None,
         method=Method.SELECTION,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
     FunctionRow(
         name="last",
@@ -155,6 +183,8 @@ _ROWS = (
         reduction="none",
         method=Method.SELECTION,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
     FunctionRow(
         name="count",
@@ -167,6 +197,8 @@ _ROWS = (
         reduction="add",
         method=Method.COUNT,
         takes=(),
+        weighted=None,
+        skip_nan=nan_skipping.count,
     ),
     _truth_row("any", "max", 0),
     _truth_row("all", "min", 1),
@@ -181,6 +213,8 @@ _ROWS = (
         reduction=None,
         method=Method.COMPOSITION,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
@@ -195,6 +229,8 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=("q",),
+        weighted=None,
+        skip_nan=None,
     ),
     FunctionRow(
         name="median",
@@ -207,6 +243,8 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
     FunctionRow(
         name="nunique",
@@ -219,6 +257,8 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
     FunctionRow(
         name="mode",
@@ -231,6 +271,8 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        weighted=None,
+        skip_nan=None,
     ),
 )
 
@@ -240,8 +282,20 @@ REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
 TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
-}
-IN_FILES = tuple(name for name in REDUCES if name.removeprefix("nan") not in TAKERS["q"])
+} | {"weights": tuple(row.name for row in _ROWS if row.weighted is not None)}
+
+
+def unprefixed_name(name: str) -> str:
+    """Return the name of a function without the prefix ``nan``."""
+    return name.removeprefix("nan")
+
+
+def row_of(name: str) -> FunctionRow:
+    """Return the row of a function, or of the function that a nan form belongs to."""
+    return FUNCTIONS[unprefixed_name(name)]
+
+
+IN_FILES = tuple(name for name in REDUCES if "q" not in row_of(name).takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:

@@ -74,7 +74,7 @@ class Grouping:
         return self.destinations.shape
 
     @property
-    def elements(self) -> bool:
+    def has_entry_per_value(self) -> bool:
         """Whether each value has a separate entry, rather than each slice across `axis`."""
         return self.destinations.operator.addressing.shares_back
 
@@ -87,31 +87,33 @@ class Grouping:
 
         The left fold begins at the first value of a group; `initial`, an item, is not part of it.
         """
-        return self._put(self.destinations, values, reduction, initial)
+        return self._scatter(self.destinations, values, reduction, initial)
 
     def gather(self, results: Array, fill_value: object = 0) -> Array:
         """Return the result of each value's group, or `fill_value` for a value without a group."""
         try:
-            return self.destinations.take(results, fill_value)
+            return self.destinations.gather(results, fill_value)
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
-    def fused(self, name: str, values: Array) -> Array | None:
+    def fused_transform(self, name: str, values: Array) -> Array | None:
         """Run a transform in one call of the framework; None if the framework has none."""
         try:
-            return self.xp.fused(name, values, self.destinations)
+            return self.xp.fused_transform(name, values, self.destinations)
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
     def float_mode(self) -> AbstractContextManager[None]:
         """Return the context in which a composition runs."""
         return self.xp.float_mode()
 
-    def sharing(self) -> AbstractContextManager[Any]:
+    def sharing_calls(self) -> AbstractContextManager[Any]:
         """Return a context in which calls share the results of checks and sorts of the groups."""
         return self.xp.sharing_calls()
 
-    def squares(self, values: Array, skips_nan: bool = False) -> tuple[Array, Array] | None:
+    def squares_and_counts(
+        self, values: Array, skips_nan: bool = False
+    ) -> tuple[Array, Array] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
 
         If `skips_nan`, NaN are neither folded nor counted. The distances are from the exact mean,
@@ -122,11 +124,11 @@ class Grouping:
         if dtype.kind == "c" or not is_reducible(dtype, "fmean"):
             return None
         try:
-            return self.xp.squares(values, self.destinations, skips_nan)
+            return self.xp.squares_and_counts(values, self.destinations, skips_nan)
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
-    def without_nan(self, values: Array, reduction: str, initial: Array) -> Array | None:
+    def fold_skipping_nan(self, values: Array, reduction: str, initial: Array) -> Array | None:
         """Reduce the values of each group that are not NaN, in one call of the framework. A group
         without such values becomes `initial`. Return None if the framework does not support this.
         """
@@ -134,9 +136,9 @@ class Grouping:
         if dtype.kind == "c" or not is_reducible(dtype, reduction):
             return None
         try:
-            return self.xp.without_nan(values, reduction, self.destinations, initial)
+            return self.xp.fold_skipping_nan(values, reduction, self.destinations, initial)
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
     def count(self, initial: Array | None = None) -> Array:
         """Return the number of values in each group. For an empty group, return `initial`, else 0.
@@ -144,62 +146,62 @@ class Grouping:
         The counts broadcast to the shape of a result.
         """
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.destinations.indices)
-        return self._along(item, "add", self.zero(item) if initial is None else initial)
+        return self._scatter_item(item, "add", self.zero(item) if initial is None else initial)
 
-    def filled(self) -> Array:
+    def nonempty(self) -> Array:
         """Return a mask of the groups with values. It broadcasts to the shape of a result."""
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
-        return self._along(item, "none", self.zero(item))
+        return self._scatter_item(item, "none", self.zero(item))
 
-    def first_empty(self, filled: Array) -> Shape | None:
+    def first_empty(self, nonempty: Array) -> Shape | None:
         """Return the first position of a result whose group is empty, None if there is none."""
-        known = self.xp.to_numpy(filled)
-        if known is None:
+        is_nonempty = self.xp.to_numpy(nonempty)
+        if is_nonempty is None:
             raise errors.unknown_groups(self.op)
-        if known.all() or 0 in self.shape:
+        if is_nonempty.all() or 0 in self.shape:
             return None
-        return coordinates_of(int(known.argmin()), known.shape)
+        return coordinates_of(int(is_nonempty.argmin()), is_nonempty.shape)
 
-    def first(self, values: Array, initial: Array) -> Array:
+    def first_values(self, values: Array, initial: Array) -> Array:
         """Return the first value of each group, or `initial` for an empty group."""
-        destinations = self._checked() if self._traces() else self.destinations
+        destinations = self._resolved_destinations() if self._is_traced() else self.destinations
         backward, reversed_values = destinations.reversed(values)
-        return self._put(backward, reversed_values, "none", initial)
+        return self._scatter(backward, reversed_values, "none", initial)
 
     def group_numbers(self) -> Array:
         """Return the group of each entry, -1 for a dropped one, with the rank of the values."""
-        return self.destinations.over_updates(self._resolved())
+        return self.destinations.with_moved_rank(self._resolved_entries())
 
-    def without(self, left_out: Array) -> Grouping:
+    def without_values(self, is_left_out: Array) -> Grouping:
         """Return the grouping without the masked values."""
         groups = self.group_numbers()
         if isinstance(groups, np.ndarray):  # narrow numbers are faster to read
             groups = groups.astype(np.min_scalar_type(-max(self.shape[self.axis], 1)))
-        groups = self.xp.where(left_out, -1, groups)
+        groups = self.xp.where(is_left_out, -1, groups)
         attributes = Attributes("scatter_elements", self.axis, mode="drop", negative=False)
         return replace(
             self, destinations=self.destinations._replace(attributes=attributes, indices=groups)
         )
 
-    def _traces(self) -> bool:
+    def _is_traced(self) -> bool:
         """Whether a graph is traced, so that the entries have no values yet."""
         return self.xp.to_numpy(self.destinations.indices[:0]) is None
 
-    def _checked(self) -> Destinations:
+    def _resolved_destinations(self) -> Destinations:
         """Check the entries in forward order. Return the destinations of the resolved entries."""
         if self.destinations.skips:
             return self.destinations
         attributes = self.destinations.attributes._replace(mode="raise", negative=False)
-        return self.destinations._replace(attributes=attributes, indices=self._resolved())
+        return self.destinations._replace(attributes=attributes, indices=self._resolved_entries())
 
-    def _resolved(self) -> Array:
+    def _resolved_entries(self) -> Array:
         """Return the group of each entry, -1 for a dropped one."""
         try:
             return self.xp.resolve(self.destinations.attributes, *self._entries())
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
-    def position(self, extreme: str, values: Array, initial: Array) -> Array:
+    def positions_of_extremes(self, extreme: str, values: Array, initial: Array) -> Array:
         """Return the argmax or argmin of each group of a NumPy array: the position along `axis` of
         the first largest or smallest value, `initial` for an empty group.
         """
@@ -210,16 +212,16 @@ class Grouping:
                 attributes, data, self.destinations.indices, values, int(initial)
             )
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
-    def first_position(self, chosen: Array, initial: Array) -> Array:
+    def first_positions(self, is_chosen: Array, initial: Array) -> Array:
         """Return the position along `axis` of each group's first chosen value, `initial` for an
         empty group. Each nonempty group must have a chosen value.
         """
-        n = chosen.shape[self.axis]
-        trailing = (1,) * (len(chosen.shape) - self.axis - 1)
-        position = self.xp.reshape(self.xp.arange(0, n, chosen), (n, *trailing))
-        positions = self.xp.astype(self.xp.where(chosen, position, n), initial.dtype)
+        size = is_chosen.shape[self.axis]
+        trailing = (1,) * (len(is_chosen.shape) - self.axis - 1)
+        position = self.xp.reshape(self.xp.arange(0, size, is_chosen), (size, *trailing))
+        positions = self.xp.astype(self.xp.where(is_chosen, position, size), initial.dtype)
         return self.scatter(positions, "min", initial)
 
     def _entries(self) -> tuple[Array, int]:
@@ -228,21 +230,21 @@ class Grouping:
         tuples = self.destinations.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
-    def _along(self, item: Array, reduction: str, initial: Array) -> Array:
+    def _scatter_item(self, item: Array, reduction: str, initial: Array) -> Array:
         """Scatter one item for each entry, to an array that broadcasts to the shape of a result."""
         addressed = self.destinations.addressed()
-        return self.destinations.over_data(self._put(addressed, item, reduction, initial))
+        return self.destinations.with_data_rank(self._scatter(addressed, item, reduction, initial))
 
-    def _put(
+    def _scatter(
         self, destinations: Destinations, values: Array, reduction: str, initial: Array
     ) -> Array:
         try:
             table = self.xp.broadcast_to(initial, destinations.shape)
-            return destinations.put(table, values, FoldRule.afresh(reduction))
+            return destinations.scatter(table, values, FoldRule.afresh(reduction))
         except IndexError as error:
-            raise self._invalid(error) from None
+            raise self._invalid_group(error) from None
 
-    def _invalid(self, error: IndexError) -> IndexError:
+    def _invalid_group(self, error: IndexError) -> IndexError:
         """Return the error for the first invalid entry of the groups that the caller passed."""
         groups = None if self.original_groups is None else self.xp.to_numpy(self.original_groups)
         if groups is None:
@@ -250,6 +252,6 @@ class Grouping:
         attributes, size = self.destinations.attributes, self.shape[self.axis]
         mode, negative = attributes.mode, attributes.negative
         first = first_invalid(groups, (size,), mode, negative, False)
-        where, value = (None, 0) if first is None else (first.where, first.value)
+        position, value = (None, 0) if first is None else (first.where, first.value)
         valid = -size if negative else 0, size
-        return no_group(self.op, value, valid, where, mode, self.operand)
+        return no_group(self.op, value, valid, position, mode, self.operand)

@@ -28,9 +28,9 @@ def integers_of(
     numbers = values.real if xp.plan_dtype(values).kind == "c" else values
     above = (numbers > lowest - 1) | ((numbers == lowest) & (numbers > -np.inf))
     converts = (numbers < beyond) & above
-    known = xp.to_numpy(converts)
-    if known is not None and not known.all():
-        first = coordinates_of(int(known.argmin()), known.shape)
+    converts_array = xp.to_numpy(converts)
+    if converts_array is not None and not converts_array.all():
+        first = coordinates_of(int(converts_array.argmin()), converts_array.shape)
         where = operand if in_chunk else f"{operand}[{', '.join(map(str, first))}]"
         raise errors.not_in_dtype(op, where, target, xp.to_numpy(values[first]))
     return xp.astype(values, xp.dtype(target))

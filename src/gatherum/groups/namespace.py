@@ -16,7 +16,7 @@ from gatherum._model.call import Array, ArraySpec, Attributes, FoldRule
 from gatherum._model.dtypes import AnyDType, DType, check_movable, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
-from gatherum._plans import index_errors, skips, spreads
+from gatherum._plans import index_errors, nan_skipping, spreads
 from gatherum._system import native
 
 from . import integers, rounding
@@ -47,7 +47,7 @@ equal = np.equal
 stack = np.stack
 float_mode = native.FloatMode
 in_chunks, traces_pointers = DEFAULTS.in_chunks, DEFAULTS.traces_pointers
-fused = DEFAULTS.fused
+fused_transform = DEFAULTS.fused_transform
 in_blocks = DEFAULTS.in_blocks
 sharing_calls = DEFAULTS.sharing_calls
 traced_segments = DEFAULTS.traced_segments
@@ -121,7 +121,7 @@ def arange(start: int, stop: int, like: Array) -> Array:
     return np.arange(start, stop, dtype=np.int64)
 
 
-def whole(x: Array, shape: Shape) -> Array:
+def broadcast_copy(x: Array, shape: Shape) -> Array:
     return x if x.shape == shape else np.broadcast_to(x, shape).copy()
 
 
@@ -193,7 +193,7 @@ def cumsum(x: Array) -> Array:
     return np.cumsum(x, dtype=x.dtype)
 
 
-def single(x: Array) -> Array:
+def as_float32(x: Array) -> Array:
     return x.astype(np.float32)
 
 
@@ -203,9 +203,13 @@ def bits(x: Array) -> Array:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Array,
+    grouping: Grouping,
+    counts: Array,
 ) -> Array:
-    result: Array = wide(values, grouping, counts)
+    result: Array = with_float64(values, grouping, counts)
     return result
 
 
@@ -215,17 +219,17 @@ def stop_gradient(x: Array) -> Array:
 
 def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
     call = attributes.op, data, indices, None, *attributes.positional, fill_value, None
-    result: Array = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+    result: Array = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     return result
 
 
 def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
     call = attributes.op, data, indices, updates, *attributes.positional, 0, None
-    result: Array = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+    result: Array = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     return result
 
 
-def squares(
+def squares_and_counts(
     values: Array, destinations: Destinations, skips_nan: bool
 ) -> tuple[Array, Array] | None:
     specs = ArraySpec.of(destinations.indices), ArraySpec.of(values)
@@ -234,7 +238,7 @@ def squares(
     return spreads.squares_and_counts(*call)
 
 
-def without_nan(
+def fold_skipping_nan(
     values: Array, reduction: str, destinations: Destinations, initial: Array
 ) -> Array | None:
     indices, table = destinations.indices, broadcast_to(initial, destinations.shape)
@@ -242,7 +246,7 @@ def without_nan(
     specs = ArraySpec.of(table), ArraySpec.of(indices), ArraySpec.of(values)
     result: Array = native.new_result(values.dtype, destinations.shape)
     call = attributes, specs, table, indices, values, result
-    return result if skips.scatter_without_nan(*call) else None
+    return result if nan_skipping.scatter_skipping_nan(*call) else None
 
 
 def integers_of(op: str, operand: str, values: Array, target: Any) -> Array:

@@ -20,12 +20,12 @@ from gatherum._system import native
 
 from . import errors
 from .evaluation import reduced
+from .functions import unprefixed_name
 from .grouping import Grouping
 from .numpy_groupies_dtypes import (
     DEFAULT_FILL_VALUE,
     filled,
     holds_fill,
-    plain_name,
     result_dtype,
     working_dtype,
 )
@@ -248,11 +248,11 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     """Return the flat index of each column of entries in a result of these sizes."""
     if not sizes:
         raise errors.no_rows(AGGREGATE, entries.shape)
-    bad = indices.first_invalid(entries.T, sizes, "raise", False, True)
-    if bad is not None:
-        coordinates = bad.component, *bad.where
-        valid = 0, sizes[bad.component]
-        raise no_group(AGGREGATE, bad.value, valid, coordinates, "raise", "group_idx")
+    invalid = indices.first_invalid(entries.T, sizes, "raise", False, True)
+    if invalid is not None:
+        coordinates = invalid.component, *invalid.where
+        valid = 0, sizes[invalid.component]
+        raise no_group(AGGREGATE, invalid.value, valid, coordinates, "raise", "group_idx")
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
     return flat
@@ -283,32 +283,40 @@ def _reduced(
     ddof: int,
 ) -> Array:
     """Convert the values, reduce and round them, and fill empty groups."""
-    name = plain_name(func)
-    skips = name != func
+    name = unprefixed_name(func)
+    skips_nan = name != func
     target = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[grouping.axis])
     target, fill = filled(AGGREGATE, name, target, fill_value)
-    work_dtype = working_dtype(name, values.dtype, target).newbyteorder("=")
+    dtype_of_work = working_dtype(name, values.dtype, target).newbyteorder("=")
     with np.errstate(all="ignore"):
-        asks = skips or name in ("anynan", "allnan", "argmax", "argmin")
-        nan = np.isnan(values) if asks and has_nan(values.dtype) else np.zeros((), bool)
-        if skips and nan.any():
-            grouping = grouping.without(nan)
+        needs_nan_mask = skips_nan or name in ("anynan", "allnan", "argmax", "argmin")
+        is_nan = (
+            np.isnan(values) if needs_nan_mask and has_nan(values.dtype) else np.zeros((), bool)
+        )
+        if skips_nan and is_nan.any():
+            grouping = grouping.without_values(is_nan)
         if name in ("anynan", "allnan"):
-            work = np.broadcast_to(nan, values.shape)
+            working_values = np.broadcast_to(is_nan, values.shape)
         else:
-            work = values.astype(work_dtype, copy=False)
+            working_values = values.astype(dtype_of_work, copy=False)
         if name == "sumofsquares":
-            work = work * work
-        direct = holds_fill(name, work.dtype, target)
-        wide = reduced(_OURS.get(name, name), work, grouping, ddof, fill if direct else 0)
-        result: NDArray[Any] = wide.astype(target, copy=False)
-        least = ddof if name in ("var", "std") else 0
-        if least or not direct:
-            np.copyto(result, fill, where=grouping.count() <= least)
-        if name in ("argmax", "argmin") and not skips and nan.any():
-            np.copyto(result, fill, where=reduced("any", nan, grouping, 0, None))
+            working_values = working_values * working_values
+        result_holds_fill = holds_fill(name, working_values.dtype, target)
+        unconverted = reduced(
+            _NAMES_HERE.get(name, name),
+            working_values,
+            grouping,
+            ddof,
+            fill if result_holds_fill else 0,
+        )
+        result: NDArray[Any] = unconverted.astype(target, copy=False)
+        empty_count = ddof if name in ("var", "std") else 0
+        if empty_count or not result_holds_fill:
+            np.copyto(result, fill, where=grouping.count() <= empty_count)
+        if name in ("argmax", "argmin") and not skips_nan and is_nan.any():
+            np.copyto(result, fill, where=reduced("any", is_nan, grouping, 0, None))
     return result
 
 
 # This package's names of functions of numpy_groupies.
-_OURS = {"len": "count", "sumofsquares": "sum", "anynan": "any", "allnan": "all"}
+_NAMES_HERE = {"len": "count", "sumofsquares": "sum", "anynan": "any", "allnan": "all"}

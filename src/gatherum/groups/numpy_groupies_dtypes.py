@@ -14,7 +14,7 @@ from gatherum._model.dtypes import DType
 from . import errors
 from .dtypes import not_a_number
 from .evaluation import WIDEST, check_defined
-from .functions import FUNCTIONS
+from .functions import FUNCTIONS, row_of, unprefixed_name
 
 
 class FillValue(Enum):
@@ -49,18 +49,13 @@ _NEXT = {
 }  # fmt: skip
 
 
-def plain_name(name: str) -> str:
-    """Return the name of a function without the prefix ``nan``."""
-    return name if name in BOOLEAN else name.removeprefix("nan")
-
-
 def result_dtype(op: str, name: str, values: DType, requested: Any, count: int) -> DType:
     """Return the dtype of a result before its fill value is considered.
 
     `requested` is the caller's dtype, or None. Sums of narrow integers get a dtype that holds every
     sum of `count` values.
     """
-    full_name, name = name, plain_name(name)
+    full_name, name = name, unprefixed_name(name)
     if name not in (*_MOVES, "len", "anynan", "allnan"):
         check_number(op, full_name, values)
     if requested is not None:
@@ -70,8 +65,8 @@ def result_dtype(op: str, name: str, values: DType, requested: Any, count: int) 
     if name == "sumofsquares" and values.kind in "biu":
         return working_dtype(name, values, values)
     if name in _AVERAGES:
-        kept = values.kind == "f" or (values.kind == "c" and name == "mean")
-        return values if kept else _real(values)
+        keeps_dtype = values.kind == "f" or (values.kind == "c" and name == "mean")
+        return values if keeps_dtype else _real(values)
     if full_name == "sum" and values.kind in "biu" and values.itemsize < 8:
         largest = 1 if values.kind == "b" else int(np.iinfo(values).max)
         return widened(largest * count, values)
@@ -131,8 +126,7 @@ def check_number(op: str, name: str, values: DType) -> None:
     """Raise TypeError for values that are not numbers, that are wider than any supported dtype, or
     that are complex if the function needs real numbers.
     """
-    plain = plain_name(name)
-    row = FUNCTIONS["logsumexp" if plain == "sumofsquares" else plain]  # both need real numbers
+    row = row_of("logsumexp" if "sumofsquares" in name else name)  # both need real numbers
     if kind_rank(values) is None or values.char in WIDEST or values.kind == "c":
         check_defined(op, row, name, values.newbyteorder("="))
 
@@ -152,8 +146,8 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
     if name in ("var", "std") and (values.kind in "iu" or FUNCTIONS[name].result(values) == result):
         return values
     if values.kind in "biu":
-        wide = np.uint64 if values.name == "uint64" else np.int64
-        return np.dtype(wide if name in _SUMS else np.float64)
+        wide_integer = np.uint64 if values.name == "uint64" else np.int64
+        return np.dtype(wide_integer if name in _SUMS else np.float64)
     return np.dtype(np.complex128 if values.kind == "c" else np.float64)
 
 
@@ -189,8 +183,8 @@ def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Ar
     raise errors.other_fill(op, name, dtype, fill_value)
 
 
-def holds_fill(name: str, work: DType, result: DType) -> bool:
-    """Return True if `reduced` returns the result dtype for values of the dtype `work`.
+def holds_fill(name: str, working: DType, result: DType) -> bool:
+    """Return True if `reduced` returns the result dtype for values of the dtype `working`.
 
     It can then insert the fill value itself. Otherwise, the fill value is inserted after the
     result is converted.
@@ -198,7 +192,7 @@ def holds_fill(name: str, work: DType, result: DType) -> bool:
     if name in INTEGER:
         return result.kind in "iu"
     is_real = name in ("var", "std") and result.kind == "c"  # these are real
-    return name in BOOLEAN or (work == result and not is_real)
+    return name in BOOLEAN or (working == result and not is_real)
 
 
 def _default(name: str, dtype: DType) -> Any:

@@ -19,12 +19,12 @@ from gatherum._model.modes import MODES
 
 from . import errors, namespace, options
 from .evaluation import check_defined
-from .functions import FUNCTIONS, REDUCES
+from .functions import REDUCES, row_of
 from .grouping import Grouping
 from .protocol import Arrays
 
 
-def grouped(
+def values_and_grouping(
     op: str,
     values: object,
     groups: object,
@@ -35,33 +35,38 @@ def grouped(
     weights: object = None,
 ) -> tuple[Array, Grouping]:
     """Check the arguments. Return the values as an array, and their grouping."""
-    along = plain_values.as_integer(op, "axis", axis)
+    axis_number = plain_values.as_integer(op, "axis", axis)
     mode_name = plain_values.as_choice(op, "mode", mode, MODES)
     from_end = plain_values.as_boolean(op, "negative", negative)
-    if isinstance(size, str) and (word := options.ALIASES.get(size, size)) in REDUCES:
-        raise not_an_integer(op, "size", size, f"func={word!r}")
+    if isinstance(size, str) and (function_name := options.ALIASES.get(size, size)) in REDUCES:
+        raise not_an_integer(op, "size", size, f"func={function_name!r}")
     labelled = values if has_labels(values) else None
     original_groups = groups
     if labelled is not None:
         values, groups = plain_array(values), plain_array(groups)
     operands = {"values": values, "groups": groups, "weights": plain_array(weights)}
-    xp = registry.namespace(op, operands) or namespace
+    xp = registry.adapter_member(op, operands) or namespace
     group_count = None if size is None else xp.as_size(op, "size", size)
     array = xp.as_values(op, "values", values)
     entries = xp.as_groups(op, "groups", groups, array)
     if not is_index(xp.plan_dtype(entries)):
         raise errors.not_groups(op, xp.plan_dtype(entries))
-    whole = tuple(array.shape)
-    along = shape_limits.resolve_axis(op, whole, along, "values")
-    if tuple(entries.shape) not in (whole, whole[along : along + 1]):
-        raise errors.other_groups(op, whole[along], whole, tuple(entries.shape))
+    shape_of_values = tuple(array.shape)
+    axis_number = shape_limits.resolve_axis(op, shape_of_values, axis_number, "values")
+    if tuple(entries.shape) not in (
+        shape_of_values,
+        shape_of_values[axis_number : axis_number + 1],
+    ):
+        raise errors.other_groups(
+            op, shape_of_values[axis_number], shape_of_values, tuple(entries.shape)
+        )
     if labelled is not None:
-        check_groups(op, "groups", labelled, along, original_groups)
+        check_groups(op, "groups", labelled, axis_number, original_groups)
     if group_count is None:
         group_count = xp.size_of(op, "groups", entries)
         options.check_dense(op, group_count, tuple(entries.shape))
-    shape = (*whole[:along], group_count, *whole[along + 1 :])
-    return array, Grouping.of(op, "groups", entries, shape, along, mode_name, from_end, xp)
+    shape = (*shape_of_values[:axis_number], group_count, *shape_of_values[axis_number + 1 :])
+    return array, Grouping.of(op, "groups", entries, shape, axis_number, mode_name, from_end, xp)
 
 
 def converted(
@@ -78,13 +83,13 @@ def converted(
     if weights is not None:
         if has_labels(values):
             check_groups(grouping.op, "weights", values, grouping.axis, weights)
-        plain = plain_array(weights)
-        scale = _as_weights(grouping.op, xp, plain, array, grouping.axis, target)
+        weights_array = plain_array(weights)
+        scale = _as_weights(grouping.op, xp, weights_array, array, grouping.axis, target)
         target = target if dtype is not None else _common_dtype(target, xp.plan_dtype(scale))
     if target == xp.plan_dtype(array) and scale is None:
         return array, None
     for name in names:
-        check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, target)
+        check_defined(grouping.op, row_of(name), name, target)
     with np.errstate(all="ignore"), grouping.float_mode():
         array = _as_dtype(grouping, "values", array, target)
         real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target
@@ -108,17 +113,19 @@ def _as_weights(
     """
     if weak_values.is_weak(value) and has_nan(dtype):
         real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-        known = isinstance(real, np.dtype) and real.kind == "f"
-        value = conversion.as_updates(op, value, real if known else np.dtype("f4"), "weights")
+        is_float = isinstance(real, np.dtype) and real.kind == "f"
+        value = conversion.as_updates(op, value, real if is_float else np.dtype("f4"), "weights")
     weights = xp.as_operand(op, "weights", value, values)
-    whole: Shape = tuple(values.shape)
+    shape_of_values: Shape = tuple(values.shape)
     shape = tuple(weights.shape)
-    if shape not in (whole, whole[along : along + 1]):
-        raise errors.other_groups(op, whole[along], whole, shape, "weights")
+    if shape not in (shape_of_values, shape_of_values[along : along + 1]):
+        raise errors.other_groups(op, shape_of_values[along], shape_of_values, shape, "weights")
     if xp.plan_dtype(weights).kind == "c":
         raise errors.not_real(op, "weights", xp.plan_dtype(weights))
-    trailing = (1,) * (len(whole) - along - 1)
-    return xp.reshape(weights, (*shape, *trailing)) if len(shape) < len(whole) else weights
+    trailing = (1,) * (len(shape_of_values) - along - 1)
+    return (
+        xp.reshape(weights, (*shape, *trailing)) if len(shape) < len(shape_of_values) else weights
+    )
 
 
 def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:

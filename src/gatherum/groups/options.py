@@ -14,7 +14,7 @@ from gatherum._model.errors import Shape
 from gatherum._model.shape_limits import MAX_BYTES
 
 from . import cumulative, errors, order_statistics
-from .functions import FUNCTIONS, REDUCES, TAKERS, TRANSFORMS
+from .functions import FUNCTIONS, REDUCES, TAKERS, TRANSFORMS, unprefixed_name
 from .rows import FunctionRow, TransformRow
 
 # The functions' names in other libraries, for messages.
@@ -42,24 +42,19 @@ def names_of(
     return tuple(map(str, names))
 
 
-def plain(name: str) -> str:
-    """Return the name of a function without the prefix ``nan``."""
-    return name if name in FUNCTIONS else name.removeprefix("nan")
-
-
 def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> None:
     """Raise ValueError if an argument is given and a function does not accept it."""
     if value is None:
         return
     takers = TAKERS[argument]
     for name in names:
-        if plain(name) not in takers:
+        if unprefixed_name(name) not in takers:
             raise errors.not_taken(op, argument, name, takers)
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
     """Return the numbers of quantiles as Python floats; None if all functions ignore them."""
-    if not any(plain(name) in TAKERS["q"] for name in names):
+    if not any(unprefixed_name(name) in TAKERS["q"] for name in names):
         check_taken(op, names, "q", q)
         return None
     quantiles = (
@@ -71,10 +66,10 @@ def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] 
         or quantiles.ndim > 1
     ):
         raise errors.not_quantiles(op, q)
-    wide = quantiles.astype(np.float64)
-    if not ((wide >= 0) & (wide <= 1)).all():
+    numbers = quantiles.astype(np.float64)
+    if not ((numbers >= 0) & (numbers <= 1)).all():
         raise errors.not_quantiles(op, q)
-    return tuple(wide.tolist()) if wide.ndim else float(wide)
+    return tuple(numbers.tolist()) if numbers.ndim else float(numbers)
 
 
 def row_with_q(row: FunctionRow, q: float | tuple[float, ...], method: str) -> FunctionRow:
@@ -90,9 +85,9 @@ def row_with_rank(row: TransformRow, method: str) -> TransformRow:
     return replace(row, compose=partial(cumulative.rank, method), result=result)
 
 
-def of_one(name: str, keywords: dict[str, object]) -> dict[str, object]:
+def keywords_for(name: str, keywords: dict[str, object]) -> dict[str, object]:
     """Return the keywords for one function of a list: `q` belongs to quantiles only."""
-    if plain(name) in TAKERS["q"]:
+    if unprefixed_name(name) in TAKERS["q"]:
         return keywords
     return {key: value for key, value in keywords.items() if key != "q"}
 

@@ -38,14 +38,14 @@ class ArrayDefaults(Protocol):
     in_chunks: bool = False
     traces_pointers: bool = False
 
-    def fused(self, name: str, values: Array, destinations: Destinations) -> Array | None:
+    def fused_transform(self, name: str, values: Array, destinations: Destinations) -> Array | None:
         """Run a transform in one call, with the bits and derivatives of its composition.
 
         By default, return None: the composition runs.
         """
         return None
 
-    def squares(
+    def squares_and_counts(
         self, values: Array, destinations: Destinations, skips_nan: bool
     ) -> tuple[Array, Array] | None:
         """Return the sums of squared distances from the exact means, and the counts of values.
@@ -54,7 +54,7 @@ class ArrayDefaults(Protocol):
         """
         return None
 
-    def without_nan(
+    def fold_skipping_nan(
         self, values: Array, reduction: str, destinations: Destinations, initial: Array
     ) -> Array | None:
         """Fold the values that are not NaN in one call.
@@ -157,7 +157,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
     def log(self, x: Array) -> Array:
         """Return natural logarithms; see `gatherum._derivatives.elementary`."""
 
-    def whole(self, x: Array, shape: Shape) -> Array:
+    def broadcast_copy(self, x: Array, shape: Shape) -> Array:
         """Broadcast an array to a shape, as a copy."""
 
     def nonzero(self, x: Array) -> Array:
@@ -189,7 +189,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         be modified.
         """
 
-    def single(self, x: Array) -> Array:
+    def as_float32(self, x: Array) -> Array:
         """Round float64 to float32."""
 
     def sorted_order(self, values: Array | None, cells: Array) -> Array:
@@ -207,11 +207,16 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """View float32 or float64 as integers of the same bits."""
 
     def in_float64(
-        self, wide: Computed, narrow: Computed, values: Array, grouping: Grouping, counts: Array
+        self,
+        with_float64: Computed,
+        without_float64: Computed,
+        values: Array,
+        grouping: Grouping,
+        counts: Array,
     ) -> Array:
-        """Return ``wide(values, grouping, counts)``, with float64 available.
+        """Return ``with_float64(values, grouping, counts)``, with float64 available.
 
-        If the framework cannot differentiate `wide`, the derivatives are computed from `narrow`.
+        If the framework cannot differentiate `with_float64`, it differentiates `without_float64`.
         `values` may be a tuple of arrays.
         """
 

@@ -16,12 +16,12 @@ from gatherum._model.call_types import Foreign
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 
-from . import decimals, errors, options, weighted
+from . import decimals, errors, options
 from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import reduced, without_dropped_gradients
-from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
+from .functions import QuantileMethod, ReduceName, ReduceNames, row_of
 from .grouping import Grouping
-from .operands import converted, grouped
+from .operands import converted, values_and_grouping
 from .options import ALIASES
 from .order_statistics import METHODS
 from .rows import FunctionRow
@@ -313,7 +313,7 @@ def reduce(
         fill_value=fill_value,
     )  # fmt: skip
     if (numbers := decimals_in(REDUCE, values)) is not None:
-        results = of_decimals(names, numbers, groups, arguments)
+        results = results_of_decimals(names, numbers, groups, arguments)
     else:
         results = evaluated(REDUCE, names, values, groups, arguments)
     return results[names[0]] if isinstance(func, str) else results
@@ -337,17 +337,23 @@ class ReduceOptions:
     def reduced(self, name: str, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
         """Return the result of a function."""
         ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
-        if row.name != "quantile" or quantiles is None:
+        if "q" not in row.takes or quantiles is None:
             return reduced(name, array, grouping, ddof, fill_value, row)
         if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
-            rows = (options.row_with_q(row, each, self.quantile_method) for each in quantiles)
-            results = [reduced(name, array, grouping, ddof, fill_value, each) for each in rows]
+            rows = (
+                options.row_with_q(row, quantile_row, self.quantile_method)
+                for quantile_row in quantiles
+            )
+            results = [
+                reduced(name, array, grouping, ddof, fill_value, quantile_row)
+                for quantile_row in rows
+            ]
             return grouping.xp.stack(results, 0)
         row = options.row_with_q(row, quantiles, self.quantile_method)
         return reduced(name, array, grouping, ddof, fill_value, row)
 
 
-def of_decimals(
+def results_of_decimals(
     names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function of decimals, by functions of integers."""
@@ -368,21 +374,21 @@ def evaluated(
     op: str, names: Sequence[str], values: Any, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function, for the caller `op`."""
-    array, grouping = grouped(
+    array, grouping = values_and_grouping(
         op, values, groups, arguments.size, arguments.axis, arguments.mode, arguments.negative,
         arguments.weights,
     )  # fmt: skip
     array, scale = converted(names, array, grouping, values, arguments.weights, arguments.dtype)
     if scale is not None:
-        array, scale = (without_dropped_gradients(each, grouping) for each in (array, scale))
+        array, scale = (without_dropped_gradients(operand, grouping) for operand in (array, scale))
 
     def run(name: str) -> Any:
-        row = FUNCTIONS[options.plain(name)]
-        row = row if scale is None else weighted.row_with(row, scale)
+        row = row_of(name)
+        row = row if scale is None else row.with_weights(scale)
         call = partial(arguments.reduced, name, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)
 
-    with grouping.sharing() if len(names) > 1 else nullcontext():
+    with grouping.sharing_calls() if len(names) > 1 else nullcontext():
         return {name: run(name) for name in names}

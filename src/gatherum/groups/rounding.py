@@ -27,7 +27,7 @@ def off_ties(xp: Arrays, x: Array, name: str) -> Array:
     x rounded once.
     """
     exact = xp.stop_gradient(x)
-    single = xp.single(exact)
+    single = xp.as_float32(exact)
     near = xp.astype(single, exact.dtype)
     tied = ((xp.bits(single) & _LOW[name]) == 0) & (abs(near) < np.inf)
     step = abs(near) * 2.0**-23 + 2.0**-149

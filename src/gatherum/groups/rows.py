@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,8 +17,10 @@ from .grouping import Grouping
 
 # A function of the values, the grouping, the result of empty groups, and `ddof`.
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
+# The same for the values that are not NaN; it returns None if the framework has no single call.
+SkippingCall: TypeAlias = Callable[[Array, Grouping, Array, int], Array | None]
 
-Argument: TypeAlias = Literal["weights", "dtype", "q"]
+Argument: TypeAlias = Literal["dtype", "q"]
 
 
 class Method(Enum):
@@ -31,6 +34,14 @@ class Method(Enum):
     TRUTH = "one fold of `values != 0`"
     SORT = "all values of a group, sorted"
     COMPOSITION = "several scatters and gathers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedForm:
+    """A function of values with weights, which broadcast to the values."""
+
+    compose: Callable[[Array, Array, Grouping, Array, int], Array]  # the weights are first
+    result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +59,9 @@ class FunctionRow:
     # The reduction, if the function is one scatter of the values, of ones or of truth values.
     reduction: str | None
     method: Method
-    takes: tuple[Argument, ...]  # the arguments that only some functions take
+    takes: tuple[Argument, ...]  # the arguments that only some functions take, without `weights`
+    weighted: WeightedForm | None  # the function with the argument `weights`, None if it has none
+    skip_nan: SkippingCall | None  # runs the nan form in one call; None if it needs several
 
     @property
     def locates(self) -> bool:
@@ -77,7 +90,16 @@ class FunctionRow:
         if not self.compares or dtype.kind not in "iu":
             return None
         limits = np.iinfo(dtype)
-        return int(limits.min if self.name == "max" else limits.max)
+        return int(limits.min if self.reduction == "max" else limits.max)
+
+    def with_weights(self, weights: Array) -> FunctionRow:
+        """Return the row of the weighted form, for these weights."""
+        form = self.weighted
+        if form is None:
+            raise KeyError(f"groups: {self.name} has no weighted form")
+        return replace(
+            self, compose=partial(form.compose, weights), result=form.result, skip_nan=None
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

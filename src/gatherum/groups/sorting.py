@@ -34,12 +34,12 @@ class SortedGroups:
         """Sort by group, then by value or only by position."""
         xp, cell_count = grouping.xp, prod(grouping.shape)
         shape = tuple(values.shape)
-        cells = flat(xp, xp.broadcast_to(_cells(grouping, shape), shape))
-        keys = flat(xp, _comparable(xp, values)) if by_value else None
+        cells = flattened(xp, xp.broadcast_to(_cells(grouping, shape), shape))
+        keys = flattened(xp, _comparable(xp, values)) if by_value else None
         order = xp.sorted_order(keys, cells)
-        counts = flat(xp, xp.whole(grouping.count(), grouping.shape))
+        counts = flattened(xp, xp.broadcast_copy(grouping.count(), grouping.shape))
         starts = xp.cumsum(counts) - counts
-        return cls(xp, cell_count, take(xp, cells, order), order, counts, starts)
+        return cls(xp, cell_count, gather_flat(xp, cells, order), order, counts, starts)
 
     def positions(self) -> Array:
         """Return the positions 0, 1, 2, ... of the sorted values."""
@@ -47,31 +47,36 @@ class SortedGroups:
 
     def positions_in_cell(self) -> Array:
         """Return the place of each sorted value within its cell, from 0."""
-        return self.positions() - take(self.xp, self.starts, self.cells)
+        return self.positions() - gather_flat(self.xp, self.starts, self.cells)
 
     def values_at(self, values: Array, positions: Array) -> Array:
         """Return the values at sorted positions, 0 for positions without a value."""
-        return take(self.xp, flat(self.xp, values), take(self.xp, self.order, positions, -1))
+        return gather_flat(
+            self.xp, flattened(self.xp, values), gather_flat(self.xp, self.order, positions, -1)
+        )
 
     def begins_run(self, values: Array) -> Array:
         """Return a mask of the sorted values that differ from the value before them in the cell.
         NaN equals NaN, and 0 equals -0.
         """
         xp = self.xp
-        before = xp.where(self.positions() > 0, self.positions() - 1, 0)
-        of_before = take(xp, self.cells, before)
+        previous_positions = xp.where(self.positions() > 0, self.positions() - 1, 0)
+        previous_cells = gather_flat(xp, self.cells, previous_positions)
         keys = _comparable(xp, values)
-        value, earlier = self.values_at(keys, self.positions()), self.values_at(keys, before)
-        same = xp.equal(value, earlier)
+        value, previous_value = (
+            self.values_at(keys, self.positions()),
+            self.values_at(keys, previous_positions),
+        )
+        equals_previous = xp.equal(value, previous_value)
         if has_nan(xp.plan_dtype(value)):
-            same = same | (xp.isnan(value) & xp.isnan(earlier))
-        return (self.positions_in_cell() == 0) | (of_before != self.cells) | ~same
+            equals_previous = equals_previous | (xp.isnan(value) & xp.isnan(previous_value))
+        return (self.positions_in_cell() == 0) | (previous_cells != self.cells) | ~equals_previous
 
     def reduce(self, sorted_values: Array, reduction: str, initial: int) -> Array:
         """Reduce integers, one for each sorted value, to one for each cell."""
         xp = self.xp
         table = xp.full((self.cell_count,), initial, sorted_values.dtype, sorted_values)
-        return put(xp, table, self.cells, sorted_values, reduction)
+        return scatter_flat(xp, table, self.cells, sorted_values, reduction)
 
     def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:
         """Return items in the order of the flattened values, from items in sorted order.
@@ -81,10 +86,10 @@ class SortedGroups:
         xp = self.xp
         grouped = self.cells < self.cell_count
         blank = xp.full(tuple(self.order.shape), fill, sorted_values.dtype, sorted_values)
-        return put(xp, blank, xp.where(grouped, self.order, -1), sorted_values, "none")
+        return scatter_flat(xp, blank, xp.where(grouped, self.order, -1), sorted_values, "none")
 
 
-def flat(xp: Arrays, x: Array) -> Array:
+def flattened(xp: Arrays, x: Array) -> Array:
     """Return an array in one dimension."""
     return xp.reshape(x, (prod(x.shape),))
 
@@ -95,13 +100,15 @@ def _comparable(xp: Arrays, values: Array) -> Array:
     return xp.nonzero(values) if xp.plan_dtype(values).kind == "b" else values
 
 
-def take(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:
+def gather_flat(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:
     """Gather from a flat table; invalid positions yield `fill`."""
     attributes = Attributes("gather", mode="fill", negative=False)
     return xp.gather(attributes, table, positions, fill)
 
 
-def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: str) -> Array:
+def scatter_flat(
+    xp: Arrays, table: Array, positions: Array, updates: Array, reduction: str
+) -> Array:
     """Scatter into a flat table, whose items are not part of a fold; skip invalid positions."""
     attributes = Attributes("scatter_slices", 0, *FoldRule.afresh(reduction), "drop", False)
     return xp.scatter(attributes, table, positions, updates)
@@ -110,13 +117,13 @@ def put(xp: Arrays, table: Array, positions: Array, updates: Array, reduction: s
 def _cells(grouping: Grouping, shape: Any) -> Array:
     """Return the number of the cell of each value, the number of cells for no group."""
     xp, axis = grouping.xp, grouping.axis
-    whole = xp.dtype(_INT64)
-    groups = xp.astype(grouping.group_numbers(), whole)
-    outer, size, inner = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
-    steps = prod(inner)
-    before = xp.astype(xp.arange(0, prod(outer), groups), whole)
-    after = xp.astype(xp.arange(0, steps, groups), whole)
-    before = xp.reshape(before, (*outer, *(1,) * (len(inner) + 1)))
-    after = xp.reshape(after, (*(1,) * (len(outer) + 1), *inner))
-    cells = (before * size + groups) * steps + after
+    int64 = xp.dtype(_INT64)
+    groups = xp.astype(grouping.group_numbers(), int64)
+    shape_before, size, shape_after = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
+    inner_count = prod(shape_after)
+    before = xp.astype(xp.arange(0, prod(shape_before), groups), int64)
+    after = xp.astype(xp.arange(0, inner_count, groups), int64)
+    before = xp.reshape(before, (*shape_before, *(1,) * (len(shape_after) + 1)))
+    after = xp.reshape(after, (*(1,) * (len(shape_before) + 1), *shape_after))
+    cells = (before * size + groups) * inner_count + after
     return xp.where(groups < 0, prod(grouping.shape), cells)

@@ -24,55 +24,65 @@ Fold: TypeAlias = Callable[[Array], Array]
 _LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 
-def variance(root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def variance(
+    takes_root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
+) -> Array:
     """Return the variance of each group, or its square root; `initial` for an empty group."""
     xp = grouping.xp
 
-    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = distances(values, grouping, counts, 0)
+    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+        differences = distances(values, grouping, counts, 0)
         total = sum_of_squares(
-            away, values, grouping, counts, lambda squares: added(squares, grouping)
+            differences, values, grouping, counts, lambda squares: group_sums(squares, grouping)
         )
-        return _divided(root, total, grouping, counts, initial, ddof)
+        return _divided(takes_root, total, grouping, counts, initial, ddof)
 
-    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, grouping, 0)
-        spread = _quotient(added(_squares(away, grouping), grouping), grouping, counts - ddof)
-        return xp.sqrt(spread) if root else spread
+    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+        differences = _distances_without_float64(values, grouping, 0)
+        spread = _quotient(
+            group_sums(_squares(differences, grouping), grouping), grouping, counts - ddof
+        )
+        return xp.sqrt(spread) if takes_root else spread
 
-    if fused := grouping.squares(values):
-        return _from_squares(root, *fused, grouping, initial, ddof)
-    with grouping.sharing():
+    if squares_and_counts := grouping.squares_and_counts(values):
+        return _from_squares(takes_root, *squares_and_counts, grouping, initial, ddof)
+    with grouping.sharing_calls():
         counts = grouping.count()
-        spread = xp.in_float64(wide, narrow, values, grouping, counts)
-    return _without_few(spread, grouping, counts, initial, ddof)
+        spread = xp.in_float64(with_float64, without_float64, values, grouping, counts)
+    return _without_small_groups(spread, grouping, counts, initial, ddof)
 
 
-def variance_of_numbers(
-    root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
+def variance_skipping_nan(
+    takes_root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array | None:
     """Return the variance of the values that are not NaN, or its square root. Return None if the
     framework does not compute it in one call.
     """
-    fused = grouping.squares(values, skips_nan=True)
-    return None if fused is None else _from_squares(root, *fused, grouping, initial, ddof)
+    squares_and_counts = grouping.squares_and_counts(values, skips_nan=True)
+    return (
+        None
+        if squares_and_counts is None
+        else _from_squares(takes_root, *squares_and_counts, grouping, initial, ddof)
+    )
 
 
 def _from_squares(
-    root: bool, total: Array, counts: Array, grouping: Grouping, initial: Array, ddof: int
+    takes_root: bool, squares: Array, counts: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array:
-    spread = _divided(root, total, grouping, counts, initial, ddof)
-    return _without_few(spread, grouping, counts, initial, ddof)
+    spread = _divided(takes_root, squares, grouping, counts, initial, ddof)
+    return _without_small_groups(spread, grouping, counts, initial, ddof)
 
 
 def _divided(
-    root: bool, total: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
+    takes_root: bool, squares: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
 ) -> Array:
-    xp, spread = grouping.xp, _quotient(total, grouping, counts - ddof)
-    return rounded_root(xp, spread, initial.dtype) if root else xp.rounded(spread, initial.dtype)
+    xp, spread = grouping.xp, _quotient(squares, grouping, counts - ddof)
+    return (
+        rounded_root(xp, spread, initial.dtype) if takes_root else xp.rounded(spread, initial.dtype)
+    )
 
 
-def _without_few(
+def _without_small_groups(
     spread: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
 ) -> Array:
     """Replace the spreads of groups without enough values."""
@@ -86,19 +96,21 @@ def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = 
     """
     xp = grouping.xp
 
-    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
         return xp.rounded(
-            _about_mean(distances(values, grouping, counts, fill_value), values, grouping, counts),
+            _distances_from_mean(
+                distances(values, grouping, counts, fill_value), values, grouping, counts
+            ),
             target,
         )
 
-    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
-        values = _working(values, grouping)
+    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+        values = _in_working_dtype(values, grouping)
         means = grouping.gather(grouping.scatter(values, "fmean", grouping.zero(values)))
         return xp.subtract(values, means, means)
 
-    with grouping.sharing():
-        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing_calls():
+        return xp.in_float64(with_float64, without_float64, values, grouping, grouping.count())
 
 
 def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
@@ -107,37 +119,41 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
     """
     xp = grouping.xp
 
-    def over_deviation(away: Array, squares: Array, grouping: Grouping, counts: Array) -> Array:
+    def over_deviation(
+        differences: Array, squares: Array, grouping: Grouping, counts: Array
+    ) -> Array:
         deviations = grouping.gather(xp.sqrt(_quotient(squares, grouping, counts)), np.nan)
-        return xp.divide(away, deviations, deviations)
+        return xp.divide(differences, deviations, deviations)
 
-    def wide(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = distances(values, grouping, counts)
-        copy = +away
+    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+        differences = distances(values, grouping, counts)
+        squared = +differences
         squares = sum_of_squares(
-            copy, values, grouping, counts, lambda squares: added(squares, grouping)
+            squared, values, grouping, counts, lambda squares: group_sums(squares, grouping)
         )
-        away = _about_mean(away, values, grouping, counts)
-        return xp.rounded(over_deviation(away, squares, grouping, counts), target)
+        differences = _distances_from_mean(differences, values, grouping, counts)
+        return xp.rounded(over_deviation(differences, squares, grouping, counts), target)
 
-    def narrow(values: Array, grouping: Grouping, counts: Array) -> Array:
-        away = _narrow_distances(values, grouping, np.nan)
-        return over_deviation(away, added(away * away, grouping), grouping, counts)
+    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+        differences = _distances_without_float64(values, grouping, np.nan)
+        return over_deviation(
+            differences, group_sums(differences * differences, grouping), grouping, counts
+        )
 
-    with grouping.sharing():
-        return xp.in_float64(wide, narrow, values, grouping, grouping.count())
+    with grouping.sharing_calls():
+        return xp.in_float64(with_float64, without_float64, values, grouping, grouping.count())
 
 
 def sum_of_squares(
-    away: Array, values: Array, grouping: Grouping, counts: Array, fold: Fold
+    differences: Array, values: Array, grouping: Grouping, counts: Array, fold: Fold
 ) -> Array:
     """Return the sums of squared distances, in float64, using the memory of the distances. `fold`
     adds the values of each group.
     """
-    if not _is_whole(values, grouping):
-        return fold(_squares(away, grouping))
-    total = added(away, grouping)
-    squares = fold(_squares(away, grouping))
+    if not _has_integers(values, grouping):
+        return fold(_squares(differences, grouping))
+    total = group_sums(differences, grouping)
+    squares = fold(_squares(differences, grouping))
     xp = grouping.xp
     mean_square = _quotient(xp.multiply(total, total, total), grouping, counts)
     return xp.subtract(squares, mean_square, mean_square)
@@ -152,67 +168,73 @@ def distances(
     """
     xp, dtype = grouping.xp, grouping.xp.plan_dtype(values)
     if dtype.kind in "iu":
-        return _whole_distances(values, grouping, counts, dtype)
-    wide = xp.astype(values, xp.dtype(np.dtype(np.complex128 if dtype.kind == "c" else np.float64)))
+        return _integer_distances(values, grouping, counts, dtype)
+    wide_values = xp.astype(
+        values, xp.dtype(np.dtype(np.complex128 if dtype.kind == "c" else np.float64))
+    )
     fill: Any = complex(fill_value, fill_value) if dtype.kind == "c" else fill_value
-    means = grouping.gather(grouping.scatter(wide, "fmean", grouping.zero(wide)), fill)
-    return xp.subtract(wide, means, means)
+    means = grouping.gather(
+        grouping.scatter(wide_values, "fmean", grouping.zero(wide_values)), fill
+    )
+    return xp.subtract(wide_values, means, means)
 
 
-def _about_mean(away: Array, values: Array, grouping: Grouping, counts: Array) -> Array:
+def _distances_from_mean(
+    differences: Array, values: Array, grouping: Grouping, counts: Array
+) -> Array:
     """Return distances from the mean; for integers, subtract the mean of the distances from q."""
-    if not _is_whole(values, grouping):
-        return away
-    means = grouping.gather(_quotient(added(away, grouping), grouping, counts), np.nan)
-    return grouping.xp.subtract(away, means, means)
+    if not _has_integers(values, grouping):
+        return differences
+    means = grouping.gather(_quotient(group_sums(differences, grouping), grouping, counts), np.nan)
+    return grouping.xp.subtract(differences, means, means)
 
 
-def added(values: Array, grouping: Grouping) -> Array:
+def group_sums(values: Array, grouping: Grouping) -> Array:
     """Return the left fold of the values of each group, 0 for an empty group."""
     return grouping.scatter(values, "add", grouping.zero(values))
 
 
-def _whole_distances(values: Array, grouping: Grouping, counts: Array, dtype: AnyDType) -> Array:
+def _integer_distances(values: Array, grouping: Grouping, counts: Array, dtype: AnyDType) -> Array:
     """Return x - q for integers. Sums have 64 bits, so the upper and the lower 32 bits of 64-bit
     integers are added separately.
     """
     xp = grouping.xp
-    whole, double = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
-    whole_values, n = xp.astype(values, whole), xp.astype(_at_least_1(counts, grouping), whole)
+    int64, float64 = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
+    integers, n = xp.astype(values, int64), xp.astype(_at_least_1(counts, grouping), int64)
     if dtype.itemsize < 8:
-        return xp.astype(whole_values - grouping.gather(added(whole_values, grouping) // n), double)
-    low, high = whole_values & _LOW, whole_values >> 32
+        return xp.astype(integers - grouping.gather(group_sums(integers, grouping) // n), float64)
+    low, high = integers & _LOW, integers >> 32
     if dtype.kind == "u":
         high = high & _LOW
-    of_low, of_high = added(low, grouping), added(high, grouping)
+    of_low, of_high = group_sums(low, grouping), group_sums(high, grouping)
     # Long division with 16-bit digits.
     first = (of_high % n) << 16
     second = ((first % n) << 16) + of_low % n
     below = of_low // n + ((first // n) << 16) + second // n
-    above = xp.astype(high - grouping.gather(of_high // n), double)
-    return above * 2.0**32 + xp.astype(low - grouping.gather(below), double)
+    above = xp.astype(high - grouping.gather(of_high // n), float64)
+    return above * 2.0**32 + xp.astype(low - grouping.gather(below), float64)
 
 
-def _narrow_distances(values: Array, grouping: Grouping, fill_value: float) -> Array:
-    return centred(values, grouping, _working(values, grouping).dtype, fill_value)
+def _distances_without_float64(values: Array, grouping: Grouping, fill_value: float) -> Array:
+    return centred(values, grouping, _in_working_dtype(values, grouping).dtype, fill_value)
 
 
-def _working(values: Array, grouping: Grouping) -> Array:
+def _in_working_dtype(values: Array, grouping: Grouping) -> Array:
     """Convert floats to the dtype of derivatives in frameworks without float64."""
     dtype: Any = grouping.xp.plan_dtype(values)
     return grouping.xp.astype(values, grouping.xp.dtype(accumulator_dtype(dtype, "mean")))
 
 
-def _is_whole(values: Array, grouping: Grouping) -> bool:
+def _has_integers(values: Array, grouping: Grouping) -> bool:
     return grouping.xp.plan_dtype(values).kind in "iu"
 
 
-def _squares(away: Array, grouping: Grouping) -> Array:
+def _squares(differences: Array, grouping: Grouping) -> Array:
     """Return the squared distances, in place; ``abs(d)**2`` for complex numbers."""
     xp = grouping.xp
-    if xp.plan_dtype(away).kind != "c":
-        return xp.multiply(away, away, away)
-    real, imaginary = away.real, away.imag
+    if xp.plan_dtype(differences).kind != "c":
+        return xp.multiply(differences, differences, differences)
+    real, imaginary = differences.real, differences.imag
     return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
 
 

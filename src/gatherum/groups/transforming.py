@@ -16,7 +16,7 @@ from . import options
 from .cumulative import RANKS
 from .evaluation import transformed
 from .functions import TRANSFORMS, RankMethod, TransformName
-from .operands import grouped
+from .operands import values_and_grouping
 from .options import ALIASES
 
 TRANSFORM = "groups.transform"
@@ -162,7 +162,7 @@ def transform(
         raise unknown_argument("groups.transform", unknown)
     name = plain_values.as_choice(TRANSFORM, "func", func, tuple(TRANSFORMS), ALIASES)
     ties = plain_values.as_choice(TRANSFORM, "method", method, RANKS, {})
-    array, grouping = grouped(TRANSFORM, values, groups, size, axis, mode, negative)
+    array, grouping = values_and_grouping(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
     row = options.row_with_rank(row, ties) if name == "rank" else row
     result: NDArray[Any] = transformed(name, array, grouping, row)

@@ -25,31 +25,31 @@ from . import aggregation, namespace
 from . import errors as jax_errors
 from .namespace import destinations_of
 from .operands import is_jax, is_on_cpu, is_on_cuda, normalize
-from .primitives import Tracer, bind, direct, eager, spec_of
+from .primitives import Tracer, bind, core_call, eager_call, spec_of
 
 _Positional: TypeAlias = tuple[object, ...]
 # Functions that run eager calls, by operator, array type and attributes. For each operator the core
 # caches the last one, and compares the attributes by identity.
 _Run: TypeAlias = Callable[..., Array]
-_known: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
-_KNOWN_MOST = 1024
+_cached_runs: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
+_MOST_CACHED = 1024
 
 
-def _run_unknown(
+def _run_uncached(
     op: OperatorName, data: Any, indices: Any, updates: Any, *positional: Any
 ) -> Array:  # fmt: skip
     operands = (data, indices) if op in GATHERS else (data, indices, updates)
     array_types = {type(operand) for operand in operands}
     if len(array_types) == 1 and _are_plain(positional):
         array_type = array_types.pop()
-        if (known := _known.get((op, array_type, *positional))) is not None:
-            native.remember_call(op, array_type, *known, op not in GATHERS, positional)
-            return known[1](*operands)
+        if (runs := _cached_runs.get((op, array_type, *positional))) is not None:
+            native.remember_call(op, array_type, *runs, op not in GATHERS, positional)
+            return runs[1](*operands)
     return _run_any(op, data, indices, updates, positional)
 
 
 # Accepts a call's arguments by position, up to `fill_value`.
-_run = native.cached_call_entry(_run_unknown)
+_run = native.cached_call_entry(_run_uncached)
 
 
 def _are_plain(positional: _Positional) -> bool:
@@ -64,17 +64,20 @@ def _run_any(
     op: OperatorName, data: Any, indices: Any, updates: Any, positional: _Positional
 ) -> Array:
     fill_value: Any = positional[-1]
-    plain = plain_values.as_attributes(op, *positional[:-1])
-    attributes, arrays = normalize(plain, data, indices, updates, fill_value)
-    if _are_plain(positional) and not attributes.fill and len(_known) < _KNOWN_MOST:
+    checked_attributes = plain_values.as_attributes(op, *positional[:-1])
+    attributes, arrays = normalize(checked_attributes, data, indices, updates, fill_value)
+    if _are_plain(positional) and not attributes.fill and len(_cached_runs) < _MOST_CACHED:
         for array_type in {type(array) for array in arrays if isinstance(array, jax.Array)}:
             if not issubclass(array_type, Tracer):
-                _known[(op, array_type, *positional)] = direct(attributes), eager(attributes)
+                _cached_runs[(op, array_type, *positional)] = (
+                    core_call(attributes),
+                    eager_call(attributes),
+                )
     result: Array = bind(attributes, *arrays)
     if not (attributes.fills and is_jax(fill_value)):
         return result
     # A fill value that is a JAX array has derivatives, and may differ within a batch of `vmap`.
-    valid = destinations_of(attributes, arrays[0].shape, arrays[1]).arriving()
+    valid = destinations_of(attributes, arrays[0].shape, arrays[1]).valid_entries()
     return jnp.where(valid, result, fill_value.astype(result.dtype))
 
 

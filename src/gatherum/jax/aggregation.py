@@ -23,7 +23,7 @@ from . import namespace
 from .operands import as_jax_dtype, is_on_cpu
 from .primitives import Array
 
-_on_arrays: Any = aggregation.aggregate
+_aggregate_arrays: Any = aggregation.aggregate
 
 
 def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
@@ -46,7 +46,9 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
         )
         fold = fold._replace(axis=axis)
-        return edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+        return edge_reductions.aggregate_with_messages(
+            namespace, data, sources, targets, weights, fold
+        )
     operands = data, sources, weights
     table, source_array, scale = (
         None if operand is None else np.asarray(operand) for operand in operands
@@ -59,7 +61,7 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         "mode": fold.mode, "negative": fold.negative, "fill_value": fold.fill_value,
         "axis": fold.axis,
     }  # fmt: skip
-    result = _on_arrays(
+    result = _aggregate_arrays(
         table, source_array, target_array, fold.size, fold.reduction, scale, **options
     )
     return jnp.asarray(result)

@@ -14,7 +14,7 @@ from .primitives import GATHER, SCATTER, Array, bind
 Batched: TypeAlias = tuple[Array, int]
 
 
-def front(array: Array, dim: int | None, n: int) -> Array:
+def batch_first(array: Array, dim: int | None, n: int) -> Array:
     """Return an array with the batch dimension first, broadcast if the array is not batched."""
     if dim is None:
         return jnp.broadcast_to(array, (n, *array.shape))
@@ -45,20 +45,20 @@ def _resolved(
 
 def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     n, attributes = batch_size(operands, dims), _resolved(attributes, operands, dims)
-    (data, indices), (of_data, of_indices) = operands, dims
-    if of_data is None:
-        return _gather_of_one(attributes, data, indices, of_indices)
+    (data, indices), (data_dim, indices_dim) = operands, dims
+    if data_dim is None:
+        return _gather_of_one(attributes, data, indices, indices_dim)
     axis = attributes.axis
     if attributes.operator.addressing.shares_front:
-        both = front(data, of_data, n), front(indices, of_indices, n)
-        return bind(attributes._replace(axis=axis + 1), *both), 0
-    if of_indices is None:
-        return bind(attributes._replace(axis=axis + 1), front(data, of_data, n), indices), 0
+        operands_in_front = batch_first(data, data_dim, n), batch_first(indices, indices_dim, n)
+        return bind(attributes._replace(axis=axis + 1), *operands_in_front), 0
+    if indices_dim is None:
+        return bind(attributes._replace(axis=axis + 1), batch_first(data, data_dim, n), indices), 0
     # Every index becomes a tuple of one index for gather_nd, with one batch dimension.
-    rows = jnp.moveaxis(front(data, of_data, n), axis + 1, 1)
-    tuples = front(indices, of_indices, n)[..., None]
+    rows = jnp.moveaxis(batch_first(data, data_dim, n), axis + 1, 1)
+    tuples = batch_first(indices, indices_dim, n)[..., None]
     result = bind(attributes._replace(op="gather_nd", axis=1), rows, tuples)
-    return _moved(result, 1, indices.ndim - 1, 1 + axis), 0
+    return _move_dimensions(result, 1, indices.ndim - 1, 1 + axis), 0
 
 
 def _gather_of_one(attributes: Attributes, data: Array, indices: Array, dim: int) -> Batched:
@@ -77,28 +77,34 @@ def _gather_of_one(attributes: Attributes, data: Array, indices: Array, dim: int
 
 def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     n, attributes = batch_size(operands, dims), _resolved(attributes, operands, dims)
-    (data, indices, updates), (of_data, of_indices, of_updates) = operands, dims
-    axis, rank = attributes.axis, data.ndim - (of_data is not None)
+    (data, indices, updates), (data_dim, indices_dim, updates_dim) = operands, dims
+    axis, rank = attributes.axis, data.ndim - (data_dim is not None)
     moved_shape = attributes.operator.moved_shape(
-        _shape_of_one(data, of_data), _shape_of_one(indices, of_indices), axis
+        _shape_of_one(data, data_dim), _shape_of_one(indices, indices_dim), axis
     )
-    table = front(data, of_data, n)
+    table = batch_first(data, data_dim, n)
     # The scatter itself broadcasts updates that are not batched.
-    lead = front(updates, of_updates, n) if of_updates is not None else updates[None]
-    lead = lead.reshape(lead.shape[0], *(1,) * (len(moved_shape) - lead.ndim + 1), *lead.shape[1:])
+    batched_updates = (
+        batch_first(updates, updates_dim, n) if updates_dim is not None else updates[None]
+    )
+    batched_updates = batched_updates.reshape(
+        batched_updates.shape[0],
+        *(1,) * (len(moved_shape) - batched_updates.ndim + 1),
+        *batched_updates.shape[1:],
+    )
     if attributes.operator.addressing.shares_front:
-        tuples = front(indices, of_indices, n)
-        return bind(attributes._replace(axis=axis + 1), table, tuples, lead), 0
-    if of_indices is None:
-        return bind(attributes._replace(axis=axis + 1), table, indices, lead), 0
+        tuples = batch_first(indices, indices_dim, n)
+        return bind(attributes._replace(axis=axis + 1), table, tuples, batched_updates), 0
+    if indices_dim is None:
+        return bind(attributes._replace(axis=axis + 1), table, indices, batched_updates), 0
     count = indices.ndim - 1
-    rows, tuples = jnp.moveaxis(table, axis + 1, 1), front(indices, of_indices, n)[..., None]
-    lead = _moved(lead, 1 + axis, count, 1)
-    result = bind(attributes._replace(op="scatter_nd", axis=1), rows, tuples, lead)
+    rows, tuples = jnp.moveaxis(table, axis + 1, 1), batch_first(indices, indices_dim, n)[..., None]
+    batched_updates = _move_dimensions(batched_updates, 1 + axis, count, 1)
+    result = bind(attributes._replace(op="scatter_nd", axis=1), rows, tuples, batched_updates)
     return jnp.moveaxis(result, 1, axis + 1) if rank else result, 0
 
 
-def _moved(array: Array, first: int, count: int, target: int) -> Array:
+def _move_dimensions(array: Array, first: int, count: int, target: int) -> Array:
     """Move `count` adjacent dimensions from `first` to `target`."""
     return jnp.moveaxis(array, range(first, first + count), range(target, target + count))
 

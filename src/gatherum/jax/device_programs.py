@@ -19,7 +19,7 @@ from gatherum._system import native
 from gatherum.cuda import cub, elementary, folds, nvidia, orders, plan_launches
 from gatherum.cuda import driver as cuda_driver
 from gatherum.cuda.device import Pairs, Widths
-from gatherum.cuda.loops import unaddressable, work_of
+from gatherum.cuda.device_nests import device_nest, unaddressable
 from gatherum.cuda.programs import WIDEST, Clear, Launch, Placement, Sort
 
 from . import errors as jax_errors
@@ -54,9 +54,9 @@ def sorting_plan(plan: Plan) -> Plan | None:
     Scatters with the same indices have the same sorting plan, for all values and reductions. Single
     items are sorted together with their destinations, so scatters of these have no separate order.
     """
-    call, work = plan.call, work_of(plan)
-    sorts = unaddressable(call, work) < 0 and plan_launches.sorts(plan)
-    if not sorts or folds.sorts_in_block(work) or folds.carried_bytes(call, work):
+    call, nest = plan.call, device_nest(plan)
+    sorts = unaddressable(plan) < 0 and plan_launches.sorts(plan)
+    if not sorts or folds.sorts_in_block(nest) or folds.carried_bytes(call, nest):
         return None
     single, updates = np.dtype(np.float32), call.updates.shape  # type: ignore[union-attr]
     data = call.data.shape
@@ -69,8 +69,8 @@ def sorting_plan(plan: Plan) -> Plan | None:
 
 def order_of(plan: Plan) -> tuple[int, Widths]:
     """Return the number of updates in the order of a scatter, and the widths of its arrays."""
-    work = work_of(plan)
-    return work.entries, folds.widths_of(work, 0)
+    nest = device_nest(plan)
+    return nest.entries, folds.widths_of(nest, 0)
 
 
 def _plan(fields: dict[str, Any]) -> Plan:
@@ -87,7 +87,7 @@ def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
     XLA keeps the results of such a call for a replay, so a result must hold the scratch memory. The
     call neither waits nor sorts. Raise NotImplementedError if this environment cannot run the call.
     """
-    if unaddressable(plan.call, work_of(plan)) >= 0:
+    if unaddressable(plan) >= 0:
         return None
     placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, in_place=False)
     program = plan_launches.program_of(plan, placement, processors=1, fill=fill)
@@ -156,7 +156,7 @@ def make(
         raise jax_errors.other_program(plan.call.op)
     placement = Placement(data, indices, updates, out, in_place)
     processors, main, first = nvidia.processors_of(driver, device_number), None, None
-    nowhere = unaddressable(plan.call, work_of(plan))
+    nowhere = unaddressable(plan)
     if order:
         length, widths = order_of(plan)
         main = (
@@ -171,7 +171,7 @@ def make(
         item = fill if plan.call.attributes.fills and any(fill) else b""
         main = plan_launches.program_of(plan, placement, processors, item)
     if order != SORTED and (nowhere >= 0 or plan.call.mode == "raise"):
-        first = plan_launches.finder_of(plan, placement, processors, nowhere)
+        first = plan_launches.finding_program(plan, placement, processors, nowhere)
     loaded = (
         None if program is None else nvidia.loaded_program(driver, program, device_number)
         for program in (main, first)
@@ -184,7 +184,7 @@ class _Scratch(NamedTuple):
 
     address: int
 
-    def part(self, start: int, nbytes: int) -> _Scratch:
+    def slice(self, start: int, nbytes: int) -> _Scratch:
         """Return bytes of this memory."""
         return _Scratch(self.address + start)
 

@@ -33,7 +33,7 @@ def folds(dtype: DType) -> bool:
     return is_reducible(dtype, "add")
 
 
-def wide(dtype: DType) -> DType:
+def derivative_dtype(dtype: DType) -> DType:
     """Return the dtype in which derivatives are computed: float32 for narrower floats."""
-    narrow = dtype.kind in "fV" and dtype.itemsize < 4
-    return np.dtype(np.float32) if narrow else dtype
+    is_narrow = dtype.kind in "fV" and dtype.itemsize < 4
+    return np.dtype(np.float32) if is_narrow else dtype

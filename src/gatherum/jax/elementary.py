@@ -21,7 +21,7 @@ from .primitives import TARGET, Array
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _computed(name: str, x: Array) -> Array:
+def _run_in_core(name: str, x: Array) -> Array:
     if is_on_cpu(x):
         function = elementary.exp if name == "exp" else elementary.log
         return jnp.asarray(function(np.asarray(x)))
@@ -30,18 +30,18 @@ def _computed(name: str, x: Array) -> Array:
     return call(x, function=name)
 
 
-@_computed.defjvp  # type: ignore[untyped-decorator]
-def _computed_jvp(name: str, primals: Any, tangents: Any) -> tuple[Array, Array]:
+@_run_in_core.defjvp  # type: ignore[untyped-decorator]
+def _run_in_core_jvp(name: str, primals: Any, tangents: Any) -> tuple[Array, Array]:
     (x,), (change,) = primals, tangents
-    result = _computed(name, x)
+    result = _run_in_core(name, x)
     return result, change * result if name == "exp" else change / x
 
 
 def exp(x: Array) -> Array:
     """Return e to the power of each item, bit-for-bit equal to the call on a NumPy array."""
-    return _computed("exp", x)
+    return _run_in_core("exp", x)
 
 
 def log(x: Array) -> Array:
     """Return the logarithm of each item, bit-for-bit equal to the call on a NumPy array."""
-    return _computed("log", x)
+    return _run_in_core("log", x)

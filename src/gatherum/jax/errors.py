@@ -47,10 +47,10 @@ def several_devices(op: str, version: str) -> NotImplementedError:
     )
 
 
-def needs_x64(op: str, operand: str, found: np.dtype[Any], known: np.dtype[Any]) -> TypeError:
+def needs_x64(op: str, operand: str, found: np.dtype[Any], converted: np.dtype[Any]) -> TypeError:
     return TypeError(
-        f"{op}: `{operand}` must fit in {known}, the widest that JAX has without jax_enable_x64, "
-        f"got {found}"
+        f"{op}: `{operand}` must fit in {converted}, the widest that JAX has without "
+        f"jax_enable_x64, got {found}"
     )
 
 

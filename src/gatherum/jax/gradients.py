@@ -28,7 +28,7 @@ def _gather_transpose(
     """Add each cotangent to the element that it was gathered from."""
     if type(cotangent) is ad.Zero:
         return [ad.Zero(data.aval), None]
-    return [destinations_of(attributes, data.aval.shape, indices).total(cotangent), None]
+    return [destinations_of(attributes, data.aval.shape, indices).sum_updates(cotangent), None]
 
 
 def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tuple[Array, Array]:

@@ -42,7 +42,7 @@ stack = jnp.stack
 roll = jnp.roll
 flip = jnp.flip
 stop_gradient = jax.lax.stop_gradient
-wide = dtypes.wide
+derivative_dtype = dtypes.derivative_dtype
 has_sums = dtypes.folds
 
 
@@ -59,7 +59,7 @@ def argsort(x: Array) -> Array:
 
 
 def arange(start: int, stop: int, like: Array) -> Array:
-    return jnp.arange(start, stop, dtype=counting(stop))
+    return jnp.arange(start, stop, dtype=count_dtype(stop))
 
 
 def full(shape: Shape, value: int, dtype: Any, like: Array) -> Array:
@@ -74,11 +74,11 @@ def sum_to(x: Array, shape: Shape) -> Array:
     return jnp.sum(x, axis=(*range(before), *along), dtype=x.dtype).reshape(shape)
 
 
-def truth() -> Any:
+def bool_dtype() -> Any:
     return np.dtype(np.bool_)
 
 
-def counting(most: int) -> Any:
+def count_dtype(most: int) -> Any:
     return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
 
 
@@ -102,7 +102,7 @@ def destinations_of(attributes: Attributes, shape: Shape, indices: Array) -> Des
 
 isinf = jnp.isinf
 as_size = plain_values.as_size
-whole = jnp.broadcast_to
+broadcast_copy = jnp.broadcast_to
 dtype = dtypes.canonical
 
 
@@ -214,7 +214,7 @@ def rounded(x: Array, target: Any) -> Array:
         return jax.lax.complex(rounded(x.real, part), rounded(x.imag, part))
     if x.dtype == np.float64 and target in _HALVES:  # XLA converts it through float32
         x = rounding.off_ties(sys.modules[__name__], x, target.name)
-        return jnp.where(jnp.isnan(x), jnp.nan, single(x)).astype(target)
+        return jnp.where(jnp.isnan(x), jnp.nan, as_float32(x)).astype(target)
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(target)
 
 
@@ -239,7 +239,7 @@ def cumsum(x: Array) -> Array:
     return jnp.cumsum(x, dtype=x.dtype)
 
 
-def single(x: Array) -> Array:
+def as_float32(x: Array) -> Array:
     return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove the conversion
 
 
@@ -248,39 +248,43 @@ def bits(x: Array) -> Array:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Any, grouping: Grouping, counts: Array
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Any,
+    grouping: Grouping,
+    counts: Array,
 ) -> Array:
-    """Compute in float64 even without jax_enable_x64. Float64 intermediates stay within `wide`."""
+    """Compute in float64 even without jax_enable_x64. Float64 values stay within it."""
 
-    def grouped(indices: Array) -> Grouping:
+    def grouping_of(indices: Array) -> Grouping:
         return replace(grouping, destinations=grouping.destinations._replace(indices=indices))
 
-    def computed(values: Any, indices: Array, counts: Array) -> Array:
+    def compute(values: Any, indices: Array, counts: Array) -> Array:
         with private.wide_types():
-            return wide(values, grouped(indices), counts)
+            return with_float64(values, grouping_of(indices), counts)
 
     operands = values, grouping.destinations.indices, counts
     if not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
-        return computed(*operands)
-    result = jax.custom_jvp(computed)
+        return compute(*operands)
+    differentiated = jax.custom_jvp(compute)
 
-    def changed(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def compute_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
         _, indices, counts = primals
 
-        def function(values: Any) -> Array:
-            return narrow(values, grouped(indices), counts)
+        def differentiable(values: Any) -> Array:
+            return without_float64(values, grouping_of(indices), counts)
 
-        _, change = jax.jvp(function, primals[:1], tangents[:1])
-        value = result(*primals)
-        return value, change.astype(value.dtype)
+        _, tangent = jax.jvp(differentiable, primals[:1], tangents[:1])
+        value = differentiated(*primals)
+        return value, tangent.astype(value.dtype)
 
-    result.defjvp(changed)
-    return result(*operands)
+    differentiated.defjvp(compute_tangent)
+    return differentiated(*operands)
 
 
 def sqrt(x: Array) -> Array:
-    zero = x == 0
-    return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, x)))
+    is_zero = x == 0
+    return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, x)))
 
 
 def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
@@ -292,9 +296,9 @@ def integers_of(op: str, operand: str, values: Array, target: Any) -> Array:
 
 
 in_chunks = DEFAULTS.in_chunks
-fused = DEFAULTS.fused
-squares = DEFAULTS.squares
-without_nan = DEFAULTS.without_nan
+fused_transform = DEFAULTS.fused_transform
+squares_and_counts = DEFAULTS.squares_and_counts
+fold_skipping_nan = DEFAULTS.fold_skipping_nan
 in_blocks = DEFAULTS.in_blocks
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode

@@ -68,8 +68,8 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
     """Raise unless an array is one item of the data's dtype, or a traced Python number."""
     if fill_value.shape != ():
         raise jax_errors.not_one_item(op, "fill_value", fill_value.shape)
-    taken = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
-    if taken != dtype:
+    fill_dtype = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype
+    if fill_dtype != dtype:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
 
 
@@ -81,14 +81,14 @@ def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
     if is_jax(array):
         return array
     native: NDArray[Any] = array.astype(array.dtype.newbyteorder("="), copy=False)
-    known = dtypes.canonical(native.dtype)
-    if known == native.dtype:
+    jax_dtype = dtypes.canonical(native.dtype)
+    if jax_dtype == native.dtype:
         return native
-    if is_index(known) and native.size:
-        limits = np.iinfo(known)
+    if is_index(jax_dtype) and native.size:
+        limits = np.iinfo(jax_dtype)
         fits = limits.min <= int(native.min()) and int(native.max()) <= limits.max
     else:
         fits = native.size == 0
     if not fits:
-        raise jax_errors.needs_x64(op, operand, native.dtype, known)
-    return native.astype(known)
+        raise jax_errors.needs_x64(op, operand, native.dtype, jax_dtype)
+    return native.astype(jax_dtype)

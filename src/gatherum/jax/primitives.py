@@ -64,12 +64,12 @@ def _abstract(*avals: Any, attributes: Attributes) -> Any:
     sharding: Any = getattr(avals[0], "sharding", None)
     for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
-        if any(part is not None for part in spec):  # only explicit axes of a mesh
+        if any(mesh_axes is not None for mesh_axes in spec):  # only explicit axes of a mesh
             raise jax_errors.explicit_shards(attributes.op, name, spec)
     if not hasattr(sharding, "update"):
         return avals[0].update(shape=shape, weak_type=False)
-    whole = sharding.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape)))
-    return avals[0].update(shape=shape, weak_type=False, sharding=whole)
+    unsharded = sharding.update(spec=jax.sharding.PartitionSpec(*(None for _ in shape)))
+    return avals[0].update(shape=shape, weak_type=False, sharding=unsharded)
 
 
 def _messages(plan: Plan) -> str:
@@ -85,14 +85,14 @@ def _messages(plan: Plan) -> str:
 def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> Any:
     """Lower to a custom call. A scatter overwrites its data if no other operation uses them."""
     plan = planned_for(attributes, ctx.avals_in)
-    several = private.device_count(ctx) > 1
-    if platform == "cuda" and not several:
+    is_on_several_devices = private.device_count(ctx) > 1
+    if platform == "cuda" and not is_on_several_devices:
         sorting = device_programs.sorting_plan(plan)
         if sorting is not None:
             return _lower_in_order(ctx, operands, attributes, plan, sorting)
-    target, words = TARGET, call_attributes(attributes, plan)
+    target, attributes_of_call = TARGET, call_attributes(attributes, plan)
     if platform == "cuda":
-        words["call"] = device_programs.describe(plan)
+        attributes_of_call["call"] = device_programs.describe(plan)
         scratch = device_programs.recordable_scratch(plan, attributes.fill)
         target = targets_on_cuda[scratch is not None]
         if scratch:
@@ -104,9 +104,9 @@ def lower_to_custom_call(ctx: Any, *operands: Any, attributes: Attributes, platf
         # Without a side effect, XLA removes a call with an empty result, and so its IndexError. On
         # several devices, XLA does not compile a call that has a side effect but no sharding, and
         # this call has no sharding.
-        has_side_effect=0 in plan.shape and not several,
+        has_side_effect=0 in plan.shape and not is_on_several_devices,
     )
-    return lower(ctx, *operands, **words)[:1]
+    return lower(ctx, *operands, **attributes_of_call)[:1]
 
 
 def _lower_in_order(
@@ -121,16 +121,16 @@ def _lower_in_order(
     data, indices, updates = ctx.avals_in
     length, widths = device_programs.order_of(sorting)
     order = [jax.core.ShapedArray((length,), np.dtype(f"u{width}")) for width in widths[:2]]
-    words = call_attributes(sorting.call.attributes, sorting)
+    attributes_of_call = call_attributes(sorting.call.attributes, sorting)
     sort = jax.ffi.ffi_lowering(targets_on_cuda[False])
-    described = device_programs.describe(sorting, device_programs.SORT)
-    alone = ctx.replace(avals_in=[indices], avals_out=order)
-    pairs = sort(alone, operands[1], **words, order=described)
-    words = call_attributes(attributes, plan)
-    words["call"] = device_programs.describe(plan, device_programs.SORTED)
+    sort_description = device_programs.describe(sorting, device_programs.SORT)
+    context_of_sort = ctx.replace(avals_in=[indices], avals_out=order)
+    pairs = sort(context_of_sort, operands[1], **attributes_of_call, order=sort_description)
+    attributes_of_call = call_attributes(attributes, plan)
+    attributes_of_call["call"] = device_programs.describe(plan, device_programs.SORTED)
     ctx = ctx.replace(avals_in=[data, indices, updates, *order])
     lower = jax.ffi.ffi_lowering(targets_on_cuda[True], operand_output_aliases={0: 0})
-    return lower(ctx, *operands, *pairs, **words)
+    return lower(ctx, *operands, *pairs, **attributes_of_call)
 
 
 def call_attributes(attributes: Attributes, plan: Plan) -> dict[str, Any]:
@@ -156,38 +156,38 @@ def evaluate(*operands: Array, attributes: Attributes) -> Array:
     """Run a call outside of any transform. Raise IndexError immediately for an invalid index."""
     if jax.config.jax_disable_jit:
         with jax.disable_jit(False):
-            return eager(attributes)(*operands)
-    return eager(attributes)(*operands)
+            return eager_call(attributes)(*operands)
+    return eager_call(attributes)(*operands)
 
 
 @lru_cache(maxsize=1024)
-def eager(attributes: Attributes) -> Callable[..., Array]:
+def eager_call(attributes: Attributes) -> Callable[..., Array]:
     """Return a function that runs a call outside of any transform, and waits if it may raise."""
     run = compiled_call(attributes)
-    always, never = attributes.mode == "raise", attributes.mode in FILLING
+    always_waits, never_fails = attributes.mode == "raise", attributes.mode in FILLING
 
-    def evaluated(*operands: Array) -> Array:
+    def run_and_wait(*operands: Array) -> Array:
         try:
             result = run(*operands)
             # Clipping and wrapping fail only along an axis of size 0.
-            if always or not (never or operands[0].size):
+            if always_waits or not (never_fails or operands[0].size):
                 return result if isinstance(result, Tracer) else result.block_until_ready()
             return result
         except (RuntimeError, ValueError) as error:
             if (message := _invalid_index(attributes, error)) is None:
                 raise
         if _are_divided(operands):  # the message counts entries within a shard
-            evaluated(*map(np.asarray, operands))
+            run_and_wait(*map(np.asarray, operands))
         raise IndexError(message)
 
-    return evaluated
+    return run_and_wait
 
 
-def direct(attributes: Attributes) -> Callable[..., Array] | None:
+def core_call(attributes: Attributes) -> Callable[..., Array] | None:
     """Return a function that runs the call in the core and waits for it, or None if there is none.
 
-    The function replaces `eager`. Only the mode "raise" has such a function, because only calls in
-    that mode always wait. If a call fails, `eager` repeats it to create the message.
+    The function replaces `eager_call`. Only the mode "raise" has such a function, because only
+    calls in that mode always wait. If a call fails, `eager_call` repeats it to create the message.
     """
     return compiled_call(attributes) if attributes.mode == "raise" else None
 
@@ -208,16 +208,16 @@ def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
     return match[0] if match else None
 
 
-def _make(name: str) -> Primitive:
-    new = Primitive(name)
-    new.def_impl(evaluate)
-    new.def_abstract_eval(_abstract)
-    mlir.register_lowering(new, _refuse)
-    return new
+def _new_primitive(name: str) -> Primitive:
+    created = Primitive(name)
+    created.def_impl(evaluate)
+    created.def_abstract_eval(_abstract)
+    mlir.register_lowering(created, _refuse)
+    return created
 
 
-GATHER = _make("gatherum_gather")
-SCATTER = _make("gatherum_scatter")
+GATHER = _new_primitive("gatherum_gather")
+SCATTER = _new_primitive("gatherum_scatter")
 jax.ffi.register_ffi_target(TARGET, native.xla_handler(), platform="cpu")
 # The handlers on CUDA devices, by whether XLA may capture their calls. XLA initializes a call
 # before it captures it: kernels are then compiled and loaded, which a capture does not allow.
@@ -236,17 +236,20 @@ def primitive(attributes: Attributes) -> Primitive:
 
 def bind(attributes: Attributes, *operands: Array) -> Array:
     """Make a call, inside or outside of transforms."""
-    return primitive(attributes).bind(*aligned(operands), attributes=attributes)
+    return primitive(attributes).bind(*vary_alike(operands), attributes=attributes)
 
 
-def aligned(operands: tuple[Array, ...]) -> tuple[Array, ...]:
+def vary_alike(operands: tuple[Array, ...]) -> tuple[Array, ...]:
     """Make operands vary along the same axes of a ``shard_map``, as JAX's own functions do."""
     if not any(isinstance(operand, Tracer) for operand in operands):
         return operands
-    axes = [_varying(operand) for operand in operands]
-    every = frozenset().union(*axes)
-    pairs = zip(operands, axes, strict=True)
-    return tuple(_vary(operand, every - own) if own != every else operand for operand, own in pairs)
+    axes_of_operands = [_varying(operand) for operand in operands]
+    all_axes = frozenset().union(*axes_of_operands)
+    pairs = zip(operands, axes_of_operands, strict=True)
+    return tuple(
+        _vary(operand, all_axes - operand_axes) if operand_axes != all_axes else operand
+        for operand, operand_axes in pairs
+    )
 
 
 def _varying(operand: Array) -> frozenset[Any]:

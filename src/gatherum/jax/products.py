@@ -20,8 +20,8 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes
 from gatherum._model.operators import inverse
 
-from .batching import batch_size, front
-from .primitives import TARGET, Array, aligned, call_attributes, planned_for
+from .batching import batch_first, batch_size
+from .primitives import TARGET, Array, call_attributes, planned_for, vary_alike
 
 # Maps data, indices, updates and a gradient of ones to the gradients of data and updates.
 # `unindexed` is the `Destinations` of the call without its indices.
@@ -40,7 +40,7 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def _by_core(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
-    operands = aligned((data, indices, updates, jnp.ones_like(data)))
+    operands = vary_alike((data, indices, updates, jnp.ones_like(data)))
     gradients = OTHERS.bind(*operands, unindexed=unindexed)
     return jnp.conj(gradients[1])
 
@@ -100,16 +100,18 @@ def _evaluate(*operands: Array, unindexed: Destinations) -> Any:
 
 
 def _batched(operands: Any, dims: Any, *, unindexed: Destinations) -> Any:
-    n = batch_size(operands, dims)
-    one_list = not unindexed.operator.addressing.shares_front  # serves the whole batch
-    if one_list and dims[1] is not None:
+    size = batch_size(operands, dims)
+    shares_index_list = not unindexed.operator.addressing.shares_front  # serves the whole batch
+    if shares_index_list and dims[1] is not None:
         run = partial(_in_jax, unindexed=unindexed)
         return jax.vmap(run, dims)(*operands), (0, 0)
-    data, indices, updates, ones = (front(o, d, n) for o, d in zip(operands, dims, strict=True))
-    indices = operands[1] if one_list else indices
+    data, indices, updates, ones = (
+        batch_first(o, d, size) for o, d in zip(operands, dims, strict=True)
+    )
+    indices = operands[1] if shares_index_list else indices
     attributes = unindexed.attributes._replace(axis=unindexed.axis + 1)
-    whole = unindexed._replace(shape=(n, *unindexed.shape), attributes=attributes)
-    gradients = OTHERS.bind(data, indices, updates, ones, unindexed=whole)
+    batched_call = unindexed._replace(shape=(size, *unindexed.shape), attributes=attributes)
+    gradients = OTHERS.bind(data, indices, updates, ones, unindexed=batched_call)
     return gradients, (0, 0)
 
 

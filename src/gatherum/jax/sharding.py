@@ -28,39 +28,46 @@ DimensionNumbers: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Numbered:
+class DimensionNumbering:
     """The number that identifies each dimension of the operands and of the result of a call."""
 
     operands: tuple[DimensionNumbers, ...]  # of data, indices and updates
     result: DimensionNumbers
-    shared: frozenset[int]  # numbers of dimensions that devices may divide
+    divisible: frozenset[int]  # numbers of dimensions that devices may divide
 
     @classmethod
-    def of(cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape) -> Numbered:
+    def of(
+        cls, attributes: Attributes, data: Shape, indices: Shape, *updates: Shape
+    ) -> DimensionNumbering:
         """Return the numbers of a call with a nonnegative axis."""
-        fresh, operator, axis = count(), attributes.operator, attributes.axis
+        new_numbers, operator, axis = count(), attributes.operator, attributes.axis
         dimensions = operator.dimensions(len(data), indices, axis)
-        data_dimensions = [next(fresh) for _ in data]
-        own = [next(fresh) for _ in indices]
-        whole = {data_dimensions[d] for d in dimensions.indexed}
+        data_dimensions = [next(new_numbers) for _ in data]
+        index_dimensions = [next(new_numbers) for _ in indices]
+        undivided = {data_dimensions[d] for d in dimensions.indexed}
         for d in dimensions.shared:
             if data[d] == indices[d]:
-                own[d] = data_dimensions[d]
+                index_dimensions[d] = data_dimensions[d]
             else:  # index i addresses element i, and their shards would differ
-                whole |= {data_dimensions[d], own[d]}
-        moved_dimensions = dimensions.choose(data_dimensions, own)
+                undivided |= {data_dimensions[d], index_dimensions[d]}
+        moved_dimensions = dimensions.choose(data_dimensions, index_dimensions)
         result = data_dimensions if updates else moved_dimensions
-        operands = [data_dimensions, own]
+        operands = [data_dimensions, index_dimensions]
         for shape in updates:
             sizes = operator.moved_shape(data, indices, axis)
             missing = len(sizes) - len(shape)
-            both = zip(moved_dimensions[missing:], sizes[missing:], shape, strict=True)
+            dimensions_and_sizes = zip(
+                moved_dimensions[missing:], sizes[missing:], shape, strict=True
+            )
             # Broadcast dimensions get new numbers.
             operands.append(
-                [dimension if n == size else next(fresh) for dimension, size, n in both]
+                [
+                    dimension if n == size else next(new_numbers)
+                    for dimension, size, n in dimensions_and_sizes
+                ]
             )
-        shared = frozenset(result) - whole
-        return cls(tuple(map(tuple, operands)), tuple(result), shared)
+        divisible = frozenset(result) - undivided
+        return cls(tuple(map(tuple, operands)), tuple(result), divisible)
 
     def sharding_rule(self) -> Any:
         """Return the sharding rule for JAX's partitioner that has these numbers."""
@@ -77,7 +84,7 @@ def _letters(dimension: int) -> str:
     return f"d{dimension}"
 
 
-def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
+def _shares(numbering: DimensionNumbering, mesh: Any, result: Any) -> dict[int, Any]:
     """Return the axes of the mesh that divide the dimensions of each number.
 
     The axes follow from the wanted sharding of the result. A dimension whose size is not a multiple
@@ -85,11 +92,11 @@ def _shares(numbered: Numbered, mesh: Any, wanted: Any) -> dict[int, Any]:
     """
     shares = {}
     for dimension, size, axes in zip(
-        numbered.result, wanted.shape, wanted.sharding.spec, strict=True
+        numbering.result, result.shape, result.sharding.spec, strict=True
     ):
-        names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
-        pieces = prod(mesh.shape[name] for name in names)
-        if dimension in numbered.shared and size % pieces == 0:
+        axis_names = axes if isinstance(axes, tuple) else () if axes is None else (axes,)
+        shard_count = prod(mesh.shape[name] for name in axis_names)
+        if dimension in numbering.divisible and size % shard_count == 0:
             shares[dimension] = axes
     return shares
 
@@ -106,29 +113,29 @@ def lower(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> An
     """Lower a call. On several devices, lower to a call that XLA divides."""
     if private.is_old and private.device_count(ctx) > 1:
         raise jax_errors.several_devices(attributes.op, jax.__version__)
-    divided = _of_devices(ctx, platform)
-    if divided is None or 0 in ctx.avals_out[0].shape:
+    context_of_devices = _of_devices(ctx, platform)
+    if context_of_devices is None or 0 in ctx.avals_out[0].shape:
         return lower_to_custom_call(ctx, *operands, attributes=attributes, platform=platform)
     data, indices, *updates = [tuple(aval.shape) for aval in ctx.avals_in]
     axis = attributes.operator.resolve(data, indices, attributes.axis)
     attributes = attributes._replace(axis=axis)
-    numbered = Numbered.of(attributes, data, indices, *updates)
+    numbering = DimensionNumbering.of(attributes, data, indices, *updates)
 
     def partition(mesh: Any, _: Any, result: Any) -> tuple[Any, Any, Any, Any]:
-        shares = _shares(numbered, mesh, result)
+        shares = _shares(numbering, mesh, result)
         operand_shardings = tuple(
-            _sharding(mesh, operand_dimensions, shares) for operand_dimensions in numbered.operands
+            _sharding(mesh, operand_dimensions, shares) for operand_dimensions in numbering.operands
         )
         return (
             mesh,
             partial(bind, attributes),
-            _sharding(mesh, numbered.result, shares),
+            _sharding(mesh, numbering.result, shares),
             operand_shardings,
         )
 
     call_of_all = private.custom_partitioning(lambda *shards: bind(attributes, *shards))
-    call_of_all.def_partition(partition, sharding_rule=numbered.sharding_rule())
-    return mlir.lower_fun(call_of_all, multiple_results=False)(divided, *operands)
+    call_of_all.def_partition(partition, sharding_rule=numbering.sharding_rule())
+    return mlir.lower_fun(call_of_all, multiple_results=False)(context_of_devices, *operands)
 
 
 def _of_devices(ctx: Any, platform: str) -> Any:
@@ -137,19 +144,21 @@ def _of_devices(ctx: Any, platform: str) -> Any:
     A call is not divided if there is only one device, in ``shard_map``, without a mesh whose axes
     XLA may choose, or for an export. No other process could run the export of a divided call.
     """
-    n = private.device_count(ctx)
-    if n == 1 or not private.divides:
+    device_count = private.device_count(ctx)
+    if device_count == 1 or not private.divides:
         return None
     shardings = (getattr(aval, "sharding", None) for aval in ctx.avals_in)
     meshes = (
         sharding.mesh for sharding in shardings if sharding is not None and not sharding.mesh.empty
     )
-    mesh, devices = next(meshes, None), private.devices_of(platform)[:n]
+    mesh, devices = next(meshes, None), private.devices_of(platform)[:device_count]
     if mesh is None or mesh.size != len(devices):
         return None
-    chosen = any(axis_type is not private.AxisType.Auto for axis_type in mesh.axis_types)
+    has_fixed_axes = any(axis_type is not private.AxisType.Auto for axis_type in mesh.axis_types)
     return (
-        None if chosen or private.is_for_export(ctx) else private.with_devices(ctx, mesh, platform)
+        None
+        if has_fixed_axes or private.is_for_export(ctx)
+        else private.with_devices(ctx, mesh, platform)
     )
 
 

@@ -13,7 +13,7 @@ from gatherum.directml import FeatureLevel, TensorDataType
 from gatherum.directml.types import LATEST, LevelLike
 
 from .graphs import Occurrence, Operand, load, occurrences
-from .mapping import NodeCall, objections, settle
+from .mapping import NodeCall, objections, replace_unknown_sizes
 from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport
@@ -75,10 +75,10 @@ UINT16, UINT8 at feature level 3_0, got INT64; first accepted at 4_1
     """
     level = FeatureLevel.of(feature_level)
     model = load(model_or_path)
-    return [_judge(occurrence, level) for occurrence in occurrences(model, sizes or {})]
+    return [_node_report(occurrence, level) for occurrence in occurrences(model, sizes or {})]
 
 
-def _judge(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
+def _node_report(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
     node = occurrence.node
     unknown = _unknowns(occurrence)
     final = [f"no valid ONNX: {fault}" for fault in _faults(occurrence)]
@@ -174,7 +174,7 @@ def _call(occurrence: Occurrence) -> NodeCall:
     no_batches = operator.takes_tuples and operator.scatters  # ONNX's ScatterND has none
     axis = 0 if no_batches else _attribute(occurrence, operator.attribute, 0)
     types = _types(operands)
-    shapes = settle(op, axis, {operand.name: operand.shape for operand in operands})
+    shapes = replace_unknown_sizes(op, axis, {operand.name: operand.shape for operand in operands})
     if shapes is not None:
         return NodeCall(op, axis, types, shapes)
     # Sizes of 1 satisfy every rule, so that only types, ranks and the level are checked.
@@ -193,9 +193,9 @@ def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
         if data_type is not None:
             types[operand.name] = data_type
     element_types = {operand.name: operand.element_type for operand in operands}
-    for name, other in (("data", "updates"), ("updates", "data")):
+    for name, other_name in (("data", "updates"), ("updates", "data")):
         if element_types.get(name) is None or _data_type(element_types[name] or 0) is None:
-            types[name] = types[other]
+            types[name] = types[other_name]
     return types
 
 
@@ -206,8 +206,12 @@ def _data_type(element_type: int) -> TensorDataType | None:
 
 
 def _type_name(element_type: int) -> str:
-    known = onnx.TensorProto.DataType
-    return known.Name(element_type) if element_type in known.values() else f"type {element_type}"
+    onnx_types = onnx.TensorProto.DataType
+    return (
+        onnx_types.Name(element_type)
+        if element_type in onnx_types.values()
+        else f"type {element_type}"
+    )
 
 
 def _worded(reasons: list[str], unknown: list[str]) -> list[str]:

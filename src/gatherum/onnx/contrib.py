@@ -41,8 +41,10 @@ class GatherBlockQuantized(NodeOp):
             )
         for attribute in onnx_node.attribute:
             if attribute.name not in self.defaults:
-                known = ", ".join(sorted(self.defaults))
-                raise ValueError(self._said(f"has no attribute `{attribute.name}` ({known})"))
+                attribute_names = ", ".join(sorted(self.defaults))
+                raise ValueError(
+                    self._said(f"has no attribute `{attribute.name}` ({attribute_names})")
+                )
             if attribute.type != onnx.AttributeProto.INT:
                 raise ValueError(self._said(f"`{attribute.name}` must be INT"))
 

@@ -84,7 +84,7 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     """
     if isinstance(source, onnx.ModelProto):
         return source
-    what = "the bytes" if isinstance(source, bytes) else repr(fspath(source))
+    subject = "the bytes" if isinstance(source, bytes) else repr(fspath(source))
     try:
         if isinstance(source, bytes):
             model = onnx.load_model_from_string(source)
@@ -95,9 +95,9 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
             content = read_regular(source, _LARGEST)
             model = onnx.load_model_from_string(content, written or "protobuf")
     except DecodeError as error:
-        raise ValueError(f"check_model: no ONNX model in {what}: {error}") from None
+        raise ValueError(f"check_model: no ONNX model in {subject}: {error}") from None
     if not model.HasField("graph"):
-        raise ValueError(f"check_model: no ONNX model in {what}: it has no graph")
+        raise ValueError(f"check_model: no ONNX model in {subject}: it has no graph")
     return model
 
 
@@ -121,9 +121,9 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     named.CopyFrom(model)
     functions = {(f.domain, f.name, f.overload): f for f in named.functions}
     _require_no_cycle(functions)
-    known = _settle_sizes(_all_values(named), sizes)
-    if unknown := [name for name in sizes if name not in known]:
-        names = ", ".join(map(repr, sorted(known))) or "none"
+    symbolic_sizes = _settle_sizes(_all_values(named), sizes)
+    if unknown := [name for name in sizes if name not in symbolic_sizes]:
+        names = ", ".join(map(repr, sorted(symbolic_sizes))) or "none"
         raise ValueError(
             f"check_model: the model has no symbolic size {unknown[0]!r}; its own are {names}"
         )
@@ -205,7 +205,7 @@ def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) 
         copy = bound.attribute.add()
         copy.CopyFrom(attribute)
         for body in _bodies(copy):
-            nodes = [_bound(inner, attributes) for inner in body.node]
+            nodes = [_bound(inner_node, attributes) for inner_node in body.node]
             del body.node[:]
             body.node.extend(nodes)
     return bound

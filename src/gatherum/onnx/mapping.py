@@ -63,8 +63,8 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
     else:
         axis = call.axis % len(data) + d - len(data)
         attributes = (axis, len(indices)) if call.op == "gather" else (axis,)
-    make: Callable[..., OperatorDesc] = call.desc_type
-    return make(*tensors, None, *attributes)
+    desc_type: Callable[..., OperatorDesc] = call.desc_type
+    return desc_type(*tensors, None, *attributes)
 
 
 def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:
@@ -83,14 +83,16 @@ def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
     return [v.message.removeprefix(f"{desc.operator}: ") for v in violations]
 
 
-def settle(op: str, axis: int, known: Mapping[str, PartialShape | None]) -> dict[str, Shape] | None:
+def replace_unknown_sizes(
+    op: str, axis: int, known_shapes: Mapping[str, PartialShape | None]
+) -> dict[str, Shape] | None:
     """Replace unknown sizes so that as few rules as possible are violated.
 
     A size that must equal a known size gets that size, any other becomes 1. A rule that is still
     violated is violated for all values of the unknown sizes. Return None if a rank or the length of
     the tuples is unknown.
     """
-    sizes = {name: None if shape is None else list(shape) for name, shape in known.items()}
+    sizes = {name: None if shape is None else list(shape) for name, shape in known_shapes.items()}
     lists = {name: shape for name, shape in sizes.items() if shape is not None}
     if len(lists) < len(sizes):
         return None
@@ -120,7 +122,7 @@ def _equal_sizes(
     if operator.takes_tuples and not indices:
         return
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
-    dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `settle`
+    dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `replace_unknown_sizes`
     for n, (d, e) in enumerate(dimensions.moved_dimensions):
         dimension_of = [("indices", e), ("updates", n), ("data", d)]
         yield [

@@ -56,14 +56,14 @@ def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
 
 def attribute_faults(node: onnx.NodeProto, schema: onnx.defs.OpSchema) -> list[str]:
     """Return the faults of a node's attributes for a version of its operator."""
-    known, faults = schema.attributes, []
+    known_attributes, faults = schema.attributes, []
     type_name = onnx.AttributeProto.AttributeType.Name
     for attribute in node.attribute:
         name = attribute.name
-        if name not in known:
-            names = ", ".join(sorted(known)) or "none"
+        if name not in known_attributes:
+            names = ", ".join(sorted(known_attributes)) or "none"
             faults.append(f"has no attribute `{name}` in version {schema.since_version} ({names})")
-        elif attribute.type != (expected := int(known[name].type.value)):  # type: ignore[attr-defined]
+        elif attribute.type != (expected := int(known_attributes[name].type.value)):  # type: ignore[attr-defined]
             faults.append(
                 f"`{name}` must be {type_name(expected)}, got {type_name(attribute.type)}"
             )
@@ -124,8 +124,8 @@ class VersionedOp(NodeOp):
         cls, onnx_node: onnx.NodeProto, run_params: dict[str, Any], schema: Any = None
     ) -> VersionedOp:
         """Select the version by the opset that the model, function or graph imports."""
-        chosen = cls if cls.since else cls._version_at(run_params["opsets"][""], onnx_node)
-        instance: VersionedOp = super().__new__(chosen)
+        version = cls if cls.since else cls._version_at(run_params["opsets"][""], onnx_node)
+        instance: VersionedOp = super().__new__(version)
         return instance
 
     def __init__(
@@ -146,19 +146,19 @@ class VersionedOp(NodeOp):
 
     @classmethod
     def _version_at(cls, opset: int, node: onnx.NodeProto) -> type[VersionedOp]:
-        name, known = cls.__name__, cls.versions()
-        if opset < min(known):
+        name, versions = cls.__name__, cls.versions()
+        if opset < min(versions):
             raise ValueError(
-                f"{name} ({_location(node)}): begins with opset {min(known)}, "
+                f"{name} ({_location(node)}): begins with opset {min(versions)}, "
                 f"the model imports opset {opset}"
             )
         since = onnx.defs.get_schema(name, opset, "").since_version
-        if since not in known:
+        if since not in versions:
             raise ValueError(
                 f"{name} ({_location(node)}): version {since} is not known, "
-                f"only {', '.join(map(str, known))}"
+                f"only {', '.join(map(str, versions))}"
             )
-        return known[since]
+        return versions[since]
 
     def _require_inputs(self) -> None:
         names = ", ".join(formal.name for formal in self._definition.inputs)
@@ -179,9 +179,9 @@ class VersionedOp(NodeOp):
             if actual not in types:
                 expected = f"one of {', '.join(types)}" if len(types) > 2 else " or ".join(types)
                 raise TypeError(self._said(f"{self._input(name)} must be {expected}, got {actual}"))
-        first, *others = operands
+        first, *other_operands = operands
         expected = type_name(operands[first].dtype)
-        for name in others:
+        for name in other_operands:
             actual = type_name(operands[name].dtype)
             if formals[name] == formals[first] and actual != expected:
                 raise TypeError(
@@ -229,11 +229,11 @@ class FamilyOp(VersionedOp):
         """
 
     def _require_reduction(self, reduction: str, dtype: np.dtype[Any]) -> None:
-        known = known_to_onnx(self.since)
-        if reduction not in ("none", *known):
+        reductions = known_to_onnx(self.since)
+        if reduction not in ("none", *reductions):
             raise ValueError(
                 self._said(
-                    f"`reduction` must be one of {', '.join(known)} "
+                    f"`reduction` must be one of {', '.join(reductions)} "
                     f"in version {self.since}, got {reduction!r}"
                 )
             )

@@ -122,5 +122,5 @@ def reference_ops() -> list[type[NodeOp]]:
     >>> session.run(None, {"table": table, "ids": np.array([4, -5])})[0].tolist()
     [[12.0, 13.0, 14.0], [0.0, 1.0, 2.0]]
     """
-    known = [TensorScatter] if onnx.defs.has("TensorScatter") else []
-    return [*FAMILY.values(), *known, GatherBlockQuantized]
+    optional_ops = [TensorScatter] if onnx.defs.has("TensorScatter") else []
+    return [*FAMILY.values(), *optional_ops, GatherBlockQuantized]

@@ -59,11 +59,11 @@ class TensorScatter(VersionedOp, opsets=(24,)):
         longest = cache.shape[axis]
         sizes = [str(size) for size in cache.shape]
         sizes[axis] = f"0 to {longest}"
-        others = update.shape[:axis] + update.shape[axis + 1 :]
+        other_sizes = update.shape[:axis] + update.shape[axis + 1 :]
         if (
             update.ndim != cache.ndim
             or update.shape[axis] > longest
-            or others != cache.shape[:axis] + cache.shape[axis + 1 :]
+            or other_sizes != cache.shape[:axis] + cache.shape[axis + 1 :]
         ):
             raise ValueError(f"`update` must have shape ({', '.join(sizes)}), got {update.shape}")
         if starts is None:

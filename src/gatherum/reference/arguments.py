@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from .items import MAX_RANK, Array, DType, Position, check_result_rank
+from .positions import MODES
+from .reductions import REDUCTIONS
 from .scalars import as_weak
 
 
@@ -79,6 +81,18 @@ def check_boolean(op: str, name: str, value: Any) -> None:
     """Raise TypeError for values other than True and False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{op}: `{name}` must be True or False, got {value!r}")
+
+
+def check_bounds(op: str, mode: Any, negative: Any) -> None:
+    """Check the arguments that decide which indices are valid."""
+    check_choice(op, "mode", mode, MODES)
+    check_boolean(op, "negative", negative)
+
+
+def check_fold(op: str, reduction: Any, include_self: Any) -> None:
+    """Check the arguments that decide how updates combine."""
+    check_choice(op, "reduction", reduction, REDUCTIONS)
+    check_boolean(op, "include_self", include_self)
 
 
 def check_dtypes(op: str, data: Array, indices: Array) -> None:

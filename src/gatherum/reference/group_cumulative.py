@@ -53,13 +53,13 @@ def _fold(items: Items, dtype: DType, func: str) -> bytes:
 
 def _rank(items: Items, position: int, dtype: DType, method: str) -> Any:
     keys = [key_of(item, dtype) for item in items]
-    own = keys[position]
-    smaller, equal = sum(key < own for key in keys), keys.count(own)
+    own_key = keys[position]
+    smaller, equal = sum(key < own_key for key in keys), keys.count(own_key)
     ranks = {
         "average": smaller + (equal + 1) / 2,
-        "ordinal": smaller + 1 + keys[:position].count(own),
+        "ordinal": smaller + 1 + keys[:position].count(own_key),
         "min": smaller + 1,
         "max": smaller + equal,
-        "dense": 1 + len({key for key in keys if key < own}),
+        "dense": 1 + len({key for key in keys if key < own_key}),
     }
     return ranks[method]

@@ -42,8 +42,8 @@ def reduced(op: str, name: str, values: Array, members: Array, fill: Any, axis: 
     for group in np.ndindex(members.shape):
         numbers = [Fraction(values[position]) for position in members[group]]
         if numbers or (name == "sum" and fill is None):
-            unit = round(FUNCTIONS[name](numbers) * 10**digits)
-            out[group] = Decimal(f"{unit}E-{digits}")
+            total = round(FUNCTIONS[name](numbers) * 10**digits)
+            out[group] = Decimal(f"{total}E-{digits}")
         elif fill is None:
             raise ValueError(f"{op}: group {group[axis]} is empty: `fill_value` must be given")
         else:

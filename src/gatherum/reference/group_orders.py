@@ -17,16 +17,16 @@ INTERPOLATED = ("linear", "midpoint")
 def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
     """Return NumPy's quantile of the values of a group, for q as a Python float."""
     ranked = _ranked(items, dtype)
-    whole = dtype.name in INTEGERS
-    result = np.dtype(np.float64) if whole and method in INTERPOLATED else dtype
+    is_integer = dtype.name in INTEGERS
+    result = np.dtype(np.float64) if is_integer and method in INTERPOLATED else dtype
     last = len(ranked) - 1
     if is_nan(ranked[last], dtype):
         return rounded(np.nan, result).tobytes()
     position = last * float(q)
     floor = math.floor(position)
     if method not in INTERPOLATED:
-        chosen = {"lower": floor, "higher": math.ceil(position), "nearest": round(position)}[method]
-        return ranked[chosen]
+        place = {"lower": floor, "higher": math.ceil(position), "nearest": round(position)}[method]
+        return ranked[place]
     fraction = position - floor
     if method == "midpoint":
         fraction = 0.5 if fraction > 0 else 0.0
@@ -34,7 +34,7 @@ def quantile(items: Items, dtype: DType, q: float, method: str) -> bytes:
         fraction = floor + 1.0  # NumPy counts the last place as -1
     low, high = (ranked[min(i, last)] for i in (floor, floor + 1))
     with np.errstate(all="ignore"):
-        if whole:
+        if is_integer:
             low_number, high_number = (int(number_of(item, dtype, dtype)) for item in (low, high))
             a, b = np.float64(low_number), np.float64(high_number)
             away = np.float64(high_number - low_number)

@@ -14,9 +14,9 @@ def _distances(items: Items, dtype: DType) -> list[Any]:
     mean is rounded down.
     """
     if dtype.name in INTEGERS:
-        whole = [int(number_of(item, dtype, dtype)) for item in items]
-        least = sum(whole) // len(whole)
-        return [np.float64(value - least) for value in whole]
+        integers = [int(number_of(item, dtype, dtype)) for item in items]
+        least = sum(integers) // len(integers)
+        return [np.float64(value - least) for value in integers]
     double = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
     values = [number_of(item, dtype, double) for item in items]
     mean = fold_of(values, double, "fmean")
@@ -43,8 +43,8 @@ def variance(items: Items, dtype: DType, ddof: int) -> Any:
         ]
     total = fold_of(squares, double, "add")
     if dtype.name in INTEGERS:
-        whole = fold_of(distances, double, "add")
-        total = total - whole * whole / np.float64(len(items))
+        integer_sum = fold_of(distances, double, "add")
+        total = total - integer_sum * integer_sum / np.float64(len(items))
     return total / np.float64(len(items) - ddof)
 
 

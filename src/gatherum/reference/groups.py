@@ -123,9 +123,9 @@ def reduce(
         more = {"method": method, "fill_value": fill_value, "mode": mode, "negative": negative}
         return np.stack([reduce(values, groups, size, func, axis, q=one_q, **more) for one_q in q])
     if (decimals := decimals_in(values)) is not None:
-        given = weights is not None or dtype is not None
+        has_other_arguments = weights is not None or dtype is not None
         place = groups, size, axis, mode, negative
-        return _of_decimals(op, func, decimals, place, fill_value, given)
+        return _of_decimals(op, func, decimals, place, fill_value, has_other_arguments)
     values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
     values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
@@ -134,10 +134,14 @@ def reduce(
 
     out = blank(op, members.shape, result)
     for group in np.ndindex(members.shape):
-        every: Members = members.item(group)
-        kept = [member for member in every if func == name or not is_nan(member[1], values.dtype)]
-        if kept:
-            item = _result(name, kept, scales, values.dtype, axis, ddof, q, method)
+        members_of_group: Members = members.item(group)
+        folded_members = [
+            member
+            for member in members_of_group
+            if func == name or not is_nan(member[1], values.dtype)
+        ]
+        if folded_members:
+            item = _result(name, folded_members, scales, values.dtype, axis, ddof, q, method)
         elif fill is None:
             raise ValueError(f"{op}: group {group[axis]} is empty: `fill_value` must be given")
         else:
@@ -158,10 +162,10 @@ def _of_empty_groups(op: str, name: str, dtype: DType, fill_value: Any) -> bytes
 
 def _of_decimals(
     op: str, func: str, values: Array, place: tuple[Any, Any, Any, str, bool], fill_value: Any,
-    given: bool,
+    has_other_arguments: bool,
 ) -> Array:  # fmt: skip
-    """Reduce decimals. `given` is True if the call has an argument that is not for decimals."""
-    if given:
+    """Reduce decimals. `has_other_arguments`: the call has an argument that is not for them."""
+    if has_other_arguments:
         raise TypeError(f"{op}: `weights` and `dtype` must not be given for decimals")
     groups, size, axis, mode, negative = place
     items = np.zeros(values.shape, bool)
@@ -192,7 +196,7 @@ def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:
     tuples = list(zip(*(array.ravel().tolist() for array in arrays), strict=True))
     first_positions: dict[Any, int] = {}
     for i, key in enumerate(tuples):
-        if all(part is not None and part == part for part in key):  # noqa: PLR0124  # NaN
+        if all(item is not None and item == item for item in key):  # noqa: PLR0124  # NaN
             first_positions.setdefault(key, i)
     distinct = sorted(first_positions) if sort else list(first_positions)
     group_numbers = [distinct.index(key) if key in first_positions else -1 for key in tuples]

@@ -13,15 +13,16 @@ from .arguments import (
     as_indices,
     as_updates,
     broadcast,
-    check_boolean,
+    check_bounds,
     check_choice,
     check_dtypes,
     check_elements,
+    check_fold,
     check_ranks,
     nd_slice,
 )
 from .items import Array, Items, Position, as_bytes, blank, check_result_rank, typed
-from .positions import MODES, resolve_all
+from .positions import resolve_all
 from .reductions import REDUCTIONS, check_reducible, folded, scattered
 from .scalars import fill_item
 
@@ -58,8 +59,7 @@ def gather(
     op = "gather"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     axis = as_axis(op, axis, data.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
+    check_bounds(op, mode, negative)
     check_dtypes(op, data, indices)
     fill = fill_item(op, fill_value, data.dtype, mode)
     check_ranks(op, data, indices)
@@ -98,8 +98,7 @@ def gather_elements(
     op = "gather_elements"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     axis = as_axis(op, axis, data.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
+    check_bounds(op, mode, negative)
     check_dtypes(op, data, indices)
     fill = fill_item(op, fill_value, data.dtype, mode)
     check_ranks(op, data, indices)
@@ -135,8 +134,7 @@ def gather_nd(
     op = "gather_nd"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     b = as_batch_dims(op, batch_dims, indices.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
+    check_bounds(op, mode, negative)
     check_dtypes(op, data, indices)
     fill = fill_item(op, fill_value, data.dtype, mode)
     check_ranks(op, data, indices)
@@ -179,10 +177,8 @@ def scatter_slices(
     op = "scatter_slices"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     axis = as_axis(op, axis, data.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
-    check_choice(op, "reduction", reduction, REDUCTIONS)
-    check_boolean(op, "include_self", include_self)
+    check_bounds(op, mode, negative)
+    check_fold(op, reduction, include_self)
     check_dtypes(op, data, indices)
     updates = as_updates(op, updates, data.dtype)
     check_reducible(op, data.dtype, reduction)
@@ -225,10 +221,8 @@ def scatter_elements(
     op = "scatter_elements"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     axis = as_axis(op, axis, data.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
-    check_choice(op, "reduction", reduction, REDUCTIONS)
-    check_boolean(op, "include_self", include_self)
+    check_bounds(op, mode, negative)
+    check_fold(op, reduction, include_self)
     check_dtypes(op, data, indices)
     updates = as_updates(op, updates, data.dtype)
     check_reducible(op, data.dtype, reduction)
@@ -268,10 +262,8 @@ def scatter_nd(
     op = "scatter_nd"
     data, indices = as_array(op, "data", data), as_indices(op, indices)
     b = as_batch_dims(op, batch_dims, indices.ndim)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
-    check_choice(op, "reduction", reduction, REDUCTIONS)
-    check_boolean(op, "include_self", include_self)
+    check_bounds(op, mode, negative)
+    check_fold(op, reduction, include_self)
     check_dtypes(op, data, indices)
     updates = as_updates(op, updates, data.dtype)
     check_reducible(op, data.dtype, reduction)
@@ -347,8 +339,7 @@ def aggregate(
     """
     op = "aggregate"
     check_choice(op, "reduction", reduction, REDUCTIONS[1:])
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
+    check_bounds(op, mode, negative)
     edges = np.shape(gather_indices)
     scatter_indices, size = rows_of_edges(op, edges, scatter_indices, indptr, size)
     data = as_array(op, "data", data)
@@ -368,25 +359,32 @@ def aggregate(
         within = max(factors.ndim - sources.ndim, 0)
         factors = broadcast(op, factors, (*sources.shape, *behind[:within]))
 
-    row_shape = data.shape[1:]
-    items = blank(op, (size, *row_shape), data.dtype)
-    start = typed(items, data.dtype)
-    if fill_value is not None:
-        items[...] = fill_item(op, fill_value, data.dtype, "fill")
-    elif reduction == "mul":
-        start[...] = 1
+    initial = _rows_without_edges(op, (size, *data.shape[1:]), data.dtype, reduction, fill_value)
     source = resolve_all(op, data, sources, lambda position: 0, mode=mode, negative=negative)
-    target = resolve_all(op, start, targets, lambda position: 0, mode=mode, negative=negative)
+    target = resolve_all(op, initial, targets, lambda position: 0, mode=mode, negative=negative)
     rows = as_bytes(data)
     arrivals: dict[Position, Items] = {}
     for e in np.ndindex(sources.shape):
         if source[e] is None or target[e] is None:
             continue
-        for s in np.ndindex(row_shape):
+        for s in np.ndindex(data.shape[1:]):
             item = rows[(source[e], *s)].tobytes()
             if factors is not None:
                 factor = factors[(*e, *s[axis : axis + within])]
                 item = folded([item, factor.tobytes()], data.dtype, "mul")
             arrivals.setdefault((int(target[e]), *s), []).append(item)
-    result = scattered(op, start, arrivals, reduction, False)
+    result = scattered(op, initial, arrivals, reduction, False)
     return np.moveaxis(result, 0, axis).copy()
+
+
+def _rows_without_edges(
+    op: str, shape: tuple[int, ...], dtype: np.dtype[Any], reduction: str, fill_value: Any
+) -> Array:
+    """Return the result of `aggregate` before its first edge: `fill_value`, or 1 for products."""
+    items = blank(op, shape, dtype)
+    initial = typed(items, dtype)
+    if fill_value is not None:
+        items[...] = fill_item(op, fill_value, dtype, "fill")
+    elif reduction == "mul":
+        initial[...] = 1
+    return initial

@@ -66,7 +66,7 @@ def gather_quantized(
     blocks = (*codes.shape[:q], math.ceil(codes.shape[q] / block), *codes.shape[q + 1 :])
     if factors.shape != blocks:
         raise ValueError(f"{OP}: `scales` must have shape {blocks}, got {factors.shape}")
-    points = _zero_points(table, codes, zeros, blocks, bits)
+    zero_codes = _zero_points(table, codes, zeros, blocks, bits)
     before, after = codes.shape[:axis], codes.shape[axis + 1 :]
     out = typed(blank(OP, before + positions.shape + after, result), result)
     rows = resolve_all(OP, codes, positions, lambda position: axis, mode=mode, negative=negative)
@@ -78,7 +78,7 @@ def gather_quantized(
             for s in np.ndindex(after):
                 p: Any = (*a, rows[i], *s)
                 b = (*p[:q], p[q] // block, *p[q + 1 :])
-                zero = 0.0 if name in FLOATS else _value(points[b], name, bits)
+                zero = 0.0 if name in FLOATS else _value(zero_codes[b], name, bits)
                 _store(out, a + i + s, _value(codes[p], name, bits) - zero, _scale(factors[b]))
     return out
 
@@ -116,10 +116,10 @@ def _zero_points(
 
 def _unpacked(data: Array, bits: int) -> Array:
     """Return a code for each value; the first values of a byte are in its lowest bits."""
-    plain = data.view(np.uint8)
+    bytes_of_data = data.view(np.uint8)
     if data.dtype.name not in ("uint8", "int8") or bits == 8:
-        return plain
-    parts = [plain >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
+        return bytes_of_data
+    parts = [bytes_of_data >> shift & (1 << bits) - 1 for shift in range(0, 8, bits)]
     return np.stack(parts, axis=-1).reshape(*data.shape[:-1], data.shape[-1] * len(parts))
 
 

@@ -80,8 +80,8 @@ def _folded_exactly(items: Items, dtype: DType, reduction: str) -> bytes:
     values = [float(value) for value in np.frombuffer(b"".join(items), dtype=dtype)]
     finite = [value for value in values if math.isfinite(value)]
     if len(finite) < len(values):
-        others = set(values) - set(finite)
-        return _canonical(others.pop() if len(others) == 1 else math.nan, dtype)
+        special = set(values) - set(finite)
+        return _canonical(special.pop() if len(special) == 1 else math.nan, dtype)
     if all(value == 0 and math.copysign(1, value) < 0 for value in values):
         return _canonical(-0.0, dtype)
     total = sum(map(Fraction, values), Fraction(0))

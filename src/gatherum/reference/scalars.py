@@ -36,8 +36,10 @@ def _stays_finite(leaf: Any, item: Any, dtype: DType) -> bool:
         return True
     before, after = complex(leaf), complex(item)
     return all(
-        math.isfinite(new) if math.isfinite(old) else math.isnan(old) or math.isinf(new)
-        for old, new in ((before.real, after.real), (before.imag, after.imag))
+        math.isfinite(after_cast)
+        if math.isfinite(before_cast)
+        else math.isnan(before_cast) or math.isinf(after_cast)
+        for before_cast, after_cast in ((before.real, after.real), (before.imag, after.imag))
     )
 
 

@@ -19,7 +19,7 @@ from gatherum.torch.functions.api import (
     scatter_nd,
     scatter_slices,
 )
-from gatherum.torch.functions.tensor_calls import named
+from gatherum.torch.functions.tensor_calls import generated_function
 from gatherum.torch.tracing.onnx_export import onnx_translations
 
 from . import dlpack  # they register kernels
@@ -63,5 +63,5 @@ __all__ = [
 ]
 
 registry.register(TorchAdapter())
-publish(globals(), named)
+publish(globals(), generated_function)
 dlpack.open_exchange(gradients.record, gradients.record_total)

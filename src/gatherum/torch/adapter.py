@@ -75,7 +75,7 @@ class TorchAdapter(Framework):
         NumPy cannot read other devices, lazy conjugates and dtypes that only torch has.
         """
         checks.check_container(op, operand, value)
-        return dlpack.spec(op, operand, value)
+        return dlpack.array_or_spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
         """Return the route of the call if `out` and `fill_value` have their defaults."""

@@ -24,8 +24,12 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         results.append(torch.empty(shape, dtype=data.dtype))
         return int(results[0].data_ptr())
 
-    views = view(op, "data", data), view(op, "indices", indices), view(op, "updates", updates)
-    options: Any = *attributes, item, view(op, "out", out), allocate, False
+    views = (
+        view_of(op, "data", data),
+        view_of(op, "indices", indices),
+        view_of(op, "updates", updates),
+    )
+    options: Any = *attributes, item, view_of(op, "out", out), allocate, False
     native.run_on_views(op, *views, *options)
     return results[0] if out is None else out
 
@@ -41,7 +45,7 @@ def _spec(shape: tuple[int, ...], dtype: AnyDType, steps: tuple[int, ...]) -> Ar
     return ArraySpec(tuple(shape), dtype, tuple(step * dtype.itemsize for step in steps))
 
 
-def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
+def view_of(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
     """Return a tensor's memory for the core, or None for None."""
     if tensor is None:
         return None
@@ -50,11 +54,11 @@ def view(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
     return native.View(tensor.data_ptr(), tuple(tensor.shape), strides, code)
 
 
-def end(tensor: Tensor) -> int:
+def end_in_storage(tensor: Tensor) -> int:
     """Return the offset in its storage, in bytes, at which a tensor ends."""
-    reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
-    stop: int = (tensor.storage_offset() + reach + 1) * tensor.element_size()
-    return stop
+    last_offset = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
+    end: int = (tensor.storage_offset() + last_offset + 1) * tensor.element_size()
+    return end
 
 
 def first_outside_storage(operands: tuple[Any, ...]) -> int:
@@ -71,6 +75,6 @@ def first_outside_storage(operands: tuple[Any, ...]) -> int:
             nbytes = tensor.untyped_storage().nbytes()
         except (NotImplementedError, RuntimeError):  # a wrapper of torch.func
             continue
-        if end(tensor) > nbytes:
+        if end_in_storage(tensor) > nbytes:
             return i
     return -1

@@ -51,7 +51,7 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
         raise errors.masked_array(op, operand)
     check_container(op, operand, value)
     array_likes.check_items(op, operand, value)
-    foreign = registry.foreign(type(value))
+    foreign = registry.foreign_type(type(value))
     type_name = foreign.name if foreign else type(value).__name__
     array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, array_types) or (foreign and foreign.source.name != "torch")
@@ -153,7 +153,9 @@ def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) 
     if operand >= 0:
         tensor: Any = operands[operand]
         nbytes = tensor.untyped_storage().nbytes()
-        raise torch_errors.outside_storage(op, names[operand], nbytes, addresses.end(tensor))
+        raise torch_errors.outside_storage(
+            op, names[operand], nbytes, addresses.end_in_storage(tensor)
+        )
 
 
 def check_storage(op: str, operand: str, tensor: Tensor) -> None:

@@ -42,7 +42,7 @@ class _Scratch:
         self.memory = memory
         self.address = memory.data_ptr()
 
-    def part(self, start: int, nbytes: int) -> _Scratch:
+    def slice(self, start: int, nbytes: int) -> _Scratch:
         """Return bytes of this memory."""
         return _Scratch(self.memory[start : start + nbytes])
 
@@ -131,16 +131,18 @@ def run(
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
 
-    zero = isinstance(fill, int) and fill == 0
-    if out is None and zero:
-        known = replayed(attributes, data, indices, updates)
-        if known is not None:
-            return known
+    fills_zero = isinstance(fill, int) and fill == 0
+    if out is None and fills_zero:
+        result_of_replay = replayed(attributes, data, indices, updates)
+        if result_of_replay is not None:
+            return result_of_replay
 
     def item(_: AnyDType) -> bytes:
-        return b"" if zero else fill_item(op, fill, data.dtype)
+        return b"" if fills_zero else fill_item(op, fill, data.dtype)
 
-    result: Tensor = device_calls.call(FRAMEWORK, attributes, data, indices, updates, item, out)
+    result: Tensor = device_calls.call_on_device(
+        FRAMEWORK, attributes, data, indices, updates, item, out
+    )
     return result
 
 
@@ -162,19 +164,23 @@ def _replayed_in_order(
     """Return the result of a scatter whose order an earlier call has computed, else None."""
     shared = sharing.current()
     entry, layout = FRAMEWORK.call_key(attributes, data, indices, updates)
-    if shared is None or (kept := shared.find(entry)) is None or kept[0] != layout:
+    if (
+        shared is None
+        or (layout_and_order := shared.find(entry)) is None
+        or layout_and_order[0] != layout
+    ):
         return None
     call: Any = attributes.op, data, indices, updates
-    if (order := kept[1]) is None:  # such a scatter has no order
+    if (order := layout_and_order[1]) is None:  # such a scatter has no order
         return _run_if_plain(attributes, *call)
     call = *call, *attributes.positional, order
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.scatter_ordered, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.scatter_ordered, *call)
     return result
 
 
 def _run_if_plain(attributes: Attributes, *operands: Any) -> Tensor | None:
     call = *operands, attributes.positional
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
     return result
 
 
@@ -195,7 +201,7 @@ def zeros_address(device: int) -> int:
         zeros = torch.zeros(_WIDEST_ITEM, dtype=torch.uint8, device=FRAMEWORK._place(device))
         zeros[0].item()  # waits, so that every stream can read them
         _ZEROS[device] = zeros
-    return _ZEROS[device].data_ptr()
+    return int(_ZEROS[device].data_ptr())
 
 
 def keep_adjacent(indices: Tensor) -> None:
@@ -204,8 +210,8 @@ def keep_adjacent(indices: Tensor) -> None:
     if shared is None:
         return
     view = FRAMEWORK.view("", "indices", indices)
-    where = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
-    SharedIndices(shared, *where, view.address, view.spec, view.holder).keep_adjacent()
+    device_and_stream = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
+    SharedIndices(shared, *device_and_stream, view.address, view.spec, view.holder).keep_adjacent()
 
 
 def fold_rows(
@@ -278,15 +284,15 @@ def functions(device: int = 0) -> OnDevice | None:
         return None
     target = torch.device("cuda", device)
 
-    def there(array: NDArray[Any]) -> Tensor:
+    def to_device(array: NDArray[Any]) -> Tensor:
         dtype = dtypes.of_name(array.dtype.name)
         copied = np.array(array, order="C")
         if dtype is None or not dtypes.is_of_numpy(dtype):
             return torch.from_numpy(copied.view(f"u{copied.itemsize}")).view(dtype).to(target)
         return torch.from_numpy(copied).to(target)
 
-    def back(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
+    def to_host(tensor: Tensor, dtype: np.dtype[Any]) -> NDArray[Any]:
         return dtypes.as_array(tensor.cpu()).view(dtype)
 
     name = f"{target}, {torch.cuda.get_device_name(target)}, tensors of torch {torch.__version__}"
-    return OnDevice(name, there, back)
+    return OnDevice(name, to_device, to_host)

@@ -22,7 +22,7 @@ from .checks import check_dense, check_storage, check_storages, is_batched
 from .operands import fill_item
 
 
-def fills(mode: str, fill: Any) -> bool:
+def needs_fill_item(mode: str, fill: Any) -> bool:
     """Return True if a call needs a fill item.
 
     The default item has only zero bits, so -0.0 is not the default.
@@ -43,13 +43,13 @@ def run(
     for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
-    item = fill_item(op, fill, data.dtype) if fills(attributes.mode, fill) else None
+    item = fill_item(op, fill, data.dtype) if needs_fill_item(attributes.mode, fill) else None
     if private.exchange is None:
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
-        return cast(Tensor, index_errors.run_for(attributes.caller, run))
+        return cast(Tensor, index_errors.run_named(attributes.caller, run))
     call = op, data, indices, updates, options, item, out
-    result: Tensor = index_errors.run_for(attributes.caller, native.run_on_tensors, *call)
+    result: Tensor = index_errors.run_named(attributes.caller, native.run_on_tensors, *call)
     return result
 
 
@@ -84,7 +84,9 @@ def open_exchange(record: Callable[..., Tensor], record_total: Callable[..., Ten
 
 def find_storage() -> None:
     """Register the functions with which the core finds the storage of a tensor."""
-    size, offset = (_address(f"aoti_torch_get_storage_{what}") for what in ("size", "offset"))
+    size, offset = (
+        _address(f"aoti_torch_get_storage_{quantity}") for quantity in ("size", "offset")
+    )
     example = torch.empty(1, device="cpu")
     handle = private.handle_of(example)
     size = size if handle else 0
@@ -107,14 +109,16 @@ def _address(name: str) -> int:
         return 0
 
 
-def spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
+def array_or_spec(op: str, operand: str, value: Tensor) -> NDArray[Any] | ArraySpec:
     """Return an array of a tensor's memory, or its spec if NumPy cannot read the values."""
     check_dense(op, operand, value, value.device)
     check_storage(op, operand, value)
     spec = addresses.spec_of(op, operand, value)
-    lazy = value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
-    lazy = lazy or is_batched(value)
-    if value.device.type != "cpu" or lazy or not dtypes.is_of_numpy(value.dtype):
+    is_unreadable = (
+        value.is_conj() or value.is_neg() or type(value) not in (Tensor, torch.nn.Parameter)
+    )
+    is_unreadable = is_unreadable or is_batched(value)
+    if value.device.type != "cpu" or is_unreadable or not dtypes.is_of_numpy(value.dtype):
         return spec
     array: NDArray[Any] = value.detach().numpy()
     return array

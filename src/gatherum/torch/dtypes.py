@@ -33,7 +33,7 @@ _BY_NAME = {code.name: torch_dtype for torch_dtype, code in _CODES.items()}
 _OF_NUMPY = {
     torch_dtype: dtypes.dtype_of(code)
     for torch_dtype, code in _CODES.items()
-    if ROWS[code.name].of_numpy
+    if ROWS[code.name].is_of_numpy
 }
 _OF_PLAN = {dtype: torch_dtype for torch_dtype, dtype in _OF_NUMPY.items()}
 
@@ -95,6 +95,6 @@ def has_sums(dtype: torch.dtype) -> bool:
     return dtype in _SUMMED
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
+def derivative_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype in which gradients are computed: float32 for narrower floats."""
     return torch.float32 if dtype.is_floating_point and dtype.itemsize < 4 else dtype

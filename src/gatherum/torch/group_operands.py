@@ -104,7 +104,7 @@ def size_of(op: str, operand: str, groups: Tensor) -> int:
         wrapped = signed[signed < 0]  # from 2**63 on
         if wrapped.numel():
             return int(wrapped.max()) + 2**64 + 1
-    return symbolic_sizes.least(signed)
+    return symbolic_sizes.least_size(signed)
 
 
 def comparable(x: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from gatherum.torch.library.symbolic_sizes import surely_holds
 from . import checks, dtypes, group_operands, plain_folds, private, segment_numbers, shared_results
 from .group_operands import comparable
 from .library import symbolic_sizes
-from .plain_folds import is_recorded
+from .plain_folds import needs_dispatcher
 
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
@@ -41,7 +41,7 @@ stack = torch.stack
 unstack = torch.unbind
 roll = torch.roll
 product_of_others = derivatives.product_of_others
-wide = dtypes.wide
+derivative_dtype = dtypes.derivative_dtype
 has_sums = dtypes.has_sums
 
 
@@ -79,22 +79,22 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
     """
     first = x.dim() - len(shape)
     over = list(range(first))
-    for d, (n, wanted) in enumerate(zip(x.shape[first:], shape, strict=True), first):
-        if surely_holds(wanted == 1) and not surely_holds(n == 1):
+    for d, (n, size) in enumerate(zip(x.shape[first:], shape, strict=True), first):
+        if surely_holds(size == 1) and not surely_holds(n == 1):
             over.append(d)
     if over:
         x = x.sum(over, keepdim=True)
     if first:
         x = x.view(x.shape[first:])
-    symbols = any(isinstance(wanted, torch.SymInt) for wanted in shape)
+    symbols = any(isinstance(size, torch.SymInt) for size in shape)
     return x.expand(shape) if symbols else x
 
 
-def truth() -> torch.dtype:
+def bool_dtype() -> torch.dtype:
     return torch.bool
 
 
-def counting(most: int) -> torch.dtype:
+def count_dtype(most: int) -> torch.dtype:
     """Return the dtype for counts up to `most`: narrow if `most` is known, else int64."""
     if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
         return torch.int64
@@ -102,7 +102,7 @@ def counting(most: int) -> torch.dtype:
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:
-    shares = shared_results.shared(data)
+    shares = shared_results.current(data)
     if shares is not None and (
         known := shared_results.without_check(shares, attributes, data, indices)
     ):
@@ -110,19 +110,19 @@ def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: An
     if not attributes.fills:
         fill_value = 0  # the core replays such calls
     op, caller = attributes.op, attributes.caller
-    if is_recorded(data):
+    if needs_dispatcher(data):
         options = attributes.axis, attributes.mode, attributes.negative
         return cast(Tensor, overload(op)(data, indices, *options, fill_value, caller))
     call = op, data, indices, None, *attributes.positional, fill_value, None
-    return cast(Tensor, index_errors.run_for(caller, native.dispatch_call, *call))
+    return cast(Tensor, index_errors.run_named(caller, native.dispatch_call, *call))
 
 
 def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    shares = shared_results.shared(data)
+    shares = shared_results.current(data)
     if shares is not None:
         attributes = shared_results.without_check(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    recorded, result = is_recorded(data, updates), None
+    recorded, result = needs_dispatcher(data, updates), None
     orders = shares is not None and sharing.orders(indices.numel())
     if orders and not recorded:
         from gatherum.torch import cuda
@@ -132,7 +132,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     elif result is None:
         call = op, data, indices, updates, *options, 0, None
-        result = index_errors.run_for(attributes.caller, native.dispatch_call, *call)
+        result = index_errors.run_named(attributes.caller, native.dispatch_call, *call)
     if shares is not None and attributes.mode == "raise":
         shares.results[shared_results.validity(attributes, data, indices)] = (indices,)
     return cast(Tensor, result)
@@ -155,8 +155,8 @@ item = group_operands.item
 to_numpy = group_operands.to_numpy
 size_of = group_operands.size_of
 sharing_calls = shared_results.sharing_calls
-squares = plain_folds.squares
-without_nan = plain_folds.without_nan
+squares_and_counts = plain_folds.squares_and_counts
+fold_skipping_nan = plain_folds.fold_skipping_nan
 in_chunks = DEFAULTS.in_chunks
 in_blocks = DEFAULTS.in_blocks
 isinf = torch.isinf
@@ -168,7 +168,7 @@ def holds_any(mask: Tensor) -> bool:
     return True
 
 
-def whole(x: Tensor, shape: Shape) -> Tensor:
+def broadcast_copy(x: Tensor, shape: Shape) -> Tensor:
     return x.expand(shape).contiguous()
 
 
@@ -231,7 +231,7 @@ def cumsum(x: Tensor) -> Tensor:
     return torch.cumsum(x, 0, dtype=x.dtype)
 
 
-def single(x: Tensor) -> Tensor:
+def as_float32(x: Tensor) -> Tensor:
     return x.to(torch.float32)
 
 
@@ -240,9 +240,13 @@ def bits(x: Tensor) -> Tensor:
 
 
 def in_float64(
-    wide: Computed, narrow: Computed, values: Tensor, grouping: Grouping, counts: Tensor
+    with_float64: Computed,
+    without_float64: Computed,
+    values: Tensor,
+    grouping: Grouping,
+    counts: Tensor,
 ) -> Tensor:
-    return cast(Tensor, wide(values, grouping, counts))
+    return cast(Tensor, with_float64(values, grouping, counts))
 
 
 def sqrt(x: Tensor) -> Tensor:
@@ -261,7 +265,7 @@ def log(x: Tensor) -> Tensor:
 SOFTMAX = "group_softmax"
 
 
-def fused(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
+def fused_transform(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None
@@ -295,4 +299,4 @@ def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Ten
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None
     xp = sys.modules[__name__]
-    return segment_numbers.of_edges(xp, op, comparable(indptr), edges.shape[0])
+    return segment_numbers.segments_of_edges(xp, op, comparable(indptr), edges.shape[0])

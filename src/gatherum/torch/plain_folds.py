@@ -9,13 +9,13 @@ from torch import Tensor
 
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import ArraySpec, FoldRule
-from gatherum._plans import skips, spreads
+from gatherum._plans import nan_skipping, spreads
 from gatherum._system.native import View
 
 from . import addresses, checks, private
 
 
-def squares(
+def squares_and_counts(
     values: Tensor, destinations: Destinations, skips_nan: bool
 ) -> tuple[Tensor, Tensor] | None:
     """Return the squared distances from the means of groups, and the counts.
@@ -26,11 +26,11 @@ def squares(
         return None
     specs, views = operands
     call = destinations.attributes, destinations.shape, specs, *views, skips_nan
-    both = spreads.squares_and_counts(*call)
-    return None if both is None else (torch.from_numpy(both[0]), torch.from_numpy(both[1]))
+    arrays = spreads.squares_and_counts(*call)
+    return None if arrays is None else (torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1]))
 
 
-def without_nan(
+def fold_skipping_nan(
     values: Tensor, reduction: str, destinations: Destinations, initial: Tensor
 ) -> Tensor | None:
     """Fold values except NaN, starting from `initial`. Return None if the core cannot fold them."""
@@ -39,10 +39,10 @@ def without_nan(
     attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
     table = initial.expand(destinations.shape)
     result = torch.empty(destinations.shape, dtype=values.dtype)
-    data, out = (addresses.view(attributes.op, "data", tensor) for tensor in (table, result))
+    data, out = (addresses.view_of(attributes.op, "data", tensor) for tensor in (table, result))
     specs = addresses.spec_of(attributes.op, "data", table), *operands[0]
     call = attributes, specs, data, *operands[1], out
-    return result if skips.scatter_without_nan(*call) else None
+    return result if nan_skipping.scatter_skipping_nan(*call) else None
 
 
 def _specs_and_views(
@@ -52,25 +52,25 @@ def _specs_and_views(
     None if the call must use torch's functions.
     """
     operands = destinations.indices, values
-    if is_recorded(values) or not all(map(private.is_plain, operands)):
+    if needs_dispatcher(values) or not all(map(private.is_plain, operands)):
         return None
     op, names = destinations.attributes.op, ("groups", "values")
     checks.check_storages(op, names, operands)
     indices, updates = (addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True))
-    views = (addresses.view(op, *pair) for pair in zip(names, operands, strict=True))
+    views = (addresses.view_of(op, *pair) for pair in zip(names, operands, strict=True))
     return (indices, updates), cast(tuple[View, View], tuple(views))
 
 
 def is_dispatched(*operands: Tensor) -> bool:
     """Return True if torch's dispatcher does more than to call the kernel for a device."""
-    plain = not is_recorded(*operands) and all(map(private.holds_values, operands))
-    return not plain or private.is_observed()
+    is_plain = not needs_dispatcher(*operands) and all(map(private.holds_values, operands))
+    return not is_plain or private.is_observed()
 
 
-def is_recorded(*operands: Tensor) -> bool:
+def needs_dispatcher(*operands: Tensor) -> bool:
     """Return True if a call must use torch's dispatcher.
 
     The dispatcher takes several times as long as a small call.
     """
-    recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
-    return torch.compiler.is_compiling() or recorded
+    is_recorded = torch.is_grad_enabled() and any(operand.requires_grad for operand in operands)
+    return torch.compiler.is_compiling() or is_recorded

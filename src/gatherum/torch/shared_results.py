@@ -21,7 +21,7 @@ def on_device(x: Tensor) -> bool:
     return bool(x.is_cuda)
 
 
-def shared(x: Tensor) -> Shared | None:
+def current(x: Tensor) -> Shared | None:
     """Return the results that calls on a device share. Calls that are traced share none."""
     if torch.compiler.is_compiling() or not on_device(x):
         return None

@@ -52,7 +52,7 @@ class Usage(NamedTuple):
     shared: int
 
 
-def compiled(compiler: Compiler, kernel: Kernel, architecture: int, kind: str) -> Compiled:
+def compiled(compiler: Compiler, kernel: Kernel, architecture: int, output_type: str) -> Compiled:
     """Compile a kernel to PTX, or to machine code if `kind` is CUBIN."""
     sources = kernels.sources()
     headers = {name: text for name, text in sources.items() if name.endswith(".cuh")}
@@ -64,16 +64,16 @@ def compiled(compiler: Compiler, kernel: Kernel, architecture: int, kind: str) -
         [text.encode() for text in headers.values()],
         [name.encode() for name in headers],
     )
-    real = "sm" if kind == "CUBIN" else "compute"
+    real = "sm" if output_type == "CUBIN" else "compute"
     options = [*COMPILER_OPTIONS, f"--gpu-architecture={real}_{architecture}"]
     options += [f"-D{name}={value}" for name, value in kernel.macros]
-    options += ["--ptxas-options=-v"] if kind == "CUBIN" else []
+    options += ["--ptxas-options=-v"] if output_type == "CUBIN" else []
     status, *_ = compiler.api.nvrtcCompileProgram(program, len(options), _encoded(options))
     log = _text(compiler, program, "ProgramLog")
     if status != compiler.api.nvrtcResult.NVRTC_SUCCESS:
         sys.exit(f"{kernel} for {architecture}: {log}")
-    code = bytes(compiler.call(f"nvrtcGet{kind}Size", program))
-    compiler.call(f"nvrtcGet{kind}", program, code)
+    code = bytes(compiler.call(f"nvrtcGet{output_type}Size", program))
+    compiler.call(f"nvrtcGet{output_type}", program, code)
     compiler.call("nvrtcDestroyProgram", program)
     return Compiled(code, log)
 

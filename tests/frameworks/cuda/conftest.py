@@ -109,7 +109,7 @@ def as_cuda(monkeypatch):
         kernels |= ops.kernels(row, run)
     for name in elementary.NAMES:
         kernels |= dict.fromkeys(ops.with_below(name), partial(elementary._on_cuda, name))
-    kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._elsewhere)
+    kernels |= dict.fromkeys(ops.with_below(softmax.NAME), softmax._on_cuda)
     kernels |= dict.fromkeys(ops.with_below(aggregation.NAME), aggregation._on_cuda)
     kernels[quantized.NAME] = quantized._on_cuda
     library = torch.library.Library("gatherum", "IMPL")
@@ -120,7 +120,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
-    monkeypatch.setattr(gradients, "_plain", lambda *_: None)
+    monkeypatch.setattr(gradients, "_run_if_plain", lambda *_: None)
     monkeypatch.setattr(plain_folds, "_specs_and_views", lambda *_: None)
     monkeypatch.setattr(shared_results, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "replayed", lambda *_: None)

@@ -113,7 +113,7 @@ class DriverDouble:
     def _cuDeviceGetAttribute(self, number, device):
         return ANSWERS[number]
 
-    def _cuPointerGetAttribute(self, kind, address):
+    def _cuPointerGetAttribute(self, attribute, address):
         return self.device_of.get(address, 0)
 
     def _cuStreamIsCapturing(self, stream):

@@ -57,7 +57,7 @@ def double_driver():
     from gatherum._command import verify_cases
     from gatherum.cuda import driver, explain
 
-    explain._COPIED = 1 << 20
+    explain._COPIED_BYTES = 1 << 20
     rows = list(verify_cases.case_rows())[::60]
     verify_cases.case_rows = lambda: iter(rows)
     driver._import = {"driver": DRIVER, "nvrtc": CompilerDouble()}.__getitem__
@@ -154,7 +154,7 @@ def _through_the_ops(torch):
         for row in OPERATORS.values():
             for name, kernel in ops.kernels(row, cuda.run).items():
                 library.impl(name, kernel, "CPU")
-    gradients._plain = lambda *_: None
+    gradients._run_if_plain = lambda *_: None
     cuda.FRAMEWORK.__class__._place = lambda *_: torch.device("cpu")
     adapter.TorchAdapter.device = lambda self, value: "cuda"
     sys.modules["gatherum.torch"]._kept = library

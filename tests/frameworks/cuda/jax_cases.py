@@ -478,11 +478,11 @@ def forge(monkeypatch):
 
 def test_initialization_loads_kernels_and_launches_nothing(forge):
     FAKE.run(None)
-    before = nvidia.loaded.cache_info().misses
+    before = nvidia.loaded_kernel.cache_info().misses
     with FAKE.logged() as lines:
         assert forge(2).run() is None
     assert not [line for line in lines if line.startswith("launch")]
-    assert nvidia.loaded.cache_info().misses > before
+    assert nvidia.loaded_kernel.cache_info().misses > before
     for stage in (0, 1):
         assert forge(stage).run() is None
 

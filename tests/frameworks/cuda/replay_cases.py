@@ -18,7 +18,7 @@ from shim.device import ShimDevice
 import gatherum
 from gatherum.cuda import cub, driver, nvidia, plan_launches, programs, radix_sort
 from gatherum.cuda.device import Kernel
-from gatherum.cuda.loops import unaddressable, work_of
+from gatherum.cuda.device_nests import unaddressable
 from gatherum.cuda.plan_launches import is_in_place, program_of
 from python_calls import python_calls
 from strategies import OPERATORS, SCATTERS, calls, same_bits
@@ -75,7 +75,7 @@ def test_a_replay_makes_the_calls_of_the_player(op, data):
         plan = gatherum.plan(op, *arrays, **attributes)
     except (TypeError, ValueError):
         return
-    if unaddressable(plan.call, work_of(plan)) >= 0:
+    if unaddressable(plan) >= 0:
         return
     operands = data.draw(PLACES)
     if data.draw(st.booleans()):
@@ -89,8 +89,8 @@ def test_a_replay_makes_the_calls_of_the_player(op, data):
     for step in program.steps:
         if isinstance(step, programs.Launch):
             SIZES[step.kernel] = len(step.arguments.content)
-    played = logged(programs.play, program, operands)
-    assert logged(nvidia.Nvidia.play, program, operands) == played
+    played = logged(programs.run_steps, program, operands)
+    assert logged(nvidia.Nvidia.run_program, program, operands) == played
     assert len(played[0]) >= sum(not isinstance(step, programs.Sort) for step in program.steps)
     again = plan_launches.program_of.__wrapped__(plan, placement, 132, fill)
     assert (again.steps, again.scratch, again.slots) == (
@@ -104,7 +104,7 @@ def test_a_failing_launch_ends_a_replay_with_the_error_of_the_driver():
     program = program_of(plan, programs.Placement(16, 16, 16, 16, False), 132)
     FAKE.fail_after(1)
     with FAKE.logged() as lines, pytest.raises(RuntimeError) as raised:
-        nvidia.Nvidia(Framework(), 1, stand_in.STREAM).play(program, (1 << 40,) * 4)
+        nvidia.Nvidia(Framework(), 1, stand_in.STREAM).run_program(program, (1 << 40,) * 4)
     assert str(raised.value) == (
         "gatherum.cuda: cuLaunchKernel failed with CUDA_ERROR_LAUNCH_FAILED: words"
     )
@@ -232,7 +232,9 @@ def test_the_forward_pass_of_a_tracked_tensor_is_replayed(torch, monkeypatch):
     data, index = operands(torch, "gather")
     data.requires_grad_()
     assert gatherum.gather(data, index, mode="clip").requires_grad
-    monkeypatch.setattr("gatherum.cuda.device_calls.call", lambda *_: pytest.fail("no replay"))
+    monkeypatch.setattr(
+        "gatherum.cuda.device_calls.call_on_device", lambda *_: pytest.fail("no replay")
+    )
     assert gatherum.gather(data, index, mode="clip").requires_grad
 
 
@@ -252,7 +254,7 @@ def test_the_core_replays_a_scatter_whose_order_is_known(running, monkeypatch, r
     def through_python(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gatherum.cuda.device_calls.call", through_python)
+    monkeypatch.setattr("gatherum.cuda.device_calls.call_on_device", through_python)
     assert np.array_equal(run(data, updates).numpy(), expected)
     if reduction != "add":  # such scatters have no order
         return
@@ -280,7 +282,9 @@ def test_the_core_replays_a_scatter_of_torch_scatter(running, monkeypatch, reduc
     call = src, index, 0, None, 5, reduce
     torch_scatter.scatter(*call)
     with monkeypatch.context() as patch:
-        patch.setattr("gatherum.cuda.device_calls.call", lambda *_: pytest.fail("no replay"))
+        patch.setattr(
+            "gatherum.cuda.device_calls.call_on_device", lambda *_: pytest.fail("no replay")
+        )
         assert running.equal(torch_scatter.scatter(*call), expected)
     index[1] = 5
     with pytest.raises(

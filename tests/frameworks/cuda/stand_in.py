@@ -112,7 +112,7 @@ def use() -> Any:
                 for each in ops.with_below(op):
                     library.impl(each, kernel, "CPU")
         others = {name: partial(elementary._on_cuda, name) for name in elementary.NAMES}
-        others |= {aggregation.NAME: aggregation._on_cuda, softmax.NAME: softmax._elsewhere}
+        others |= {aggregation.NAME: aggregation._on_cuda, softmax.NAME: softmax._on_cuda}
         for name, kernel in others.items():
             for each in ops.with_below(name):
                 library.impl(each, kernel, "CPU")

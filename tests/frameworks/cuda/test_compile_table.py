@@ -88,7 +88,7 @@ QUICK = [("float32", "mean"), ("complex64", "mul"), ("float16", "add"), ("float6
 )
 def test_a_fold_has_no_fused_product_and_no_flush_to_zero(compiler, name, group, value, reduction):
     chosen = {("VALUE", f"value_{value}"), ("REDUCTION", reduction)}
-    chosen |= {("GROUP", str(group))} if group else set()
+    chosen |= {("GROUP_THREADS", str(group))} if group else set()
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
     # A warp waits for its lanes, and not for the block, whose other warps fold other runs.
     assert ("bar.warp.sync" in ptx, "bar.sync" in ptx) == (group == 32, group == 256)
@@ -111,7 +111,7 @@ def test_exp_and_log_have_no_fused_product_and_no_flush_to_zero(compiler, kernel
 @pytest.mark.parametrize(("name", "group"), [("fold_exact", 0), ("fold_exact_long", 32)])
 @pytest.mark.parametrize("value", sorted({value for value, _ in EXACT}))
 def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
-    chosen = {("VALUE", f"value_{value}")} | ({("GROUP", str(group))} if group else set())
+    chosen = {("VALUE", f"value_{value}")} | ({("GROUP_THREADS", str(group))} if group else set())
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
     assert re.findall(r"\S+\.(?:f16|bf16|f32|f64)\b.*", ptx) == []
     # Atomics only add to the limbs, which the threads of a group share.
@@ -121,7 +121,7 @@ def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
 
 @pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted", "fold", "fold_long"])
 def test_rows_are_moved_128_bits_at_a_time(compiler, name):
-    wide = {("WIDTH", "16"), ("VALUE_ALIGN", "16")}
+    wide = {("CHUNK_BYTES", "16"), ("VALUE_ALIGN", "16")}
     ptx = ptx_of(compiler, next(k for k in variants(name) if wide & set(k.macros)))
     assert re.search(r"\bld(\.global)?(\.nc)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)
     assert re.search(r"\bst(\.global)?(\.cs)?(\.v4\.[bu]32|\.v2\.[bu]64)", ptx)

@@ -235,9 +235,9 @@ def test_the_kernels_and_the_sort(on_shim, cupy):
 
 
 def test_a_prepared_call_sorts_once(on_shim, cupy, monkeypatch, library_sorts):
-    kind, sorts = type(adapter._cupy()), []
-    sort = kind.sort
-    monkeypatch.setattr(kind, "sort", lambda *call: sorts.append(call) or sort(*call))
+    framework_class, sorts = type(adapter._cupy()), []
+    sort = framework_class.sort
+    monkeypatch.setattr(framework_class, "sort", lambda *call: sorts.append(call) or sort(*call))
     data, updates = np.ones((3, 2), np.float32), np.arange(8, dtype=np.float32).reshape(4, 2)
     index = [2, 0, -1, 2]
     run = gatherum.prepare("scatter_slices", data, index, reduction="add")

@@ -19,7 +19,7 @@ KERNEL = Kernel.of("check", OFFSET_BITS=32, MODE="mode_raise")
 @pytest.fixture
 def compiler(machine, monkeypatch, tmp_path):
     monkeypatch.setenv("GATHERUM_CUDA_CACHE", str(tmp_path))
-    nvidia.loaded.cache_clear()
+    nvidia.loaded_kernel.cache_clear()
     double = CompilerDouble()
     monkeypatch.setattr(nvidia, "open_compiler", lambda: driver.Compiler(double))
     return double
@@ -41,7 +41,7 @@ def test_a_kernel_is_compiled_once_and_kept_on_disk(compiler, machine):
     assert compiler.destroyed == 1
     assert len(machine.named("cuLibraryLoadData")) == 1
     assert machine.named("cuLibraryGetKernel")[0][2] == b"check"
-    nvidia.loaded.cache_clear()  # simulates another process
+    nvidia.loaded_kernel.cache_clear()  # simulates another process
     gpu.launch(KERNEL, 5, 128, b"x" * 24)
     gpu.launch(Kernel.of("check", OFFSET_BITS=64), 5, 128, b"x" * 24)
     assert len(compiler.compiled) == 2
@@ -168,7 +168,7 @@ def test_nothing_of_cuda_is_imported_before_a_call(python):
 def test_the_floor_is_that_of_the_devices_copies(machine, monkeypatch):
     opened = driver.Driver(machine)
     monkeypatch.setattr("gatherum.cuda.explain.open_driver", lambda: opened)
-    monkeypatch.setattr("gatherum.cuda.explain._COPIED", 1 << 16)
+    monkeypatch.setattr("gatherum.cuda.explain._COPIED_BYTES", 1 << 16)
     explained = gatherum.explain(gatherum.cuda.plan("gather", ((4,), "f4"), ((1 << 20,), "i8")))
     seconds, words = explained.floor()
     assert seconds == pytest.approx(16 * 2**20 / (2 * 2**16 / 0.25e-3))

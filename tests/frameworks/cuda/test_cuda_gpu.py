@@ -139,7 +139,7 @@ def test_functions_of_several_scatters(count):
 @pytest.mark.parametrize("dtype", ["u1", "i2", "f4", "f8", "c16"])
 @pytest.mark.parametrize("op", OPERATORS)
 def test_strides(op, dtype):
-    there, back = FUNCTIONS["torch"].there, FUNCTIONS["torch"].back
+    there, back = FUNCTIONS["torch"].to_device, FUNCTIONS["torch"].to_host
     random = np.random.default_rng(5)
     data = random.integers(0, 9, (5, 7, 6)).astype(dtype)
     index = random.integers(-5, 5, (4, 7, 6))
@@ -158,7 +158,7 @@ def test_strides(op, dtype):
 @pytest.mark.parametrize("framework", FUNCTIONS)
 @pytest.mark.parametrize("op", SCATTERS)
 def test_scatters_in_place(op, framework):
-    there, back = FUNCTIONS[framework].there, FUNCTIONS[framework].back
+    there, back = FUNCTIONS[framework].to_device, FUNCTIONS[framework].to_host
     case = next(c for c in CASES if c.op == op and c.data.dtype in OF[framework])
     data, *others = map(there, (case.data, case.indices, case.updates))
     assert getattr(gatherum.cuda, op)(data, *others, **dict(case.attributes), out=data) is data

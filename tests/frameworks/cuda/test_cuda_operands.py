@@ -23,9 +23,9 @@ MANY = settings(
 NAMED = [d for d in DATA_DTYPES if d.isnative and d.isbuiltin == 1 and d.char not in "gGOV"]
 
 
-def of_device(call, kind=HostArray, functions=gatherum, lists=False):
+def of_device(call, convert=HostArray, functions=gatherum, lists=False):
     """Run a call on device arrays. Return its result as an array, or its exception."""
-    args = [kind(a) if isinstance(a, np.ndarray) else a for a in call.args]
+    args = [convert(a) if isinstance(a, np.ndarray) else a for a in call.args]
     if lists:
         args[1:] = call.args[1:]
     try:
@@ -269,9 +269,9 @@ def test_out_is_checked_as_on_the_host(on_core, op, number):
     operands = data, indices[:, 0], updates
     out, inputs = list(outs(data, indices, updates))[number], operands[: 2 + ("sc" in op)]
     results = []
-    for kind in (np.asarray, HostArray):
+    for convert in (np.asarray, HostArray):
         try:
-            getattr(gatherum, op)(*map(kind, inputs), out=kind(out))
+            getattr(gatherum, op)(*map(convert, inputs), out=convert(out))
             results.append(out.tolist())
         except (TypeError, ValueError) as error:
             results.append(f"{type(error).__name__}: {error}")

@@ -43,8 +43,8 @@ def sorts(monkeypatch, library_sorts):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "sort", counting)
     # torch rounds square roots correctly on a GPU, but not on every processor.
     monkeypatch.setattr(torch.Tensor, "sqrt", lambda x: torch.from_numpy(np.sqrt(x.numpy())))
-    monkeypatch.setattr(extremes, "applies", lambda src: False)
-    monkeypatch.setattr(fused_gradients, "applies", lambda *_: False)
+    monkeypatch.setattr(extremes, "is_supported", lambda src: False)
+    monkeypatch.setattr(fused_gradients, "is_preferred", lambda *_: False)
     return counted
 
 
@@ -148,7 +148,7 @@ def test_launches_sort_once(on_shim, as_cuda, library_sorts, bits, monkeypatch):
         ]
 
     monkeypatch.setattr(radix_sort, "MOST_PAIRS", 1000)
-    monkeypatch.setattr(radix_sort, "MOST_BITS", bits)
+    monkeypatch.setattr(radix_sort, "MOST_DIGIT_BITS", bits)
     expected, launches = on_host(), device_calls.open_device.shim.launches
     before = len(launches)
     for result, wanted in zip(call(), expected, strict=True):

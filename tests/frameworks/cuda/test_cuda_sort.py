@@ -140,10 +140,10 @@ MESSAGE = (
 )
 
 
-@pytest.mark.parametrize("kind", [ModuleNotFoundError, RuntimeError])
-def test_without_cub_a_message_names_the_package(compute, monkeypatch, kind):
+@pytest.mark.parametrize("error_type", [ModuleNotFoundError, RuntimeError])
+def test_without_cub_a_message_names_the_package(compute, monkeypatch, error_type):
     def no_module(name):
-        raise kind(f"no {name}")
+        raise error_type(f"no {name}")
 
     monkeypatch.setattr(cub, "import_module", no_module)
     with pytest.raises(ImportError) as caught:

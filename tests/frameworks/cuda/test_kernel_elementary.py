@@ -36,11 +36,11 @@ def mapped(function, values):
 
 
 @pytest.mark.parametrize("function", ["exp", "log"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_bits_are_those_of_the_core(function, kind):
-    if kind == "bfloat16":
+@pytest.mark.parametrize("dtype_name", KINDS)
+def test_the_bits_are_those_of_the_core(function, dtype_name):
+    if dtype_name == "bfloat16":
         pytest.importorskip("ml_dtypes", reason="needs ml_dtypes for bfloat16")
-    values = samples(dtypes.read_dtype(kind))
+    values = samples(dtypes.read_dtype(dtype_name))
     result, device = mapped(function, values)
     assert same_bits(result, getattr(elementary, function)(values))
     (kernel,) = device.launches
@@ -54,7 +54,7 @@ def test_nothing_is_launched_for_no_items():
 
 
 def test_offsets_of_64_bits(monkeypatch):
-    monkeypatch.setattr(on_device, "NARROW", 1)
+    monkeypatch.setattr(execution, "OFFSET_LIMIT", 1)
     values = samples(np.dtype("f8"), 100)
     result, device = mapped("exp", values)
     assert same_bits(result, elementary.exp(values))
@@ -62,6 +62,6 @@ def test_offsets_of_64_bits(monkeypatch):
 
 
 def test_threads_take_more_where_the_grid_is_full(monkeypatch):
-    monkeypatch.setattr(execution, "BLOCKS", 1)
+    monkeypatch.setattr(execution, "BLOCKS_PER_PROCESSOR", 1)
     values = samples(np.dtype("f4"), 1000)
     assert same_bits(mapped("log", values)[0], elementary.log(values))

@@ -95,8 +95,8 @@ def test_nan_infinities_and_zeros(shim, dtype, reduction):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_carries_move_on_in_time(shim, sign, few, monkeypatch):
     """A limb of float64 holds 1024 of the terms that fill it most."""
-    monkeypatch.setattr(folds, "ITEM_RUN", few)
-    monkeypatch.setattr(folds, "WARP_RUN", few)
+    monkeypatch.setattr(folds, "LONGEST_ITEM_SEGMENT", few)
+    monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", few)
     largest = np.array((33 << 52) - 1, np.uint64).view(np.float64)
     updates = np.full(5001, sign * largest)
     updates[5000] = -sign * 2.0**-1074

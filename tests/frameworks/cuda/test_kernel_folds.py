@@ -64,7 +64,7 @@ def folded_without(left_out, indices, row):
 
     class Partial(ShimDevice):
         def launch(self, kernel, grid, block, arguments):
-            if dict(kernel.macros).get("GROUP", kernel.name) != left_out:
+            if dict(kernel.macros).get("GROUP_THREADS", kernel.name) != left_out:
                 super().launch(kernel, grid, block, arguments)
 
     data, updates = np.zeros((indices.max() + 1, *row), "f4"), spread(indices.size, *row)
@@ -77,7 +77,7 @@ def folded_without(left_out, indices, row):
 
 
 def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
-    few, many = folds.ITEM_RUN, folds.WARP_RUN
+    few, many = folds.LONGEST_ITEM_SEGMENT, folds.LONGEST_WARP_SEGMENT
     indices = runs(0, 1, few, few + 1, many, many + 1, 2 * many)
     assert folded_without("fold", indices, ()) == [1, 2]
     assert folded_without("32", indices, ()) == [3, 4]
@@ -90,7 +90,7 @@ def test_a_thread_a_warp_or_a_block_folds_a_run_according_to_its_length():
 
 @slow
 def test_rows_of_32_parts_are_folded_by_threads():
-    few, many = folds.THREAD_RUN, folds.WARP_RUN
+    few, many = folds.LONGEST_THREAD_SEGMENT, folds.LONGEST_WARP_SEGMENT
     indices = runs(0, 1, few + 1, many, many + 1)
     for items, by_thread, by_warp in ((31 * 4, [1], [2, 3]), (32 * 4, [1, 2, 3], [])):
         assert folded_without("fold", indices, (items,)) == by_thread
@@ -158,12 +158,15 @@ def test_any_byte_but_0_is_true(shim, reduction):
 
 
 @slow
-@pytest.mark.parametrize(("few", "many"), [(folds.THREAD_RUN, folds.WARP_RUN), (7, 30), (20, 500)])
+@pytest.mark.parametrize(
+    ("few", "many"),
+    [(folds.LONGEST_THREAD_SEGMENT, folds.LONGEST_WARP_SEGMENT), (7, 30), (20, 500)],
+)
 @pytest.mark.parametrize("row", [(), (3,), (40,), (5, 4), (1300,)], ids=str)
 @pytest.mark.parametrize("dtype", ["f4", "f2", "c16"])
 def test_long_runs_of_rows(shim, dtype, row, few, many, monkeypatch):
-    monkeypatch.setattr(folds, "THREAD_RUN", few)
-    monkeypatch.setattr(folds, "WARP_RUN", many)
+    monkeypatch.setattr(folds, "LONGEST_THREAD_SEGMENT", few)
+    monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", many)
     data, indices = values((4, *row), dtype), runs(40, 8, 90, 12) - 4
     updates = values((150, *row), dtype)
     if len(row) > 1:
@@ -186,9 +189,9 @@ def test_rows_of_which_a_warps_tile_holds_one():
 
 @slow
 def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
-    monkeypatch.setattr(execution, "BLOCKS", 1)
-    monkeypatch.setattr(folds, "THREAD_RUN", 2)
-    monkeypatch.setattr(folds, "WARP_RUN", 5)
+    monkeypatch.setattr(execution, "BLOCKS_PER_PROCESSOR", 1)
+    monkeypatch.setattr(folds, "LONGEST_THREAD_SEGMENT", 2)
+    monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", 5)
     indices = runs(*RNG.integers(0, 8, 800))
     data, updates = np.zeros(800, "f4"), spread(indices.size)
     result = shim.scatter_slices(data, indices, updates, reduction="add")
@@ -198,12 +201,12 @@ def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
 @slow
 @pytest.mark.parametrize(("few", "many"), [(2, 3), (2, 40), (3, 31), (16, 32), (40, 512)])
 def test_long_runs_wherever_they_begin(shim, few, many, monkeypatch):
-    monkeypatch.setattr(folds, "THREAD_RUN", few)
-    monkeypatch.setattr(folds, "WARP_RUN", many)
+    monkeypatch.setattr(folds, "LONGEST_THREAD_SEGMENT", few)
+    monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", many)
     for seed in range(2 if AT_ONCE else 8):  # real threads wait long for each other
         rng = np.random.default_rng(seed)
-        kinds = [0, 1, few, few + 1, 2 * few, many, many + 1, 2 * many, 520]
-        indices = np.repeat(np.arange(9), rng.choice(kinds, 9))
+        lengths = [0, 1, few, few + 1, 2 * few, many, many + 1, 2 * many, 520]
+        indices = np.repeat(np.arange(9), rng.choice(lengths, 9))
         if seed % 2:
             rng.shuffle(indices)
         updates = rng.standard_normal((indices.size, 2))
@@ -227,7 +230,7 @@ def test_a_block_tests_any_number_of_candidates(shim, candidates, monkeypatch):
 
 @pytest.mark.parametrize("items", [5, 8, 20])
 def test_stretches_of_the_longest_runs_are_short(shim, items, monkeypatch):
-    monkeypatch.setattr(folds, "HUGE_RUN", 1200)
+    monkeypatch.setattr(folds, "HUGE_SEGMENT", 1200)
     indices = runs(1199, 2, 1200, 1201, 3000, 513)
     data, updates = np.ones((6, items), "f4"), spread(indices.size, items)
     options = {"reduction": "add", "mode": "drop"}

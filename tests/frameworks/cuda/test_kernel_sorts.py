@@ -22,10 +22,10 @@ def sorted_pairs(keys, payload, bits):
     results = radix_sort.sort(recorder, length, widths, tuple(slots[:2]), tuple(slots[2:]))
     program = recorder.program()
     assert sum(each.nbytes for each in program.scratch) == radix_sort.scratch_bytes(length, widths)
-    device.play(program, tuple(buffer.address for buffer in buffers))
+    device.run_program(program, tuple(buffer.address for buffer in buffers))
     assert not device.strays()
     return [
-        buffers[slot.ordinal].inside.view(array.dtype)
+        buffers[slot.number].inside.view(array.dtype)
         for slot, array in zip(results, (keys, payload), strict=True)
     ]
 
@@ -53,7 +53,7 @@ def test_pairs_are_sorted_stably(length, bits, width, values):
 
 def test_there_may_be_more_tiles_than_threads_of_a_block(monkeypatch):
     monkeypatch.setattr(radix_sort, "THREADS", 64)
-    monkeypatch.setattr(radix_sort, "EACH", 1)
+    monkeypatch.setattr(radix_sort, "PAIRS_PER_THREAD", 1)
     keys = np.random.default_rng(1).integers(0, 8, 64 * 65).astype(np.uint32)
     payload = np.arange(keys.size, dtype=np.uint32)
     assert np.array_equal(sorted_pairs(keys, payload, 3)[1], np.argsort(keys, kind="stable"))
@@ -63,5 +63,5 @@ def test_the_digits_of_all_passes_are_the_bits_of_the_keys():
     for bits in range(1, 32):
         digits = radix_sort.digits_of(bits)
         assert sum(digits) == bits
-        assert max(digits) <= radix_sort.MOST_BITS
+        assert max(digits) <= radix_sort.MOST_DIGIT_BITS
         assert max(digits) - min(digits) <= 1

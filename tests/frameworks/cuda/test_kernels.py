@@ -16,7 +16,7 @@ from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum._plans import sharing
 from gatherum.cuda import movement, plan_launches
-from gatherum.cuda.kernel_tables import Step, alignment, divisor, reach
+from gatherum.cuda.kernel_tables import DeviceLoop, common_alignment, divisor_fields, largest_number
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -78,7 +78,7 @@ def test_numbers_are_divided_by_multiplication():
     for bits in (32, 64):
         high = (1 << (bits - 1)) - 1
         for extent in [*range(1, 70), 2**16 - 1, 2**16 + 1, high // 3, high - 1, high]:
-            _, magic, shift = divisor(extent, bits)
+            _, magic, shift = divisor_fields(extent, bits)
             assert magic < 1 << bits
             for n in (0, 1, extent - 1, extent, extent + 1, high // 2, high - 1, high):
                 if n <= high:
@@ -86,10 +86,13 @@ def test_numbers_are_divided_by_multiplication():
 
 
 def test_alignment_and_reach():
-    assert alignment(16, 0) == 16
-    assert alignment(16, -24, 64) == 8
-    assert alignment(8, 5, 16) == 1
-    assert reach((Step(10, data=-8, moved=3), Step(5, data=100)), (), 0) == 9 * 8 + 4 * 100
+    assert common_alignment(16, 0) == 16
+    assert common_alignment(16, -24, 64) == 8
+    assert common_alignment(8, 5, 16) == 1
+    assert (
+        largest_number((DeviceLoop(10, data=-8, moved=3), DeviceLoop(5, data=100)), (), 0)
+        == 9 * 8 + 4 * 100
+    )
 
 
 # --- Every way, on many variants
@@ -273,7 +276,7 @@ def test_scratch_follows_the_formula(shim, op, data, indices, updates, options):
     operands = [values(*data), RNG.integers(0, size, indices[0])]
     operands += [] if updates is None else [values(*updates)]
     getattr(shim, op)(*operands, **options)
-    assert shim.last.scratch() == plan_launches.scratch(plan)
+    assert shim.last.scratch() == plan_launches.scratch_bytes(plan)
 
 
 @slow
@@ -395,7 +398,7 @@ def test_the_compile_table_has_the_macros_of_every_call(shim):
         seen |= set(shim.last.launches)
     for kernel in seen:
         axes = AXES[kernel.name]
-        folds_of = {"VALUE", "REDUCTION", "LANES", "CARRIED"}
+        folds_of = {"VALUE", "REDUCTION", "CHUNK_ITEMS", "CARRIED_BYTES"}
         assert {name for name, _ in kernel.macros} - folds_of == set(axes) - folds_of, kernel
         for name, value in kernel.macros:
             assert name in folds_of or value in map(str, axes[name]), (kernel, name)

@@ -7,8 +7,8 @@ from shim.functions import ShimFunctions
 
 import gatherum
 from gatherum.cuda import checks, plan_launches, programs
-from gatherum.cuda.execution import NARROW, Execution
-from gatherum.cuda.loops import work_of
+from gatherum.cuda.device_nests import device_nest
+from gatherum.cuda.execution import OFFSET_LIMIT, Execution
 from sparse_files import NEEDS_HOLES, PLACES
 
 pytestmark = [
@@ -114,7 +114,12 @@ def test_scatters_of_rows_far_apart(space, shim, reduction):
 
 def test_offsets_of_32_bits_up_to_their_last(space, shim):
     """The shim's g++ aborts if a sum of 32 bits overflows."""
-    for size, bits in ((NARROW - 4096, 32), (NARROW + 4096, 64), (2**31, 64), (2**31 + 9, 64)):
+    for size, bits in (
+        (OFFSET_LIMIT - 4096, 32),
+        (OFFSET_LIMIT + 4096, 64),
+        (2**31, 64),
+        (2**31 + 9, 64),
+    ):
         data = space(size + 4096).array("u1")[:size]
         data[[0, 100, size - 2, size - 1]] = [1, 2, 3, 4]
         places = np.array([size - 1, -1, 0, 100, -size, size - 2])
@@ -140,11 +145,11 @@ def test_positions_past_2_to_the_32(space, position):
             return record
 
     recorder, (data, places, _, out) = programs.Recorder(), map(programs.Slot, range(4))
-    call = Execution(recorder, 2, plan, work_of(plan), data, places, out)
+    call = Execution(recorder, 2, plan, device_nest(plan), data, places, out)
     record = recorder.allocate(checks.RECORD_BYTES)
-    checks.search_first(call, record)
+    checks.find_component(call, record)
     checks.read_record(call, record)
-    content = Checked().play(recorder.program(), (0, indices.ctypes.data, 0, 0))
+    content = Checked().run_program(recorder.program(), (0, indices.ctypes.data, 0, 0))
     count, inverse, result, component, value = np.frombuffer(content, "u8").tolist()
     assert (count, ~inverse & (1 << 64) - 1, result, component, value) == (1, position, 1, 0, 9)
 
@@ -152,7 +157,7 @@ def test_positions_past_2_to_the_32(space, position):
 def test_the_formula_of_scratch_for_large_calls():
     table = ((2**33,), "u1")
     few = gatherum.plan("scatter_elements", table, ((8,), "i8"), ((8,), "u1"), mode="drop")
-    assert plan_launches.scratch(few) == 2 * 8 * (8 + 4)
+    assert plan_launches.scratch_bytes(few) == 2 * 8 * (8 + 4)
     many = (2**32 + 8,)
     plan = gatherum.plan("scatter_elements", table, (many, "i8"), (many, "u1"), mode="drop")
-    assert plan_launches.scratch(plan) == 2**33 * 8
+    assert plan_launches.scratch_bytes(plan) == 2**33 * 8

@@ -26,12 +26,12 @@ INDICES: Axes = {
     "COMPONENTS": (4, 64),
     "INDEX": ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
     "INDEX_ALIGN": (8, 4, 2, 1),
-    "SWAPPED": (0, 1),
+    "INDEX_SWAPPED": (0, 1),
 }
 WRITING: Axes = {**INDICES, "MODE": ("mode_drop", "mode_clip", "mode_wrap")}
 CHECKING: Axes = {**INDICES, "MODE": ("mode_raise",)}
-WIDTHS: Axes = {"WIDTH": (16, 8, 4, 2, 1), "EACH": (4,)}
-SORTED: Axes = {**LOOPS, "KEY_WIDTH": (4, 8), "PAYLOAD_WIDTH": (4, 8)}
+WIDTHS: Axes = {"CHUNK_BYTES": (16, 8, 4, 2, 1), "PER_THREAD": (4,)}
+SORTED: Axes = {**LOOPS, "KEY_BYTES": (4, 8), "PAYLOAD_BYTES": (4, 8)}
 VALUES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -53,11 +53,11 @@ EXACT = [pair for pair in _ALL_FOLDS if pair not in FOLDS and not pair[0].starts
 
 
 _FOLD: Axes = {**SORTED, "VALUE_ALIGN": (16, 8, 4, 2, 1)}
-_FOLD |= {"LANES": (1,), "CARRIED": (0,), "WEIGHTED": (0, 4, 8)}
-_EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED": (0, 8)}
+_FOLD |= {"CHUNK_ITEMS": (1,), "CARRIED_BYTES": (0,), "ROW_NUMBER_BYTES": (0, 4, 8)}
+_EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED_BYTES": (0, 8)}
 _WIDENED: Axes = {**LOOPS, "VALUE": ("value_float16", "value_bfloat16", "value_int8")}
-_RADIX: Axes = {"KEY_WIDTH": (4,), "PAYLOAD_WIDTH": (8, 4)}
-_RADIX |= {"THREADS": (256,), "EACH": (8,), "DIGITS": (1024,)}
+_RADIX: Axes = {"KEY_BYTES": (4,), "PAYLOAD_BYTES": (8, 4)}
+_RADIX |= {"THREADS": (256,), "PER_THREAD": (8,), "DIGIT_VALUES": (1024,)}
 AXES: dict[str, Axes] = {
     "accumulated": {
         **OFFSETS,
@@ -69,10 +69,10 @@ AXES: dict[str, Axes] = {
     "check": CHECKING,
     "dequantize": {
         **CHECKING,
-        "WIDTH": (4, 2, 1),
+        "CHUNK_ITEMS": (4, 2, 1),
         "MODE": (*CHECKING["MODE"], *WRITING["MODE"]),
         "CODE": ("code_uint8", "code_int8", "code_float8_e4m3fn", "code_float8_e5m2"),
-        "BITS": (8, 4, 2),
+        "CODE_BITS": (8, 4, 2),
         "PACKED": (0, 1),
         "SCALE": ("scale_float32", "scale_float16", "scale_bfloat16", "scale_float8_e8m0fnu"),
         "VALUE": ("value_float32", "value_float16", "value_bfloat16"),
@@ -86,40 +86,50 @@ AXES: dict[str, Axes] = {
     "first": CHECKING,
     "gather": {**CHECKING, **WIDTHS, "MODE": (*CHECKING["MODE"], *WRITING["MODE"])},
     "pattern": {},
-    "winners": {**WRITING, "WINNER_WIDTH": (4, 8)},
-    "scatter": {**WRITING, **WIDTHS, "WINNER_WIDTH": (4, 8, 0)},
+    "winners": {**WRITING, "WINNER_BYTES": (4, 8)},
+    "scatter": {**WRITING, **WIDTHS, "WINNER_BYTES": (4, 8, 0)},
     "keys": {
         **WRITING,
-        "KEY_WIDTH": (4, 8),
-        "PAYLOAD_WIDTH": (8, 4),
-        "CARRIED": (0, 1, 2, 4, 8),
+        "KEY_BYTES": (4, 8),
+        "PAYLOAD_BYTES": (8, 4),
+        "CARRIED_BYTES": (0, 1, 2, 4, 8),
         "VALUE_ALIGN": (8, 4, 2, 1),
     },
     "sorted_keys": {
         **WRITING,
-        "KEY_WIDTH": (4,),
-        "PAYLOAD_WIDTH": (8, 4),
-        "CARRIED": (0, 1, 2, 4, 8),
+        "KEY_BYTES": (4,),
+        "PAYLOAD_BYTES": (8, 4),
+        "CARRIED_BYTES": (0, 1, 2, 4, 8),
         "VALUE_ALIGN": (8, 4, 2, 1),
-        "MOST": (4096,),
-        "SORTERS": (512,),
+        "MOST_TUPLES": (4096,),
+        "SORT_THREADS": (512,),
     },
     "sort_count": _RADIX,
     "sort_offsets": _RADIX,
     "sort_move": _RADIX,
-    "scatter_lines": {**WRITING, "WIDTH": WIDTHS["WIDTH"], "TABLE": (32 << 10,)},
-    "scatter_sorted": {**SORTED, "WIDTH": (16, 8, 4, 2, 1)},
+    "scatter_lines": {**WRITING, "CHUNK_BYTES": WIDTHS["CHUNK_BYTES"], "TABLE_BYTES": (32 << 10,)},
+    "scatter_sorted": {**SORTED, "CHUNK_BYTES": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
-    "fold_long": {**_FOLD, "THREADS": (128, 256), "GROUP": (128, 32, 256), "FOLDERS": (32,)},
+    "fold_long": {
+        **_FOLD,
+        "THREADS": (128, 256),
+        "GROUP_THREADS": (128, 32, 256),
+        "FOLDING_THREADS": (32,),
+    },
     "fold_exact": _EXACT,
-    "fold_exact_long": {**_EXACT, "THREADS": (128,), "GROUP": (128, 32), "FOLDERS": (8,)},
+    "fold_exact_long": {
+        **_EXACT,
+        "THREADS": (128,),
+        "GROUP_THREADS": (128, 32),
+        "FOLDING_THREADS": (8,),
+    },
     "fold_atomic": {**WRITING, "VALUE": ("value_int32",), "REDUCTION": ("add",)},
     "fold_table": {
         **WRITING,
         "VALUE": ("value_int32",),
         "REDUCTION": ("add",),
-        "TABLE": (8 << 10,),
-        "EACH": (4,),
+        "TABLE_BYTES": (8 << 10,),
+        "PER_THREAD": (4,),
     },
 }
 
@@ -132,21 +142,21 @@ def variants(name: str) -> Iterator[Kernel]:
         for value, reduction in product(("int32", "int64", "uint32", "uint64"), ATOMIC):
             yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold_exact"):
-        for (value, reduction), group in product(EXACT, axes.get("GROUP", (0,))):
+        for (value, reduction), group in product(EXACT, axes.get("GROUP_THREADS", (0,))):
             options: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
-            options |= {"GROUP": group} if group else {}
+            options |= {"GROUP_THREADS": group} if group else {}
             yield _kernel(name, common, **options, VALUE_ALIGN=BYTES[value])
-        common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_WIDTH": 8}
+        common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_BYTES": 8}
     elif name.startswith("fold"):
-        for (value, reduction), group in product(FOLDS, axes.get("GROUP", (0,))):
-            kind: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
-            kind |= {"GROUP": group} if group else {}
+        for (value, reduction), group in product(FOLDS, axes.get("GROUP_THREADS", (0,))):
+            macros: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            macros |= {"GROUP_THREADS": group} if group else {}
             size = BYTES[value]
             if group != 128 or size > 8:  # rows
-                yield _kernel(name, common, **kind, VALUE_ALIGN=16, LANES=16 // size)
+                yield _kernel(name, common, **macros, VALUE_ALIGN=16, CHUNK_ITEMS=16 // size)
             if size <= 8 and group != 256:  # single items
-                kind |= {"PAYLOAD_WIDTH": max(size, 4), "CARRIED": size}
-                yield _kernel(name, common, **kind, VALUE_ALIGN=size)
+                macros |= {"PAYLOAD_BYTES": max(size, 4), "CARRIED_BYTES": size}
+                yield _kernel(name, common, **macros, VALUE_ALIGN=size)
         common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
     elif name == "elementary":
         for value, function in product(axes["VALUE"], axes["FUNCTION"]):
@@ -162,6 +172,6 @@ def _kernel(name: str, common: dict[str, object], **own: object) -> Kernel:
     index = str(macros.get("INDEX", "int64"))
     if "INDEX_ALIGN" in macros and "INDEX_ALIGN" not in own:
         macros["INDEX_ALIGN"] = int(index.lstrip("uint")) // 8
-    if "GROUP" in macros:
-        macros["THREADS"] = 256 if macros["GROUP"] == 256 else 128
+    if "GROUP_THREADS" in macros:
+        macros["THREADS"] = 256 if macros["GROUP_THREADS"] == 256 else 128
     return Kernel.of(name, **macros)

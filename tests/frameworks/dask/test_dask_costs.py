@@ -58,7 +58,7 @@ def test_tasks_are_counted_without_making_them(op, strategy):
         call = data.draw(chunked(data.draw(calls([op], most_dimensions=5))))
         lazy = outcome(gatherum.dask, call)
         if not isinstance(lazy, Exception):
-            assert cost_of(lazy).tasks == len(tasks_of(lazy))
+            assert cost_of(lazy).task_count == len(tasks_of(lazy))
 
     run()
 
@@ -90,7 +90,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     layout, chosen, cost = layer.layout, layer.choice, cost_of(huge)
     assert chosen.strategy == "shuffle"
     tasks = tasks_of(huge)
-    assert cost.tasks == len(tasks)
+    assert cost.task_count == len(tasks)
 
     # Owners and workers are selected as in a run.
     owners = runs_within(choice.owner_bytes(layer.call, layout), chosen.chunk)
@@ -102,7 +102,7 @@ def test_ten_terabytes_on_a_hundred_workers(huge):
     # Pieces: some senders in full.
     some = rng.multinomial(layout.entry_counts()[0], rows / ROWS, 20)
     blocks = len(layout.entry_counts())
-    assert np.count_nonzero(some) / 20 * blocks == pytest.approx(cost.pieces, rel=1e-3)
+    assert np.count_nonzero(some) / 20 * blocks == pytest.approx(cost.piece_count, rel=1e-3)
 
     # Bytes: every sender, with the owners of a worker combined.
     shares = np.bincount(worker, rows, WORKERS) / ROWS

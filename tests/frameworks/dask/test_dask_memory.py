@@ -72,7 +72,7 @@ def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
         layer = lazy.dask.layers[lazy.name]
         cost = costs.cost(layer.call, layer.layout, layer.choice)
         assert layer.choice.strategy == "shuffle"
-        planned = cost.task + cost.routes + 2 * BUFFER
+        planned = cost.task_bytes + cost.route_bytes + 2 * BUFFER
         assert planned < 0.4 * ENTRIES * WIDTH * 4
         lazy.sum().compute()
         most = max(peak for peak, _ in client.run(memory).values())

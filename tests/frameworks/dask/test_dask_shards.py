@@ -21,8 +21,8 @@ def run(monkeypatch):
     """Return a run on worker "here", and a list of the data that it received and sent."""
     calls = []
 
-    async def noted(kind, *arguments):
-        calls.append((kind, *arguments))
+    async def noted(step, *arguments):
+        calls.append((step, *arguments))
         return {"status": "OK"}
 
     monkeypatch.setattr(ArrayRechunkRun, "send", lambda _, *arguments: noted("sent", *arguments))
@@ -66,11 +66,11 @@ def test_owners_receive_the_same_pieces_as_from_tasks(sizes, one):
     call, shapes = layer.call, [(2, size, 3) for size in sizes]
     route = make_route(call, layer.layout.keyed, data.shape, [(n,) for n in origins], blocks)
     updates = [np.array(7)] * len(sizes) if one else updates
-    result = list(block_kernels.cut_each(call, route, shapes, updates))
+    result = list(block_kernels.updates_by_owner(call, route, shapes, updates))
     assert [owner for owner, _, _ in result] == [0, 2]
     whole = block_kernels.routed_updates(call, None, route, shapes, updates)
     for owner, part, values in result:
-        expected, cut = block_kernels.values_of(call, route, whole, owner, owner + 1)
+        expected, cut = block_kernels.updates_for_owners(call, route, whole, owner, owner + 1)
         np.testing.assert_array_equal(part.rows, expected.rows)
         np.testing.assert_array_equal(values, cut)
         assert one or (values.base is None and values.flags.c_contiguous)

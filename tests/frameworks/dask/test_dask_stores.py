@@ -43,24 +43,24 @@ def files(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in names}
 
 
-@pytest.mark.parametrize("kind", ["npy", "fortran", "npz", "safetensors", "zarr", "zarr2"])
-def test_every_format_is_a_source(kind, tmp_path):
-    path = tmp_path / f"x.{kind}"
-    if kind == "npy":
+@pytest.mark.parametrize("format_name", ["npy", "fortran", "npz", "safetensors", "zarr", "zarr2"])
+def test_every_format_is_a_source(format_name, tmp_path):
+    path = tmp_path / f"x.{format_name}"
+    if format_name == "npy":
         np.save(path, DATA)
-    elif kind == "fortran":
+    elif format_name == "fortran":
         path = tmp_path / "f.npy"
         np.save(path, np.asfortranarray(DATA))
-    elif kind == "npz":
+    elif format_name == "npz":
         np.savez(path, one=DATA, two=DATA[:3])
         path = f"{path}:one"
-    elif kind == "safetensors":
+    elif format_name == "safetensors":
         numpy = pytest.importorskip("safetensors.numpy", reason="install safetensors")
         numpy.save_file({"w": DATA}, path)
         path = f"{path}:w"
     else:
-        path = tmp_path / f"{kind}.zarr"
-        store_at(path, zarr_format=2 if kind == "zarr2" else 3)
+        path = tmp_path / f"{format_name}.zarr"
+        store_at(path, zarr_format=2 if format_name == "zarr2" else 3)
     for chunks in ("auto", 3, ((13, 0), (5, 6))):
         x = gatherum.dask.from_file(path, chunks=chunks)
         assert (x.shape, x.dtype) == (DATA.shape, DATA.dtype)

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec  # noqa: E402
 import gatherum.jax  # noqa: E402
 from gatherum._model.call import Attributes  # noqa: E402
 from gatherum.jax.dtypes import _WHOLE  # noqa: E402
-from gatherum.jax.sharding import Numbered  # noqa: E402
+from gatherum.jax.sharding import DimensionNumbering  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("several_devices")
 X = "x"
@@ -229,16 +229,16 @@ def test_programs_for_one_device_and_exports_are_not_divided(mesh):
 def test_dimensions_that_devices_may_divide():
     """Other sizes next to an axis, and repeated updates."""
     elements = Attributes("gather_elements", 1)
-    numbered = Numbered.of(elements, (4, 5, 6), (3, 2, 6))
+    numbered = DimensionNumbering.of(elements, (4, 5, 6), (3, 2, 6))
     assert numbered.operands == ((0, 1, 2), (3, 4, 2))
     assert numbered.result == (3, 4, 2)
-    assert numbered.shared == {4, 2}
+    assert numbered.divisible == {4, 2}
     slices = Attributes("scatter_slices", reduction="add")
-    numbered = Numbered.of(slices, (4, 5, 6), (3,), (1, 6))
+    numbered = DimensionNumbering.of(slices, (4, 5, 6), (3,), (1, 6))
     assert numbered.operands[0] == numbered.result == (0, 1, 2)
     assert numbered.operands[2][1] == 2
     assert numbered.operands[2][0] not in numbered.result
-    assert numbered.shared == {1, 2}
+    assert numbered.divisible == {1, 2}
 
 
 @pytest.mark.parametrize("op", OPERATORS)

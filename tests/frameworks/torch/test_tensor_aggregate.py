@@ -49,7 +49,7 @@ def test_the_bits_of_numpy(dtype, reduction, mode):
                     for each in (data, sources, targets, scale)]  # fmt: skip
         result = gatherum.aggregate(*operands[:3], 3, reduction, operands[3], **more)
         assert array_of(result, dtype).tobytes() == expected.tobytes()
-        same = edge_reductions.composed(namespace, *operands, fold)
+        same = edge_reductions.aggregate_with_messages(namespace, *operands, fold)
         assert array_of(same, dtype).tobytes() == expected.tobytes()
         out = torch.empty_like(result)
         assert gatherum.aggregate(*operands[:3], 3, reduction, operands[3], out=out, **more) is out

@@ -15,8 +15,8 @@ DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64",
 
 def _hostile(rng, dtype, shape):
     """Return arbitrary bits and special values, or a few small integers with many ties."""
-    kind = np.dtype(dtype.replace("bfloat16", "uint16"))
-    raw = value_bytes(rng, kind, int(np.prod(shape)))
+    numpy_dtype = np.dtype(dtype.replace("bfloat16", "uint16"))
+    raw = value_bytes(rng, numpy_dtype, int(np.prod(shape)))
     values = torch.frombuffer(bytearray(raw), dtype=getattr(torch, dtype)).reshape(shape)
     few = torch.from_numpy(rng.integers(0, 4, shape)).to(values.dtype)
     return values if rng.random() < 0.5 else few
@@ -30,7 +30,7 @@ def _both(monkeypatch, function, *arguments, **more):
     """Call with the core's pass and without. Return both pairs as bits."""
     pairs = []
     for applies in (True, False):
-        monkeypatch.setattr(extremes, "applies", lambda *_, applies=applies: applies)
+        monkeypatch.setattr(extremes, "is_supported", lambda *_, applies=applies: applies)
         options = {name: one.clone() if torch.is_tensor(one) else one for name, one in more.items()}
         values, arg = function(*arguments, **options)
         assert arg.dtype == torch.int64

@@ -128,7 +128,7 @@ def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored,
     indices = torch.randint(shape[axis], where, generator=generator)
     more = {"op": op, "reduction": reduction}
     more["batch_dims" if op == "scatter_nd" else "axis"] = axis
-    monkeypatch.setattr(fused_gradients, "applies", lambda *_: True)
+    monkeypatch.setattr(fused_gradients, "is_preferred", lambda *_: True)
     results = []
     for threads in (1, 2, 3, 7):
         gatherum.set_num_threads(threads)
@@ -136,7 +136,7 @@ def test_bits_on_any_threads_and_as_composed(name, reduction, settings_restored,
     assert all(
         torch.equal(a, b) for other in results[1:] for a, b in zip(results[0], other, strict=True)
     )
-    monkeypatch.setattr(fused_gradients, "applies", lambda *_: False)
+    monkeypatch.setattr(fused_gradients, "is_preferred", lambda *_: False)
     for one, other in zip(
         results[0], gradients(data, indices, updates, gradient, **more), strict=True
     ):

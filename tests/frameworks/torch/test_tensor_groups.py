@@ -143,13 +143,13 @@ def test_softmax_in_one_op(name):
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
 def test_variances_of_plain_tensors_in_one_call(name, monkeypatch):
     """Tensors with a gradient, of a subclass, or in a transform use the composition."""
-    calls, kernel = [], namespace.squares
+    calls, kernel = [], namespace.squares_and_counts
 
     def squares(*arguments):
         calls.append(kernel(*arguments) is not None)
         return kernel(*arguments)
 
-    monkeypatch.setattr(namespace, "squares", squares)
+    monkeypatch.setattr(namespace, "squares_and_counts", squares)
     values, groups = torch.randn(900, dtype=getattr(torch, name)), torch.arange(900) % 7
 
     def function(values):
@@ -220,7 +220,7 @@ def test_elementary_functions(name):
     with pytest.raises(TypeError, match="must be a dense tensor, got a tensor of layout"):
         op(torch.ones(3).to_sparse())
     with pytest.raises(NotImplementedError) as caught:
-        elementary._elsewhere(name, torch.ones(3, device="meta"))
+        elementary._refuse_device(name, torch.ones(3, device="meta"))
     assert str(caught.value) == (
         f"{name}: tensors must be on the CPU or on a CUDA device, got meta; write data.cpu()"
     )

@@ -136,9 +136,9 @@ def test_means_are_sums_over_counts(dtype):
             for include_self in (True, False)
         )
 
-    kind = getattr(torch, dtype)
-    updates = torch.tensor([[-7, 3], [2, 1], [-6, 100], [100, 100]]).to(kind)
-    data = torch.tensor([[1, 9], [5, 5], [-1, 4]]).to(kind)
+    torch_dtype = getattr(torch, dtype)
+    updates = torch.tensor([[-7, 3], [2, 1], [-6, 100], [100, 100]]).to(torch_dtype)
+    data = torch.tensor([[1, 9], [5, 5], [-1, 4]]).to(torch_dtype)
     nodes = check(function, (data, torch.tensor([0, 2, 0, 0]), updates))
     assert nodes.count("Div") == 2 and nodes.count("ScatterND") == 5
 

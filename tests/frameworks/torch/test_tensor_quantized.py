@@ -178,7 +178,7 @@ def test_invalid_calls_raise():
     with pytest.raises(TypeError, match=r"`scales` must be on the device of `data`, meta, got cpu"):
         run(*meta[:2], scales, block_size=4)
     with pytest.raises(NotImplementedError) as caught:  # on another device that holds values
-        quantized._elsewhere(*meta, None)
+        quantized._refuse_device(*meta, None)
     assert str(caught.value) == (
         "gather_quantized: tensors must be on the CPU or on a CUDA device, got meta; "
         "write data.cpu()"

@@ -50,15 +50,15 @@ def raw(tensor):
     return tensor.contiguous().view(torch.uint8).tolist()
 
 
-def refuses(call, data, words, *kinds):
+def refuses(call, data, words, *graphs):
     """Check that a call raises the same message in graphs; Dynamo adds text around it."""
     with pytest.raises((TypeError, ValueError, RuntimeError)) as caught:
         call(data)
     assert words in str(caught.value)
-    for kind in kinds or GRAPHS:
+    for graph in graphs or GRAPHS:
         with pytest.raises(Exception) as caught:  # torch has several
-            GRAPHS[kind](call, data)
-        assert words in str(caught.value), kind
+            GRAPHS[graph](call, data)
+        assert words in str(caught.value), graph
 
 
 # --- numbers
@@ -96,14 +96,14 @@ def test_numbers_that_do_not_fit(name):
     """Alternate: updates in one kind of graph, and a fill value in the other."""
     data = torch.zeros(3).to(getattr(torch, name))
     for turn, number in enumerate(BAD[name], list(BAD).index(name)):
-        kinds = list(GRAPHS)
+        graphs = list(GRAPHS)
         with pytest.raises(ValueError, match="`updates` must") as caught:
             scattered(number)(data)
-        refuses(scattered(number), data, wording(caught), kinds[turn % 2])
+        refuses(scattered(number), data, wording(caught), graphs[turn % 2])
         if not conversion.is_integer_zero(number):
             with pytest.raises(ValueError, match="`fill_value` must") as caught:
                 filled(number)(data)
-            refuses(filled(number), data, wording(caught), kinds[1 - turn % 2])
+            refuses(filled(number), data, wording(caught), graphs[1 - turn % 2])
 
 
 @pytest.mark.parametrize("name", every(2, GOOD))
@@ -196,14 +196,14 @@ SCATTERED = {
 }
 
 
-@pytest.mark.parametrize(("words", "kind"), every(5, product(GATHERED, GRAPHS)))
-def test_attributes_of_gathers(words, kind):
-    refuses(lambda x: room.gather(x, I, **GATHERED[words]), X, words, kind)
+@pytest.mark.parametrize(("words", "graph"), every(5, product(GATHERED, GRAPHS)))
+def test_attributes_of_gathers(words, graph):
+    refuses(lambda x: room.gather(x, I, **GATHERED[words]), X, words, graph)
 
 
-@pytest.mark.parametrize(("words", "kind"), every(5, product(SCATTERED, GRAPHS)))
-def test_attributes_of_scatters(words, kind):
-    refuses(lambda x: room.scatter_nd(x, I[:, None], U, **SCATTERED[words]), X, words, kind)
+@pytest.mark.parametrize(("words", "graph"), every(5, product(SCATTERED, GRAPHS)))
+def test_attributes_of_scatters(words, graph):
+    refuses(lambda x: room.scatter_nd(x, I[:, None], U, **SCATTERED[words]), X, words, graph)
 
 
 def test_an_unused_fill_value_is_not_checked():
@@ -267,9 +267,9 @@ OPERANDS = {
 }
 
 
-@pytest.mark.parametrize(("words", "kind"), every(5, product(OPERANDS, GRAPHS)))
-def test_operands(words, kind):
-    refuses(OPERANDS[words], X, words, kind)
+@pytest.mark.parametrize(("words", "graph"), every(5, product(OPERANDS, GRAPHS)))
+def test_operands(words, graph):
+    refuses(OPERANDS[words], X, words, graph)
 
 
 def test_a_bad_index():

@@ -30,11 +30,11 @@ def call(data, sources, weights=None, indptr=INDPTR, reduction="add", **more):
 
 
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min", "mean"])
-@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
-def test_the_bits_of_numpy(reduction, kind):
+@pytest.mark.parametrize("convert", [torch.tensor, np.array, list])
+def test_the_bits_of_numpy(reduction, convert):
     data, sources, weights = (each.detach() for each in edge_operands(torch.float32))
     expected = call(data.numpy(), sources.numpy(), weights.numpy(), INDPTR.numpy(), reduction)
-    result = call(data, sources, weights, kind(INDPTR.tolist()), reduction)
+    result = call(data, sources, weights, convert(INDPTR.tolist()), reduction)
     assert result.numpy().tobytes() == expected.tobytes()
 
 

@@ -60,13 +60,13 @@ Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) 
 Run gather_direct(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
-    const Range everything{nest.line_loop().extent, 0, points(nest, p.units)};
-    return {.valid = chosen_kernels().gather(nest, p.units, call.operands, everything, streams)};
+    const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};
+    return {.valid = chosen_kernels().gather(nest, p.unit_loops, call.operands, everything, streams)};
   }
-  const Split s =
-      split(points(nest, p.units), nest.line_loop().extent, true, p.line_chunk, work_bytes(p), call.threads);
+  const Split s = split(points(nest, p.unit_loops), nest.line_loop().extent, true, p.line_chunk,
+                        work_bytes(p), call.threads);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int) {
-    return chosen_kernels().gather(nest, p.units, call.operands, {s.chunk, begin, end}, streams);
+    return chosen_kernels().gather(nest, p.unit_loops, call.operands, {s.chunk, begin, end}, streams);
   });
 }
 

@@ -28,7 +28,7 @@ bool applies_gather_packed(const Program& p, int, std::string* why) {
   if (!gathers_items(p, nullptr)) return false;
   const Nest& nest = p.nest;
   const int64_t size = nest.component[0].size;
-  const int64_t rows = points(nest, nest.line) / points(nest, p.units);
+  const int64_t rows = points(nest, nest.line) / points(nest, p.unit_loops);
   const bool pays = nest.line_loop().data == nest.block && nest.component[0].stride > 0 &&
                     times(2, rows) >= size && column_bytes(p) <= thresholds().shared_cache_bytes / 32;
   if (!pays) return false;
@@ -43,12 +43,12 @@ int64_t scratch_gather_packed(const Program& p, int threads) {
 
 Run run_gather_packed(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
-  const Split s =
-      split(points(nest, p.units), nest.line_loop().extent, true, columns_of(p), work_bytes(p), call.threads);
+  const Split s = split(points(nest, p.unit_loops), nest.line_loop().extent, true, columns_of(p),
+                        work_bytes(p), call.threads);
   const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
   if (!scratch) return {.memory = false};
   const bool streams = streams_columns(nest, s.chunk * nest.block, call.operands.moved);
-  const PackedGather packed{&nest, p.units, s.chunk, p.destinations, p.step, streams};
+  const PackedGather packed{&nest, p.unit_loops, s.chunk, p.destinations, p.step, streams};
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
     return chosen_kernels().gather_packed(packed, call.operands, begin, end, scratch.of(worker));
   });

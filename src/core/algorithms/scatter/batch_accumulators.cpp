@@ -38,11 +38,11 @@ int64_t scratch_batch_accumulators(const Program& p, int threads) {
 // is discarded after an error.
 Run run_batch_accumulators(const Program& p, const Execution& call) {
   Nest numbering = number_destinations(p.nest);
-  const Split s = split(points(numbering, p.units), numbering.line_loop().extent, p.split_line, chunk_of(p),
-                        work_bytes(p), call.threads);
+  const Split s = split(points(numbering, p.unit_loops), numbering.line_loop().extent, p.split_line,
+                        chunk_of(p), work_bytes(p), call.threads);
   numbering.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
   const SlabScatter slabs{&numbering,
-                          p.units,
+                          p.unit_loops,
                           s.chunk,
                           p.destinations,
                           p.step,

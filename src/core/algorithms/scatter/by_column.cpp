@@ -48,7 +48,7 @@ Run run_by_column(const Program& p, const Execution& call) {
     operands.data += columns.begin;
     operands.moved += columns.begin;
     const Range everything{nest.line_loop().extent, 0, 1};
-    valid &= chosen_kernels().scatter(nest, p.units, operands, everything, p.combine, {});
+    valid &= chosen_kernels().scatter(nest, p.unit_loops, operands, everything, p.combine, {});
   });
   return {finished, static_cast<bool>(valid)};
 }

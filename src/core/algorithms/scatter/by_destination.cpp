@@ -13,7 +13,7 @@ constexpr int64_t kSharesPerThread = 8;
 
 // Returns the number of updates of one unit.
 int64_t updates_of(const Program& p) {
-  return points(p.fold_nest, p.fold_nest.line + 1) / points(p.fold_nest, p.fold_units);
+  return points(p.fold_nest, p.fold_nest.line + 1) / points(p.fold_nest, p.fold_unit_loops);
 }
 
 // The maximum number of destinations per update for a counting sort, with numbers of 32 bits. With more
@@ -38,18 +38,22 @@ ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
   stage.numbering = &numbering;
   stage.destinations = p.destinations;
   stage.chunk = std::min(kPieceChunk, line);
-  stage.units =
-      points(numbering, numbering.line) / points(numbering, p.fold_units) * ((line - 1) / stage.chunk + 1);
-  cut_in_pieces(stage, updates_of(p), points(p.fold_nest, p.fold_units) == 1 ? threads : 1);
+  stage.units = points(numbering, numbering.line) / points(numbering, p.fold_unit_loops) *
+                ((line - 1) / stage.chunk + 1);
+  cut_in_pieces(stage, updates_of(p), points(p.fold_nest, p.fold_unit_loops) == 1 ? threads : 1);
   return stage;
 }
 
 GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.fold_nest,   &numbering,
-          p.fold_units,   updates,
-          p.destinations, uses_counting_sort(p),
-          pieces,         times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
+  return {&p.fold_nest,
+          &numbering,
+          p.fold_unit_loops,
+          updates,
+          p.destinations,
+          uses_counting_sort(p),
+          pieces,
+          times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
           p.combine};
 }
 
@@ -61,7 +65,7 @@ constexpr int64_t kRowsOfOne = 4;
 
 bool folds_rows_at_once(const Program& p) {
   const int64_t row = row_bytes(p.fold_nest);
-  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_units) == 1 &&
+  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
          uses_counting_sort(p) && row >= 2 * kCacheLine &&
          updates_of(p) >= times(kRowsOfOne, p.destinations) &&
          times(p.destinations, row) >= thresholds().far_bytes;
@@ -83,7 +87,7 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_by_destination(const Program& p, int threads) {
-  const int64_t units = points(p.fold_nest, p.fold_units);
+  const int64_t units = points(p.fold_nest, p.fold_unit_loops);
   const GroupedScatter groups = grouped(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
@@ -92,7 +96,7 @@ int64_t scratch_by_destination(const Program& p, int threads) {
 // updates, and then its groups.
 Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest numbering = number_destinations(p.fold_nest);
-  const Split s = split(points(p.fold_nest, p.fold_units), p.fold_nest.line_loop().extent, false, 0,
+  const Split s = split(points(p.fold_nest, p.fold_unit_loops), p.fold_nest.line_loop().extent, false, 0,
                         work_bytes(p), call.threads);
   const ListStage stage = stage_of(p, numbering, s.threads);
   const GroupedScatter groups = grouped(p, numbering, stage.pieces);

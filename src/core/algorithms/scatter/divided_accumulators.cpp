@@ -65,7 +65,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
   numbering.fetches_indices = ranges.count > 1;
   const SlabScatter slabs{&numbering,
-                          p.units,
+                          p.unit_loops,
                           numbering.line_loop().extent,
                           p.destinations,
                           p.step,

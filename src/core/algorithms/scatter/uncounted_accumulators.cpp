@@ -89,8 +89,9 @@ Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   if (!all_destinations(kernels.uncounted_merge)) {
-    run_tasks(slabs.pieces, call.threads, {},
-              [&](int64_t piece, int) { plain &= kernels.uncounted_plain(slabs, call.operands, piece); });
+    run_tasks(slabs.pieces, call.threads, {}, [&](int64_t piece, int) {
+      plain &= kernels.uncounted_unambiguous(slabs, call.operands, piece);
+    });
     if (!plain) return run_counted(p, call);
   }
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {

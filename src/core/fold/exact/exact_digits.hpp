@@ -21,8 +21,8 @@ template <class V, class To = V>
 class ExactDigits {
   using Format = BinaryFormatOf<To>;
   static constexpr int kFraction = std::is_same_v<V, To> ? 1 : 4;
-  static constexpr int kLimb = 32, kLimbs = limbs_of(kValueOf<V>);
-  static constexpr uint64_t kLow = 0xFFFFFFFF;
+  static constexpr int kLimbBits = 32, kLimbs = limbs_of(kValueOf<V>);
+  static constexpr uint64_t kDigitMask = 0xFFFFFFFF;
 
  public:
   // Reads limbs. All limbs except the top limb have 32 bits.
@@ -34,14 +34,14 @@ class ExactDigits {
     };
     const uint64_t top = limb(kLimbs);
     negative_ = top >> 63 != 0;
-    const uint64_t flip = negative_ ? kLow : 0;
+    const uint64_t flip = negative_ ? kDigitMask : 0;
     uint64_t carry = negative_ ? 1 : 0;
     std::fill_n(digit_, kFraction, 0);
     for (int i = 1; i <= kLimbs + 1; ++i) {
-      const uint64_t word = i < kLimbs ? limb(i) : i == kLimbs ? top & kLow : top >> kLimb;
+      const uint64_t word = i < kLimbs ? limb(i) : i == kLimbs ? top & kDigitMask : top >> kLimbBits;
       const uint64_t digit = (word ^ flip) + carry;
       digit_[kFraction - 1 + i] = static_cast<uint32_t>(digit);
-      carry = digit >> kLimb;
+      carry = digit >> kLimbBits;
     }
   }
 
@@ -65,12 +65,13 @@ class ExactDigits {
     // The highest 64 bits from the top digit's first set bit on, and whether any bit follows.
     const auto digit = [this](int i) -> uint64_t { return i >= 0 ? digit_[i] : 0; };
     const int zeros = std::countl_zero(digit_[top]);
-    const uint64_t head = (digit(top) << kLimb | digit(top - 1)) << zeros | digit(top - 2) << zeros >> kLimb;
+    const uint64_t head =
+        (digit(top) << kLimbBits | digit(top - 1)) << zeros | digit(top - 2) << zeros >> kLimbBits;
     bool more = has_remainder || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
-    const uint64_t sign = negative_ ? Format::kSign : 0;
+    const uint64_t sign = negative_ ? Format::kSignBit : 0;
     const int units = BinaryFormatOf<V>::kUnit - Format::kUnit;
-    return sign | Format::nearest(head, units + kLimb * (top - kFraction) + kLimb - 1 - zeros, more);
+    return sign | Format::nearest(head, units + kLimbBits * (top - kFraction) + kLimbBits - 1 - zeros, more);
   }
 
  private:
@@ -84,9 +85,9 @@ class ExactDigits {
   // Returns the next digit of a quotient. If the count is above 2^32, the digit is computed in steps of 11
   // bits, because the remainder is below the count, and the count has at most 52 bits.
   static uint64_t quotient(uint64_t& remainder, uint64_t digit, uint64_t count) {
-    const int step = count <= kLow ? kLimb : 11;
+    const int step = count <= kDigitMask ? kLimbBits : 11;
     uint64_t quotient = 0;
-    for (int at = kLimb, bits = step; at > 0; at -= bits) {
+    for (int at = kLimbBits, bits = step; at > 0; at -= bits) {
       bits = std::min(at, step);
       remainder = remainder << bits | (digit >> (at - bits) & ((uint64_t{1} << bits) - 1));
       quotient = quotient << bits | remainder / count;

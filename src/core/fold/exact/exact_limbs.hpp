@@ -1,8 +1,8 @@
 // Exact, order-independent sums of floats in limbs: the states of fsum and fmean.
 //
 //   N = sum over limbs i of limb[i] * 2^(32 i),   sum of the terms = N * (smallest subnormal)
-//   take(v)    limb[p / 32] += m << p % 32,       v = m * 2^p * (smallest subnormal)
-//   finish     N, or N / count, rounded once, to nearest even, in the type of the terms
+//   add_term(v)    limb[p / 32] += m << p % 32,       v = m * 2^p * (smallest subnormal)
+//   finish        N, or N / count, rounded once, to nearest even, in the type of the terms
 //
 // Every finite term is an integer multiple of the smallest subnormal, so no addition rounds, and the sum does
 // not depend on the order. A limb is a signed word that holds 32 bits of the sum. Carries accumulate in its
@@ -27,40 +27,43 @@ class ExactSum {
 
  protected:
   using Format = BinaryFormatOf<V>;
-  static constexpr int kM = Format::kM, kE = Format::kE;
-  static constexpr int kLimb = 32;
-  static constexpr uint64_t kLow = 0xFFFFFFFF;
+  static constexpr int kSignificandBits = Format::kSignificandBits, kExponentBits = Format::kExponentBits;
+  static constexpr int kLimbBits = 32;
+  static constexpr uint64_t kDigitMask = 0xFFFFFFFF;
   // The bits of a term, shifted to its limb. If one limb cannot hold them, a term takes two.
-  static constexpr int kShifted = kM + kLimb - 1;
-  static constexpr bool kTwo = kShifted > 62;
+  static constexpr int kShifted = kSignificandBits + kLimbBits - 1;
+  static constexpr bool kSplitsTerms = kShifted > 62;
   // Carries are propagated after this many terms; until then a limb stays below 2^62.
-  static constexpr uint64_t kTerms = uint64_t{1} << (kTwo ? 62 - (kShifted - kLimb) - 1 : 62 - kShifted);
+  static constexpr uint64_t kTermsPerCarry =
+      uint64_t{1} << (kSplitsTerms ? 62 - (kShifted - kLimbBits) - 1 : 62 - kShifted);
   static constexpr int kLimbs = limbs_of(kValueOf<V>);
-  static_assert((kLimbs - 1) * kLimb >= (1 << kE) - 3 + kM, "the top limb holds the carries of 2^62 terms");
+  static_assert((kLimbs - 1) * kLimbBits >= (1 << kExponentBits) - 3 + kSignificandBits,
+                "the top limb holds the carries of 2^62 terms");
 
   // The word before the limbs: the number of terms since the last carry, and flags.
-  static constexpr uint64_t kCount = kLow;
-  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;  // some term was -0
-  static constexpr uint64_t kOther = uint64_t{1} << 33;      // some finite term was not -0 (or count > 0)
+  static constexpr uint64_t kCount = kDigitMask;
+  static constexpr uint64_t kMinusZero = uint64_t{1} << 32;    // some term was -0
+  static constexpr uint64_t kOtherFinite = uint64_t{1} << 33;  // some finite term was not -0 (or count > 0)
   static constexpr uint64_t kNaN = uint64_t{1} << 34;
   static constexpr uint64_t kPlusInfinity = uint64_t{1} << 35, kMinusInfinity = uint64_t{1} << 36;
 
-  static constexpr uint64_t kInfinity = Format::kInfinity, kSign = Format::kSign, kQuiet = Format::kQuiet;
+  static constexpr uint64_t kInfinity = Format::kInfinity, kSignBit = Format::kSignBit,
+                            kQuietNaN = Format::kQuietNaN;
 
  public:
   using Stored = typename StoredAs<V>::Type;
   static constexpr int64_t kBytes = 8 * (kLimbs + 1);
 
-  static GATHERUM_INLINE void take(char* state, Stored v) {
-    const uint64_t bits = bits_of(v), magnitude = bits & (kSign - 1);
-    if (magnitude >= kInfinity || bits == kSign) [[unlikely]]
-      return take_special(state, bits);
+  static GATHERUM_INLINE void add_term(char* state, Stored v) {
+    const uint64_t bits = bits_of(v), magnitude = bits & (kSignBit - 1);
+    if (magnitude >= kInfinity || bits == kSignBit) [[unlikely]]
+      return add_special(state, bits);
     const auto [m, p, sign] = term_of(bits);
-    char* const limb = state + 8 + p / kLimb * 8;
-    const auto shift = static_cast<unsigned>(p % kLimb);
-    if constexpr (kTwo) {
-      add(limb, (((m << shift & kLow) ^ sign) - sign));
-      add(limb + 8, ((m >> (kLimb - shift) ^ sign) - sign));
+    char* const limb = state + 8 + p / kLimbBits * 8;
+    const auto shift = static_cast<unsigned>(p % kLimbBits);
+    if constexpr (kSplitsTerms) {
+      add(limb, (((m << shift & kDigitMask) ^ sign) - sign));
+      add(limb + 8, ((m >> (kLimbBits - shift) ^ sign) - sign));
     } else {
       add(limb, ((m << shift ^ sign) - sign));
     }
@@ -92,10 +95,10 @@ class ExactSum {
     carry(state);
     const uint64_t flags = load(state);
     const bool both = (flags & kPlusInfinity) != 0 && (flags & kMinusInfinity) != 0;
-    if ((flags & kNaN) != 0 || both) return value_of(Wide::kQuiet);
+    if ((flags & kNaN) != 0 || both) return value_of(Wide::kQuietNaN);
     if ((flags & kPlusInfinity) != 0) return value_of(Wide::kInfinity);
-    if ((flags & kMinusInfinity) != 0) return value_of(Wide::kSign | Wide::kInfinity);
-    if ((flags & kOther) == 0) return value_of(Wide::kSign);
+    if ((flags & kMinusInfinity) != 0) return value_of(Wide::kSignBit | Wide::kInfinity);
+    if ((flags & kOtherFinite) == 0) return value_of(Wide::kSignBit);
     ExactDigits<V, To> digits(state + 8);
     const bool has_remainder = count > 1 && digits.divide(count);
     return value_of(digits.rounded(has_remainder));
@@ -116,16 +119,16 @@ class ExactSum {
 
   // Adds a digit of 32 bits times 2^p. count_term counts the term that the digit belongs to, once.
   static GATHERUM_INLINE void add_digit(char* state, uint64_t digit, unsigned p, uint64_t sign) {
-    const uint64_t shifted = digit << p % kLimb;
-    char* const limb = state + 8 + p / kLimb * 8;
-    add(limb, ((shifted & kLow) ^ sign) - sign);
-    add(limb + 8, (shifted >> kLimb ^ sign) - sign);
+    const uint64_t shifted = digit << p % kLimbBits;
+    char* const limb = state + 8 + p / kLimbBits * 8;
+    add(limb, ((shifted & kDigitMask) ^ sign) - sign);
+    add(limb + 8, (shifted >> kLimbBits ^ sign) - sign);
   }
 
   static GATHERUM_INLINE void count_term(char* state) {
     const uint64_t first = load(state) + 1;
     store(state, first);
-    if ((first & kCount) >= kTerms) [[unlikely]]
+    if ((first & kCount) >= kTermsPerCarry) [[unlikely]]
       carry(state);
   }
 
@@ -133,12 +136,13 @@ class ExactSum {
   struct Term {
     uint64_t m, p, sign;
   };
-  static constexpr int kLast = (1 << kE) - 3;
+  static constexpr int kLast = (1 << kExponentBits) - 3;
   static GATHERUM_INLINE Term term_of(uint64_t bits) {
-    const uint64_t magnitude = bits & (kSign - 1), exponent = magnitude >> (kM - 1);
+    const uint64_t magnitude = bits & (kSignBit - 1), exponent = magnitude >> (kSignificandBits - 1);
     const uint64_t normal = exponent != 0 ? 1 : 0;
-    const uint64_t m = (magnitude & ((uint64_t{1} << (kM - 1)) - 1)) | normal << (kM - 1);
-    return {m, exponent - normal, 0 - (bits >> (kM - 1 + kE))};
+    const uint64_t m =
+        (magnitude & ((uint64_t{1} << (kSignificandBits - 1)) - 1)) | normal << (kSignificandBits - 1);
+    return {m, exponent - normal, 0 - (bits >> (kSignificandBits - 1 + kExponentBits))};
   }
 
   using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t,
@@ -146,8 +150,8 @@ class ExactSum {
   static GATHERUM_INLINE uint64_t bits_of(Stored v) { return std::bit_cast<Bits>(v); }
   static Stored value_of(uint64_t bits) { return std::bit_cast<Stored>(static_cast<Bits>(bits)); }
 
-  static GATHERUM_NOINLINE void take_special(char* state, uint64_t bits) {
-    const uint64_t magnitude = bits & (kSign - 1);
+  static GATHERUM_NOINLINE void add_special(char* state, uint64_t bits) {
+    const uint64_t magnitude = bits & (kSignBit - 1);
     const uint64_t infinity = bits == magnitude ? kPlusInfinity : kMinusInfinity;
     const uint64_t flag = magnitude > kInfinity ? kNaN : magnitude == kInfinity ? infinity : kMinusZero;
     set(state, flag);
@@ -157,15 +161,15 @@ class ExactSum {
   static GATHERUM_NOINLINE void carry(char* state) {
     const uint64_t first = load(state);
     if ((first & kCount) == 0) return;
-    store(state, (first & ~kCount) | kOther);
+    store(state, (first & ~kCount) | kOtherFinite);
     move_carries(state);
   }
   static GATHERUM_INLINE void move_carries(char* state) {
     int64_t carry = 0;
     for (int i = 1; i < kLimbs; ++i) {
       const uint64_t limb = load(state + 8 * i) + static_cast<uint64_t>(carry);
-      store(state + 8 * i, limb & kLow);
-      carry = static_cast<int64_t>(limb) >> kLimb;
+      store(state + 8 * i, limb & kDigitMask);
+      carry = static_cast<int64_t>(limb) >> kLimbBits;
     }
     add(state + 8 * kLimbs, static_cast<uint64_t>(carry));
   }
@@ -179,9 +183,9 @@ class ExactSum<Complex<T>> {
   using Stored = Complex<T>;
   static constexpr int64_t kBytes = 2 * Part::kBytes;
 
-  static GATHERUM_INLINE void take(char* state, Stored v) {
-    Part::take(state, v.re);
-    Part::take(state + Part::kBytes, v.im);
+  static GATHERUM_INLINE void add_term(char* state, Stored v) {
+    Part::add_term(state, v.re);
+    Part::add_term(state + Part::kBytes, v.im);
   }
   static bool is_touched(const char* state) { return Part::is_touched(state); }
   static void merge(char* state, const char* other) {

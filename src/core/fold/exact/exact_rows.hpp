@@ -21,25 +21,25 @@ class ExactRow {
  public:
   using Stored = typename F::Stored;
   static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
-  static constexpr int64_t kPart =
+  static constexpr int64_t kPartItems =
       std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, 256);
 
   explicit ExactRow(int64_t n) : n_(n) {
     if constexpr (kTogether)
-      for (int64_t w = 0; w < kWords; ++w) std::fill_n(words_ + w * kPart, n, 0);
+      for (int64_t w = 0; w < kWords; ++w) std::fill_n(words_ + w * kPartItems, n, 0);
     else
       std::fill_n(words_, n * kWords, 0);
   }
 
-  GATHERUM_INLINE void take(const char* row) {
+  GATHERUM_INLINE void add_row(const char* row) {
     if constexpr (kTogether) {
       const bool begins = std::exchange(begins_, false);
-      if (begins ? begin_together(row) : take_together(row)) return;
+      if (begins ? begin_row_together(row) : add_row_together(row)) return;
     }
     for (int64_t e = 0; e < n_; ++e) {
       Stored v;
       std::memcpy(&v, row + e * kStep, sizeof v);
-      with_window(e, [&](char* window) { Window::take(window, state(e), v); });
+      with_window(e, [&](char* window) { Window::add_term(window, state(e), v); });
     }
   }
 
@@ -67,37 +67,37 @@ class ExactRow {
   template <class Work>
   GATHERUM_INLINE void with_window(int64_t e, const Work& work) {
     if constexpr (kTogether) {
-      uint64_t window[2] = {words_[e], words_[kPart + e]};
+      uint64_t window[2] = {words_[e], words_[kPartItems + e]};
       work(reinterpret_cast<char*>(window));
       words_[e] = window[0];
-      words_[kPart + e] = window[1];
+      words_[kPartItems + e] = window[1];
     } else {
       work(reinterpret_cast<char*>(words_ + e * kWords));
     }
   }
 
   // Adds the first row. Returns false, without adding any term, unless all terms are finite and nonzero.
-  bool begin_together(const char* GATHERUM_RESTRICT row) {
-    uint64_t firsts[kPart], sums[kPart], outside = 0;
+  bool begin_row_together(const char* GATHERUM_RESTRICT row) {
+    uint64_t firsts[kPartItems], sums[kPartItems], outside = 0;
     const int64_t n = n_;
     for (int64_t e = 0; e < n; ++e) {
       Bits bits;
       std::memcpy(&bits, row + e * kStep, sizeof bits);
-      outside |= Window::begun(bits, firsts[e], sums[e]);
+      outside |= Window::add_first(bits, firsts[e], sums[e]);
     }
     return commit(outside, firsts, sums);
   }
 
   // Adds a later row. Returns false, without adding any term, unless all terms are within their windows.
-  bool take_together(const char* GATHERUM_RESTRICT row) {
-    uint64_t sums[kPart], outside = 0;
+  bool add_row_together(const char* GATHERUM_RESTRICT row) {
+    uint64_t sums[kPartItems], outside = 0;
     const uint64_t* GATHERUM_RESTRICT const firsts = words_;
-    const uint64_t* GATHERUM_RESTRICT const olds = words_ + kPart;
+    const uint64_t* GATHERUM_RESTRICT const olds = words_ + kPartItems;
     const int64_t n = n_;
     for (int64_t e = 0; e < n; ++e) {
       Bits bits;
       std::memcpy(&bits, row + e * kStep, sizeof bits);
-      outside |= Window::taken(bits, firsts[e], olds[e], sums[e]);
+      outside |= Window::add_inside(bits, firsts[e], olds[e], sums[e]);
     }
     return commit(outside, words_, sums);
   }
@@ -105,14 +105,14 @@ class ExactRow {
   GATHERUM_INLINE bool commit(uint64_t outside, const uint64_t* firsts, const uint64_t* sums) {
     if (outside != 0) return false;
     if (firsts != words_) std::memcpy(words_, firsts, static_cast<size_t>(n_ * 8));
-    std::memcpy(words_ + kPart, sums, static_cast<size_t>(n_ * 8));
+    std::memcpy(words_ + kPartItems, sums, static_cast<size_t>(n_ * 8));
     return true;
   }
 
   const int64_t n_;
   bool begins_ = true;
-  alignas(64) uint64_t words_[kWords * kPart];
-  alignas(64) char states_[kPart * F::kBytes];
+  alignas(64) uint64_t words_[kWords * kPartItems];
+  alignas(64) char states_[kPartItems * F::kBytes];
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

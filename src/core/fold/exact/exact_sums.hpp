@@ -45,7 +45,7 @@ struct Fold<V, R> {
 template <class F>
 typename F::Stored finish_exact(char* state, int64_t count, typename F::Stored old, bool include_self) {
   if (!F::State::is_touched(state)) return old;
-  if (include_self) F::State::take(state, old);
+  if (include_self) F::State::add_term(state, old);
   return F::State::finish(state, F::divisor(count + (include_self ? 1 : 0)));
 }
 // The same for a window and its state.
@@ -53,7 +53,7 @@ template <class F>
 typename F::Stored finish_exact(char* window, char* state, int64_t count, typename F::Stored old,
                                 bool include_self) {
   if (!F::Window::is_touched(window)) return old;
-  if (include_self) F::Window::take(window, state, old);
+  if (include_self) F::Window::add_term(window, state, old);
   return F::Window::finish(window, state, F::divisor(count + (include_self ? 1 : 0)));
 }
 

@@ -1,6 +1,6 @@
 // Exact sums of floats, grouped by the exponent of the terms, for many terms of fsum into few destinations.
 //
-//   row[sign and exponent of v] += 2^c + fraction of v      take: the count of a row's terms, above their sum
+//   row[sign and exponent of v] += 2^c + fraction of v  add_term: the count of a row's terms, above their sum
 //   state += (sum of row + count * hidden bit) << exponent  settle, before a count or a sum could overflow
 //
 // The upper bits of a term are the number of its row, so adding a term needs no shift, comparison or
@@ -21,34 +21,34 @@ class ExactTable : public ExactSum<V> {
   using Sum = ExactSum<V>;
   using Sum::add;
   using Sum::bits_of;
-  using Sum::kE;
-  using Sum::kLow;
-  using Sum::kM;
+  using Sum::kDigitMask;
+  using Sum::kExponentBits;
+  using Sum::kSignificandBits;
   using Sum::load;
   using Sum::store;
 
-  static constexpr bool kTwo = kM > 32;
-  static constexpr int64_t kRow = kTwo ? 16 : 8;
-  static constexpr uint64_t kRows = uint64_t{2} << kE;
+  static constexpr bool kSplitsTerms = kSignificandBits > 32;
+  static constexpr int64_t kRow = kSplitsTerms ? 16 : 8;
+  static constexpr uint64_t kRows = uint64_t{2} << kExponentBits;
   // The number of fraction bits in the word that has the count of a row. Of the other bits, half are headroom
   // for the sum, and half are for the count.
-  static constexpr int kFraction = kTwo ? kM - 1 - 32 : kM - 1;
+  static constexpr int kFraction = kSplitsTerms ? kSignificandBits - 1 - 32 : kSignificandBits - 1;
   static constexpr int kCount = 64 - (64 - kFraction) / 2;
-  static constexpr uint64_t kFractions = (uint64_t{1} << (kM - 1)) - 1;
+  static constexpr uint64_t kFractions = (uint64_t{1} << (kSignificandBits - 1)) - 1;
 
  public:
   using typename Sum::Stored;
   // Three cache lines of padding follow the rows, to avoid cache conflicts between tables.
   static constexpr int64_t kTable = kRow * static_cast<int64_t>(kRows) + 3 * kCacheLine;
-  // The largest number of terms that a table can take before it must be settled.
+  // The largest number of terms that a table can add before it must be settled.
   static constexpr int64_t kMost = (int64_t{1} << (64 - kCount)) - 1;
   static_assert(kTable == table_bytes(kValueOf<V>), "callers count with table_bytes");
 
-  static GATHERUM_INLINE void take(char* table, Stored v) {
+  static GATHERUM_INLINE void add_term(char* table, Stored v) {
     const uint64_t bits = bits_of(v), fraction = bits & kFractions, one = uint64_t{1} << kCount;
-    char* const row = table + (bits >> (kM - 1)) * kRow;
-    if constexpr (kTwo) {
-      add(row, fraction & kLow);
+    char* const row = table + (bits >> (kSignificandBits - 1)) * kRow;
+    if constexpr (kSplitsTerms) {
+      add(row, fraction & kDigitMask);
       add(row + 8, fraction >> 32 | one);
     } else {
       add(row, fraction | one);
@@ -66,7 +66,7 @@ class ExactTable : public ExactSum<V> {
       const uint64_t word = load(row + kRow - 8), count = word >> kCount;
       if (count == 0) continue;
       const uint64_t above = word & ((uint64_t{1} << kCount) - 1);
-      settle_row(state, i, count, kTwo ? load(row) : above, kTwo ? above : 0);
+      settle_row(state, i, count, kSplitsTerms ? load(row) : above, kSplitsTerms ? above : 0);
       std::memset(row, 0, kRow);
     }
   }
@@ -86,14 +86,14 @@ class ExactTable : public ExactSum<V> {
     const bool negative = i != exponent, zero = low == 0 && high == 0;
     if (exponent == kRows / 2 - 1)
       return Sum::set(state, !zero ? Sum::kNaN : negative ? Sum::kMinusInfinity : Sum::kPlusInfinity);
-    if (exponent == 0 && zero) return Sum::set(state, negative ? Sum::kMinusZero : Sum::kOther);
-    if (exponent != 0) (kTwo ? high : low) += count << kFraction;
+    if (exponent == 0 && zero) return Sum::set(state, negative ? Sum::kMinusZero : Sum::kOtherFinite);
+    if (exponent != 0) (kSplitsTerms ? high : low) += count << kFraction;
     const auto p = static_cast<unsigned>(exponent == 0 ? 0 : exponent - 1);
     const uint64_t sign = negative ? ~uint64_t{0} : 0;
     high += low >> 32;
-    Sum::add_digit(state, low & kLow, p, sign);
-    Sum::add_digit(state, high & kLow, p + 32, sign);
-    if constexpr (kTwo) Sum::add_digit(state, high >> 32, p + 64, sign);
+    Sum::add_digit(state, low & kDigitMask, p, sign);
+    Sum::add_digit(state, high & kDigitMask, p + 32, sign);
+    if constexpr (kSplitsTerms) Sum::add_digit(state, high >> 32, p + 64, sign);
     Sum::count_term(state);
   }
 };
@@ -119,7 +119,7 @@ class ExactTables {
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
-      Table::take(tables_ + slot * Table::kTable, update);
+      Table::add_term(tables_ + slot * Table::kTable, update);
     }
     GATHERUM_INLINE void fetch(int64_t) const {}
 

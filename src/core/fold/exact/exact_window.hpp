@@ -1,6 +1,6 @@
 // Exact sums of floats in a few words that most terms of fsum and fmean use instead of the limbs.
 //
-//   A += m << (p - base),   base <= p <= base + kSpan          take, of a term m * 2^p
+//   A += m << (p - base),   base <= p <= base + kSpan      add_term, of a term m * 2^p
 //   state += A << base, A = 0                                  flush, before A could overflow
 //
 // The first nonzero term chooses the base, since the exponents of most terms are close. Terms below the
@@ -21,10 +21,10 @@ class ExactWindow : public ExactSum<V> {
   using Sum::bits_of;
   using Sum::kInfinity;
   using Sum::kLast;
-  using Sum::kM;
   using Sum::kMinusZero;
-  using Sum::kOther;
-  using Sum::kSign;
+  using Sum::kOtherFinite;
+  using Sum::kSignBit;
+  using Sum::kSignificandBits;
   using Sum::load;
   using Sum::store;
   using Sum::term_of;
@@ -34,39 +34,39 @@ class ExactWindow : public ExactSum<V> {
 
  public:
   using typename Sum::Stored;
-  static constexpr int kWords = Sum::kTwo ? 2 : 1;
+  static constexpr int kWords = Sum::kSplitsTerms ? 2 : 1;
   static constexpr int64_t kWindow = 8 * (1 + kWords);
 
   // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also has
   // two kinds of flags: flags for zeros that were added before the base was chosen (as in a state), and a
   // flag that is set if the state is in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
-  static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kM, kLast);
+  static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kSignificandBits, kLast);
   static constexpr int kBelow = kSpan / 2;
   static constexpr uint64_t kFull = uint64_t{1} << 62;  // A stays below it
 
-  static GATHERUM_INLINE void take(char* window, char* state, Stored v) {
+  static GATHERUM_INLINE void add_term(char* window, char* state, Stored v) {
     const uint64_t bits = bits_of(v), first = load(window);
     const Term t = term_of(bits);
     uint64_t shift = t.p - static_cast<uint32_t>(first - kBased);
     if (t.m == 0 && static_cast<uint32_t>(first) != 0) shift = 0;
     if (shift > static_cast<uint64_t>(kSpan) || static_cast<uint32_t>(first) == 0) [[unlikely]]
-      return take_outside(window, state, v);
+      return add_outside(window, state, v);
     accumulate(window, state, t, static_cast<unsigned>(shift));
   }
 
   // Adds a term to A without branches, for a window of one word. The result is nonzero if the term is outside
   // the window or A is full.
-  static GATHERUM_INLINE uint64_t taken(uint64_t bits, uint64_t first, uint64_t sum, uint64_t& to) {
+  static GATHERUM_INLINE uint64_t add_inside(uint64_t bits, uint64_t first, uint64_t sum, uint64_t& to) {
     const Term t = term_of(bits);
-    const uint64_t base = first & Sum::kLow, zero = 0 - static_cast<uint64_t>(t.m == 0);
+    const uint64_t base = first & Sum::kDigitMask, zero = 0 - static_cast<uint64_t>(t.m == 0);
     const uint64_t shift = (t.p + kBased - base) & ~zero;
     to = sum + ((t.m << (shift & 63) ^ t.sign) - t.sign);
     return (shift | (static_cast<uint64_t>(kSpan) - shift) | (base - 1) | (to + kFull)) >> 63;
   }
 
   // Adds the first term. The result is nonzero if the term is 0, infinite or NaN.
-  static GATHERUM_INLINE uint64_t begun(uint64_t bits, uint64_t& first, uint64_t& sum) {
+  static GATHERUM_INLINE uint64_t add_first(uint64_t bits, uint64_t& first, uint64_t& sum) {
     const Term t = term_of(bits);
     const auto p = static_cast<int64_t>(t.p);
     const int64_t wanted = p - kBelow, low = wanted < 0 ? 0 : wanted;
@@ -101,16 +101,16 @@ class ExactWindow : public ExactSum<V> {
   // Adds A to the state and clears it.
   static GATHERUM_NOINLINE void flush(char* window, char* state) {
     const uint64_t first = use_state(window, state);
-    Sum::set(state, first & (kMinusZero | kOther));
+    Sum::set(state, first & (kMinusZero | kOtherFinite));
     if (static_cast<uint32_t>(first) == 0) return;
     const auto base = static_cast<unsigned>(static_cast<uint32_t>(first - kBased));
     const uint64_t sign = 0 - (load(window + 8 * kWords) >> 63);
     uint64_t carry = sign & 1;
     for (int i = 0; i < 2 * kWords; ++i) {  // |A| in digits of 32 bits
       const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
-      const uint64_t digit = (i % 2 == 0 ? word & Sum::kLow : word >> 32) + carry;
+      const uint64_t digit = (i % 2 == 0 ? word & Sum::kDigitMask : word >> 32) + carry;
       carry = digit >> 32;
-      Sum::add_digit(state, digit & Sum::kLow, base + 32 * static_cast<unsigned>(i), sign);
+      Sum::add_digit(state, digit & Sum::kDigitMask, base + 32 * static_cast<unsigned>(i), sign);
     }
     std::memset(window + 8, 0, 8 * kWords);
     Sum::count_term(state);
@@ -145,15 +145,15 @@ class ExactWindow : public ExactSum<V> {
     }
   }
 
-  static GATHERUM_NOINLINE void take_outside(char* window, char* state, Stored v) {
+  static GATHERUM_NOINLINE void add_outside(char* window, char* state, Stored v) {
     const uint64_t bits = bits_of(v), first = load(window);
     const Term t = term_of(bits);
     const bool based = static_cast<uint32_t>(first) != 0;
     const uint64_t base = static_cast<uint32_t>(first - kBased);
-    if (t.m == 0) return store(window, first | (t.sign == 0 ? kOther : kMinusZero));
+    if (t.m == 0) return store(window, first | (t.sign == 0 ? kOtherFinite : kMinusZero));
     if (t.p > static_cast<uint64_t>(kLast) || (based && t.p < base)) {
       use_state(window, state);
-      return Sum::take(state, v);
+      return Sum::add_term(state, v);
     }
     if (based) flush(window, state);
     const int64_t wanted = static_cast<int64_t>(t.p) - kBelow;
@@ -172,12 +172,12 @@ class ExactWindow : public ExactSum<V> {
       low = 0 - low;
       high = kWords == 2 ? ~high + (low == 0 ? 1 : 0) : 0;
     }
-    if (low == 0 && high == 0) return value_of((first & ~kMinusZero) == 0 ? kSign : 0);
+    if (low == 0 && high == 0) return value_of((first & ~kMinusZero) == 0 ? kSignBit : 0);
     const int zeros = std::countl_zero(high != 0 ? high : low);
     const uint64_t more = high != 0 ? low << zeros : 0;
     const uint64_t head = high != 0 ? high << zeros | low >> 1 >> (63 - zeros) : low << zeros;
     const int highest = base + (high != 0 ? 127 : 63) - zeros;
-    return value_of((negative ? kSign : 0) | Format::nearest(head, highest, more != 0));
+    return value_of((negative ? kSignBit : 0) | Format::nearest(head, highest, more != 0));
   }
 };
 
@@ -190,9 +190,9 @@ class ExactWindow<Complex<T>> : public ExactSum<Complex<T>> {
   using Stored = Complex<T>;
   static constexpr int64_t kWindow = 2 * Part::kWindow;
 
-  static GATHERUM_INLINE void take(char* window, char* state, Stored v) {
-    Part::take(window, state, v.re);
-    Part::take(window + Part::kWindow, state + kState, v.im);
+  static GATHERUM_INLINE void add_term(char* window, char* state, Stored v) {
+    Part::add_term(window, state, v.re);
+    Part::add_term(window + Part::kWindow, state + kState, v.im);
   }
   static bool is_touched(const char* window) { return Part::is_touched(window); }
   static void merge(char* window, char* state, char* other, char* other_state) {

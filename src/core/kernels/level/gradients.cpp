@@ -7,55 +7,58 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-using Part = GroupGradients::Part;
+using DifferentiatePart = GroupGradients::DifferentiatePart;
 
 template <class V, int64_t kMost, Gradient gradient>
-Part part_as() {
+DifferentiatePart function_for() {
   if constexpr ((kinds_of(gradient) & kind_of(kValueOf<V>)) == 0)
     impossible();
   else if constexpr (gradient == Gradient::product)
-    return &GroupGradients::product<V, kMost>;
+    return &GroupGradients::differentiate_product<V, kMost>;
   else if constexpr (gradient == Gradient::extreme)
-    return &GroupGradients::extreme<V, kMost>;
+    return &GroupGradients::differentiate_extreme<V, kMost>;
   else
-    static_assert(!kIsForgotten<gradient>, "part_as: gradients that no kernel computes");
+    static_assert(!kIsUnhandled<gradient>, "function_for: gradients that no kernel computes");
 }
 
 template <class V, int64_t kMost>
-Part part_of(Gradient gradient) {
+DifferentiatePart function_of(Gradient gradient) {
   switch (gradient) {
     case Gradient::none:
       break;
     case Gradient::product:
-      return part_as<V, kMost, Gradient::product>();
+      return function_for<V, kMost, Gradient::product>();
     case Gradient::extreme:
-      return part_as<V, kMost, Gradient::extreme>();
+      return function_for<V, kMost, Gradient::extreme>();
   }
   impossible();
 }
 
 template <int64_t kMost>
-Part part_of(const Combine& combine) {
-  return by_type(combine.value, [gradient = row_of(combine.reduction).gradient](auto type) -> Part {
-    return part_of<typename decltype(type)::type, kMost>(gradient);
-  });
+DifferentiatePart function_of(const Combine& combine) {
+  return by_type(combine.value,
+                 [gradient = row_of(combine.reduction).gradient](auto type) -> DifferentiatePart {
+                   return function_of<typename decltype(type)::type, kMost>(gradient);
+                 });
 }
 
 void group_gradients(const GroupedScatter& call, const Gradients& gradients, const GroupShare& share) {
   const FloatMode mode;
   const bool items = call.nest->block == call.nest->item;
-  const Part part = items ? part_of<1>(call.combine) : part_of<GroupGradients::kPart>(call.combine);
-  each_group(call, share, GroupGradients(call, gradients, share.unit, part));
+  const DifferentiatePart differentiate =
+      items ? function_of<1>(call.combine) : function_of<GroupGradients::kPartItems>(call.combine);
+  each_group(call, share, GroupGradients(call, gradients, share.unit, differentiate));
 }
 
 // The counting sort numbers updates with 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kMost>
-GroupExtremes::Part part_of(const Combine& combine, bool counted) {
-  return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::Part {
+GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
+  return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::FindPart {
     using F = decltype(fold);
     if constexpr (kHasKeys<F>) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
-      return counted ? &GroupExtremes::part<F, kMost, Narrow> : &GroupExtremes::part<F, kMost, uint64_t>;
+      return counted ? &GroupExtremes::find_part<F, kMost, Narrow>
+                     : &GroupExtremes::find_part<F, kMost, uint64_t>;
     } else {
       impossible();
     }
@@ -64,9 +67,10 @@ GroupExtremes::Part part_of(const Combine& combine, bool counted) {
 
 void group_extremes(const GroupedScatter& call, const Extremes& extremes, const GroupShare& share) {
   const bool items = call.nest->block == call.nest->item;
-  const GroupExtremes::Part part = items ? part_of<1>(call.combine, call.counted)
-                                         : part_of<GroupExtremes::kPart>(call.combine, call.counted);
-  each_group(call, share, GroupExtremes(call, extremes, share.unit, part));
+  const GroupExtremes::FindPart find_part =
+      items ? function_of<1>(call.combine, call.counted)
+            : function_of<GroupExtremes::kPartItems>(call.combine, call.counted);
+  each_group(call, share, GroupExtremes(call, extremes, share.unit, find_part));
 }
 
 }  // namespace

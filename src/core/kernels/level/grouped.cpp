@@ -13,30 +13,33 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64
 
 void fold_groups(const GroupedScatter& call, const Operands& operands, const GroupShare& share) {
   const FloatMode mode;
-  const auto part_of = [](auto fold) { return FoldGroups::Part{&FoldGroups::part<decltype(fold)>}; };
+  const auto fold_part_of = [](auto fold) {
+    return FoldGroups::FoldPart{&FoldGroups::fold_part<decltype(fold)>};
+  };
   const Combine& combine = call.combine;
-  const auto part = combine.skips_nan ? by_numbers(combine, part_of)
-                                      : by_value<true>(combine.value, combine.reduction, part_of);
-  each_group(call, share, FoldGroups(call, operands, share.unit, part));
+  const auto fold_part = combine.skips_nan ? by_numbers(combine, fold_part_of)
+                                           : by_value<true>(combine.value, combine.reduction, fold_part_of);
+  each_group(call, share, FoldGroups(call, operands, share.unit, fold_part));
 }
 
 template <class Apply>
-bool accumulate_with(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool accumulate_with(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
                      const Owned& owned, const Apply& apply) {
-  return scatter_tiles(nest, units, operands, range, owned, AccumulateTiles<Apply>{nest, operands, apply});
+  return scatter_tiles(nest, unit_loops, operands, range, owned,
+                       AccumulateTiles<Apply>{nest, operands, apply});
 }
 
-bool accumulate(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool accumulate(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
                 const Combine& combine, const Accumulators& to, const Owned& owned) {
   if (combine.reduction == Reduction::none)
     return by_width(nest.block, [&](auto width) {
       const AccumulateMoved<decltype(width)::value> moved(to, nest.item, nest.block);
-      return accumulate_with(nest, units, operands, range, owned, moved);
+      return accumulate_with(nest, unit_loops, operands, range, owned, moved);
     });
   const FloatMode mode;
   return by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     const Accumulate<decltype(fold)> folded(to, combine, nest.block);
-    return accumulate_with(nest, units, operands, range, owned, folded);
+    return accumulate_with(nest, unit_loops, operands, range, owned, folded);
   });
 }
 

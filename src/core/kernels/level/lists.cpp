@@ -19,14 +19,14 @@ void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   by_item(call.rows->item, [&](auto width) { order_weights<decltype(width)::value>(call, to, begin, end); });
 }
 
-FoldLists::Folds folds_of(const ListFold& call) {
+FoldLists::Functions functions_of(const ListFold& call) {
   return by_value<true>(call.combine.value, call.combine.reduction,
-                        [&](auto fold) { return FoldLists::folds_of<decltype(fold)>(call); });
+                        [&](auto fold) { return FoldLists::functions_of<decltype(fold)>(call); });
 }
 
 void list_fold(const ListFold& call, int64_t begin, int64_t end) {
   const FloatMode mode;
-  FoldLists(call, folds_of(call))(begin, end);
+  FoldLists(call, functions_of(call))(begin, end);
 }
 
 bool pointed_fold(const PointedFold& call, int64_t begin, int64_t end, char* scratch) {
@@ -35,7 +35,7 @@ bool pointed_fold(const PointedFold& call, int64_t begin, int64_t end, char* scr
     PointedPortion<decltype(number)> portion(call, scratch);
     for (int64_t first = begin; first < end;) {
       const int64_t stop = portion.make(first, end);
-      FoldLists(portion.fold(), folds_of(portion.fold()))(0, stop - first);
+      FoldLists(portion.fold(), functions_of(portion.fold()))(0, stop - first);
       first = stop;
     }
     return portion.valid();

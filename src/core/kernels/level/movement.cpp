@@ -28,18 +28,18 @@ bool by_target(int64_t bytes, bool streams, F&& f) {
   return by_item(bytes, [&](auto width) { return f(width, std::false_type{}); });
 }
 
-bool gather(const Nest& nest, int units, const Operands& operands, const Range& range, bool streams) {
+bool gather(const Nest& nest, int unit_loops, const Operands& operands, const Range& range, bool streams) {
   if (streams && nest.block <= kStreamed && nest.row_rank() == 0)
     return by_streamed(nest.block, [&](auto width) {
-      return gather_lines<decltype(width)::value, true>(nest, units, operands, range, false);
+      return gather_lines<decltype(width)::value, true>(nest, unit_loops, operands, range, false);
     });
-  if (streams) return gather_rows<0, true>(nest, units, operands, range);
+  if (streams) return gather_rows<0, true>(nest, unit_loops, operands, range);
   const bool by_lines = runs_by_lines(nest, {});
   return by_width(nest.block, [&](auto width) {
     constexpr int W = decltype(width)::value;
     if constexpr (W != 0)
-      if (by_lines) return gather_lines<W>(nest, units, operands, range, false);
-    return gather_rows<W, false>(nest, units, operands, range);
+      if (by_lines) return gather_lines<W>(nest, unit_loops, operands, range, false);
+    return gather_rows<W, false>(nest, unit_loops, operands, range);
   });
 }
 
@@ -58,20 +58,20 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
 }
 
 template <class Apply>
-bool scatter_lines(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool scatter_lines(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
                    const Owned& owned, const Apply& apply) {
-  if (const int tuples = owned.all() ? tuples_at_once(nest, units, range) : 0; tuples > 0)
+  if (const int tuples = owned.all() ? tuples_at_once(nest, unit_loops, range) : 0; tuples > 0)
     return scatter_at_once(nest, operands, tuples, apply);
-  return scatter_tiles(nest, units, operands, range, owned, ScatterLine<Apply>{nest, operands, apply});
+  return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterLine<Apply>{nest, operands, apply});
 }
 
 template <class Apply>
-bool scatter_rows(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool scatter_rows(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
                   const Owned& owned, const Apply& apply) {
-  return scatter_tiles(nest, units, operands, range, owned, ScatterRow<Apply>{nest, operands, apply});
+  return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterRow<Apply>{nest, operands, apply});
 }
 
-bool scatter(const Nest& nest, int units, const Operands& operands, const Range& range,
+bool scatter(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
              const Combine& combine, const Owned& owned) {
   const bool by_lines = runs_by_lines(nest, combine);
   if (combine.reduction == Reduction::none) {
@@ -79,8 +79,8 @@ bool scatter(const Nest& nest, int units, const Operands& operands, const Range&
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
       if constexpr (W != 0)
-        if (by_lines) return scatter_lines(nest, units, operands, range, owned, set);
-      return scatter_rows(nest, units, operands, range, owned, set);
+        if (by_lines) return scatter_lines(nest, unit_loops, operands, range, owned, set);
+      return scatter_rows(nest, unit_loops, operands, range, owned, set);
     });
   }
   const FloatMode mode;
@@ -89,15 +89,15 @@ bool scatter(const Nest& nest, int units, const Operands& operands, const Range&
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
     else if (by_lines)
-      return scatter_lines(nest, units, operands, range, owned, FoldOne<F>{});
+      return scatter_lines(nest, unit_loops, operands, range, owned, FoldOne<F>{});
     else
-      return scatter_rows(nest, units, operands, range, owned, FoldInto<F>{nest.block / nest.item});
+      return scatter_rows(nest, unit_loops, operands, range, owned, FoldInto<F>{nest.block / nest.item});
   });
 }
 
 // Reads the tuple at `at` again and returns its first invalid component. Returns component -1 if all
 // components are valid now, because another thread has changed the indices.
-Invalid examine(const Nest& nest, const char* address, int64_t position) {
+Invalid first_invalid_component(const Nest& nest, const char* address, int64_t position) {
   for (int c = 0; c < nest.components; ++c) {
     int64_t value = 0, offset = 0, invalid = 0;
     load(nest.index, address + nest.component[c].offset, 0, 1, &value);
@@ -114,7 +114,7 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
     const Tile& b = tiles.current();
     for (int j = 0; b.any_invalid && j < b.n; ++j)
       if (b.offsets[j] == kInvalid)
-        return examine(nest, index + b.base.index + j * nest.line_loop().index, position + j);
+        return first_invalid_component(nest, index + b.base.index + j * nest.line_loop().index, position + j);
     position += b.n;
   }
   return {};

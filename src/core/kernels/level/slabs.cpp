@@ -113,10 +113,10 @@ bool uncounted_merge(const PrivateScatter& call, const Operands& operands, int64
   });
 }
 
-bool uncounted_plain(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+bool uncounted_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   const FloatMode mode;
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_plain<decltype(fold)>(call, operands, piece);
+    return GATHERUM_LEVEL::uncounted_unambiguous<decltype(fold)>(call, operands, piece);
   });
 }
 
@@ -195,7 +195,7 @@ void add_slab_kernels(Kernels& all) {
   all.uncounted_suits = uncounted_suits;
   all.uncounted_take = uncounted_take;
   all.uncounted_merge = uncounted_merge;
-  all.uncounted_plain = uncounted_plain;
+  all.uncounted_unambiguous = uncounted_unambiguous;
   all.uncounted_write = uncounted_write;
   all.located_bytes = located_bytes;
   all.located_take = located_take;

@@ -34,10 +34,10 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
 void group_spreads(const GroupedScatter& call, const Operands& operands, const Spreads& to,
                    const GroupShare& share) {
   const FloatMode mode;
-  const auto part = by_float(call.combine.value, [](auto type) {
-    return GroupSpreads::Part{&GroupSpreads::part<typename decltype(type)::type>};
+  const auto spread_part = by_float(call.combine.value, [](auto type) {
+    return GroupSpreads::SpreadPart{&GroupSpreads::spread_part<typename decltype(type)::type>};
   });
-  each_group(call, share, GroupSpreads(call, operands, to, share.unit, part));
+  each_group(call, share, GroupSpreads(call, operands, to, share.unit, spread_part));
 }
 
 }  // namespace

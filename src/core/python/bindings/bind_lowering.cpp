@@ -104,7 +104,8 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
 // Returns loops that number the elements of a space that index tuples address, in row-major order.
 nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle space, nb::handle indices) {
   const Addressing addressing = read_addressing(facts);
-  const OperandLayout numbering = lay_contiguous(read_integers("space", space), 1), of = read_layout(indices);
+  const OperandLayout numbering = contiguous_layout(read_integers("space", space), 1),
+                      of = read_layout(indices);
   if (addressing.takes_tuples && of.shape.empty()) throw nb::value_error("gatherum: no dimension of tuples");
   const int64_t components = addressing.takes_tuples ? of.shape.back() : 1;
   const Roles roles = roles_of(addressing, numbering.rank(), of.rank(), components, axis);

@@ -19,7 +19,7 @@ nb::object device_program(const CachedPlan& cached, const Views& operands, int d
     alignments[i] = is_keys ? device_alignment(order->keys) : device_alignment(operands[i].address);
     packed = packed << 5 | static_cast<uint32_t>(alignments[i]);
   }
-  DevicePrograms& programs = cached.program->on_devices();
+  DevicePrograms& programs = cached.program->device_programs();
   nb::object program = programs.find(device, packed);
   if (program.is_valid()) return program;
   program = make_program(plan_object(cached.plan), device, order != nullptr, alignments[0], alignments[1],

@@ -81,7 +81,7 @@ void remember_call(nb::object op, nb::object type, nb::object direct, nb::object
 }
 
 // Runs a cached call. For any other call, calls `otherwise` with the same arguments.
-PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
+PyObject* run_cached(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
   if (n != 10) {
     PyErr_Format(PyExc_TypeError, "gatherum: a call has 10 arguments here, got %zd", n);
     return nullptr;
@@ -93,7 +93,7 @@ PyObject* run_known(PyObject* otherwise, PyObject* const* a, Py_ssize_t n) {
 }
 
 nb::object cached_call_entry(nb::handle otherwise) {
-  static PyMethodDef runs = {"run_known", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_known)),
+  static PyMethodDef runs = {"run_cached", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_cached)),
                              METH_FASTCALL, nullptr};
   return checked(PyCFunction_New(&runs, otherwise.ptr()));
 }

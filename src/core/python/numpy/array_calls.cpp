@@ -10,7 +10,7 @@
 
 namespace gatherum {
 
-bool is_plain_array(PyObject* o) {
+bool is_ndarray_or_memmap(PyObject* o) {
   if (PyArray_CheckExact(o)) return true;
   if (!PyArray_Check(o)) return false;
   static const nb::handle memmap = nb::object(nb::module_::import_("numpy").attr("memmap")).release();
@@ -24,7 +24,7 @@ namespace {
 bool are_arrays(const OperandHandles& operands, bool normalized) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
-    if (!(is_plain_array(o) || (i >= 2 && o == Py_None) || (normalized && i == 3 && PyArray_Check(o))))
+    if (!(is_ndarray_or_memmap(o) || (i >= 2 && o == Py_None) || (normalized && i == 3 && PyArray_Check(o))))
       return false;
   }
   return true;
@@ -52,9 +52,9 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
   gatherum_operands buffers = {};  // `&buffers` represents a result that is not allocated yet
   buffers.data = memory_of(data);
   buffers.indices = memory_of(indices);
-  if (updates.given()) buffers.updates = memory_of(updates);
-  buffers.out = out.given() ? memory_of(out) : gatherum_memory(&buffers, bytes);
-  if (program.fields().item != data.item || program.fields().scatter != updates.given())
+  if (updates.is_present()) buffers.updates = memory_of(updates);
+  buffers.out = out.is_present() ? memory_of(out) : gatherum_memory(&buffers, bytes);
+  if (program.fields().item != data.item || program.fields().scatter != updates.is_present())
     throw nb::value_error("gatherum: not a plan of these operands");
   refuse_too_small(program, buffers);
 }

@@ -7,7 +7,7 @@
 namespace gatherum {
 
 // Returns true for arrays and memory maps, whose subclass has no effect on calls.
-bool is_plain_array(PyObject* object);
+bool is_ndarray_or_memmap(PyObject* object);
 
 // Runs a call on NumPy arrays. Returns an empty object if Python has to convert an argument first.
 nb::object call_on_arrays(const nb::handle* arguments);

@@ -72,7 +72,7 @@ nb::object columns_of_places(const View& indices, const std::vector<int64_t>& nu
   for (npy_intp axis = 0; axis < indices.shape[0]; ++axis)
     for (size_t column = 0; column < numbers.size(); ++column)
       components[axis * places + numbers[column]] = component(indices, axis, static_cast<npy_intp>(column));
-  return result.take(*torch().api);
+  return result.to_tensor(*torch().api);
 }
 
 // Adds the values whose numbers are equal.

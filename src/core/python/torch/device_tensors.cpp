@@ -51,7 +51,7 @@ class Arena {
   }
 
   // Returns a tensor that owns the memory.
-  nb::object take() {
+  nb::object release() {
     void* object = nullptr;
     dlpack::ManagedTensor* const managed = managed_;
     managed_ = nullptr;
@@ -121,7 +121,7 @@ nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Devi
   if (order != nullptr) operands[device::kOperandSlots] = order->payload;
   const uint64_t scratch = arena.address();
   nb::object sort;
-  if (program.sorts) sort = on_cuda().sort(arena.take(), handle_of(stream), device.id);
+  if (program.sorts) sort = on_cuda().sort(arena.release(), handle_of(stream), device.id);
   const device::Outcome outcome = replayed.replay(operands, scratch, stream, true, sort);
   if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
   if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};

@@ -17,7 +17,7 @@ CachedPlan plan_views_in_python(const Call& call) {
   OperandHandles handles;
   for (size_t i = 0; i < kOperands; ++i) {
     const View& view = call.operands[i];
-    handles[i] = specs[i] = view.given() ? described(spec_of(view)) : nb::none();
+    handles[i] = specs[i] = view.is_present() ? described(spec_of(view)) : nb::none();
   }
   return plan_in_python(call.attributes, handles);
 }
@@ -49,15 +49,17 @@ bool is_view(nb::handle h) {
   return h.type().is(type);
 }
 
-View view_given(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
+View view_or_empty(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
 // Returns the view of an array, or the view itself.
-View view_of_operand(nb::handle h) { return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_given(h); }
+View view_of_operand(nb::handle h) {
+  return PyArray_Check(h.ptr()) ? view_of(as_array(h)) : view_or_empty(h);
+}
 
 // Runs a call on views. `allocate` returns the address of memory for a result of a shape.
 nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
-  const Views operands = {view_given(a[kData]), view_given(a[kIndices]), view_given(a[kUpdates]),
-                          view_given(a[kOut])};
+  const Views operands = {view_or_empty(a[kData]), view_or_empty(a[kIndices]), view_or_empty(a[kUpdates]),
+                          view_or_empty(a[kOut])};
   find_plan_and_run_on_views({plain_attributes(a), operands}, a[kFill], [&](const Shape& shape) {
     return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
   });
@@ -190,7 +192,7 @@ void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocat
   const BoundProgram& program = *cached.program;
   check_memory(cached.plan, program, operands);
   if (is_new && changed) raise_changed(cached.plan, changed());
-  void* result = operands[3].given() ? operands[3].address : allocate(program.fields().result);
+  void* result = operands[3].is_present() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands buffers = operands_of(program, operands, result);
   buffers.fill = item;
   run_without_lock_if_long(cached.plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {

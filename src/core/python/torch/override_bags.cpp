@@ -54,18 +54,18 @@ void divide(T* rows, npy_intp width, const int64_t* sizes, npy_intp bags) {
 // torch's kernel, which adds in order.
 class RememberedBags final : public RememberedCall {
  public:
-  bool read(const OverrideKey& call, const Parts& parts) {
-    const nb::handle scales = parts[BagsPart::scales];
-    is_mean_ = parts[BagsPart::mean].ptr() == Py_True;
-    has_last_ = parts[BagsPart::last_offset].ptr() == Py_True;
-    padding_ = parts.number(BagsPart::padding);
-    if (!weight_.find(parts[BagsPart::weight], call) || !indices_.find(parts[BagsPart::indices], call) ||
-        !offsets_.find(parts[BagsPart::offsets], call) || !(scales.is_none() || scales_.find(scales, call)))
+  bool read(const OverrideKey& call, const CallFields& fields) {
+    const nb::handle scales = fields[BagsPart::scales];
+    is_mean_ = fields[BagsPart::mean].ptr() == Py_True;
+    has_last_ = fields[BagsPart::last_offset].ptr() == Py_True;
+    padding_ = fields.number(BagsPart::padding);
+    if (!weight_.find(fields[BagsPart::weight], call) || !indices_.find(fields[BagsPart::indices], call) ||
+        !offsets_.find(fields[BagsPart::offsets], call) || !(scales.is_none() || scales_.find(scales, call)))
       return false;
     const View& indices = indices_.layout();
     const npy_intp terms = indices.shape[0] * weight_.layout().shape[1];
     return is_floating(weight_.type()) && weight_.layout().item >= 4 &&
-           indices.dtype == static_cast<int>(DType::int64) && scales_.given() != is_mean_ &&
+           indices.dtype == static_cast<int>(DType::int64) && scales_.is_present() != is_mean_ &&
            is_contiguous(indices) && is_contiguous(offsets_.layout()) &&
            (is_mean_ || (terms <= kMostItems && scales_.layout().rank == 1 &&
                          scales_.layout().shape[0] == indices.shape[0]));
@@ -104,10 +104,10 @@ class RememberedBags final : public RememberedCall {
       auto* const memory = static_cast<T*>(allocate_sized(output, weight_.type(), {count, width}));
       std::fill_n(memory, count * width, T{0});
       if (!add_weighted(weight, indices, scales_.view(call), bag_of, padding_, memory)) return {};
-      sums = output.take(*torch().api);
+      sums = output.to_tensor(*torch().api);
     }
-    const nb::object counts = sizes.take(*torch().api);
-    return nb::make_tuple(sums, bags.take(*torch().api), counts, counts);
+    const nb::object counts = sizes.to_tensor(*torch().api);
+    return nb::make_tuple(sums, bags.to_tensor(*torch().api), counts, counts);
   }
 
   // Calls torch's kernel with the mode "sum". Returns the sums.
@@ -133,10 +133,10 @@ class RememberedBags final : public RememberedCall {
 
 }  // namespace
 
-Remembered remember_bags(const OverrideKey& call, const Parts& parts) {
-  parts.check_count(BagsPart::count);
+Remembered remember_bags(const OverrideKey& call, const CallFields& fields) {
+  fields.check_count(BagsPart::count);
   const auto bags = std::make_shared<RememberedBags>();
-  return bags->read(call, parts) ? bags : nullptr;
+  return bags->read(call, fields) ? bags : nullptr;
 }
 
 }  // namespace gatherum

@@ -86,14 +86,15 @@ class OverrideKernel {
   void remember_unchanged(const nb::tuple& positional, const nb::dict& named) {
     remember(positional, named, [](const OverrideKey&) { return std::make_shared<RememberedUnchanged>(); });
   }
-  void remember_scatter(const nb::tuple& positional, const nb::dict& named, const nb::tuple& parts,
+  void remember_scatter(const nb::tuple& positional, const nb::dict& named, const nb::tuple& fields,
                         nb::handle target) {
-    remember(positional, named,
-             [&](const OverrideKey& key) { return gatherum::remember_scatter(key, Parts(parts), target); });
+    remember(positional, named, [&](const OverrideKey& key) {
+      return gatherum::remember_scatter(key, CallFields(fields), target);
+    });
   }
-  void remember_bags(const nb::tuple& positional, const nb::dict& named, const nb::tuple& parts) {
+  void remember_bags(const nb::tuple& positional, const nb::dict& named, const nb::tuple& fields) {
     remember(positional, named,
-             [&](const OverrideKey& key) { return gatherum::remember_bags(key, Parts(parts)); });
+             [&](const OverrideKey& key) { return gatherum::remember_bags(key, CallFields(fields)); });
   }
 
   int64_t runs() const { return runs_.load(std::memory_order_relaxed); }
@@ -128,9 +129,9 @@ void bind_override_kernels(nb::module_& m) {
       .def("remember_torch", &OverrideKernel::remember_torch, nb::arg("args"), nb::arg("options"))
       .def("remember_unchanged", &OverrideKernel::remember_unchanged, nb::arg("args"), nb::arg("options"))
       .def("remember_scatter", &OverrideKernel::remember_scatter, nb::arg("args"), nb::arg("options"),
-           nb::arg("parts"), nb::arg("target").none())
+           nb::arg("fields"), nb::arg("target").none())
       .def("remember_bags", &OverrideKernel::remember_bags, nb::arg("args"), nb::arg("options"),
-           nb::arg("parts"))
+           nb::arg("fields"))
       .def_prop_ro("runs", &OverrideKernel::runs)
       .def_prop_ro("passed", &OverrideKernel::passed);
 }

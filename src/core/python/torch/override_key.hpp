@@ -65,9 +65,9 @@ class RememberedCall {
 using Remembered = std::shared_ptr<const RememberedCall>;
 
 // The fields of the description of a call, which is a tuple.
-class Parts {
+class CallFields {
  public:
-  explicit Parts(const nb::tuple& tuple) : tuple_(tuple.ptr()) {}
+  explicit CallFields(const nb::tuple& tuple) : tuple_(tuple.ptr()) {}
   // Throws an error if Python describes calls with other fields than the core reads.
   void check_count(Py_ssize_t expected) const {
     if (PyTuple_GET_SIZE(tuple_) != expected) throw nb::value_error("the fields of a call have changed");
@@ -80,7 +80,7 @@ class Parts {
 };
 
 // Returns null for a call that the core does not remember.
-Remembered remember_scatter(const OverrideKey& call, const Parts& parts, nb::handle target);
-Remembered remember_bags(const OverrideKey& call, const Parts& parts);
+Remembered remember_scatter(const OverrideKey& call, const CallFields& fields, nb::handle target);
+Remembered remember_bags(const OverrideKey& call, const CallFields& fields);
 
 }  // namespace gatherum

@@ -40,19 +40,19 @@ bool write_terms_of(const Terms& terms, T* term) {
   npy_intp count = 0;
   const auto add = [&](const char* row, T size) {
     const char* const own =
-        terms.factors.address + (terms.factors.given() ? count * terms.factors.strides[0] : 0);
-    const T factor = terms.factors.given() ? read_as<T>(own) : static_cast<T>(terms.factor);
+        terms.factors.address + (terms.factors.is_present() ? count * terms.factors.strides[0] : 0);
+    const T factor = terms.factors.is_present() ? read_as<T>(own) : static_cast<T>(terms.factor);
     for (npy_intp i = 0; i < width; ++i, row += step) *term++ = read_as<T>(row) / size * factor;
     ++count;
   };
-  if (!terms.taken.given()) {
+  if (!terms.update_rows.is_present()) {
     each_row(rows, [&](const char* row) { add(row, 1); });
     return true;
   }
-  return each_index(terms.taken, [&](npy_intp, int64_t number) {
+  return each_index(terms.update_rows, [&](npy_intp, int64_t number) {
     if (number < 0 || number >= rows.shape[0]) return false;
     int64_t size = 1;
-    if (terms.divisors.given())
+    if (terms.divisors.is_present())
       size = read_index(terms.divisors, terms.divisors.address + number * terms.divisors.strides[0]);
     add(rows.address + number * rows.strides[0],
         static_cast<T>(static_cast<float>(std::max<int64_t>(size, 1))));
@@ -93,7 +93,7 @@ bool OperandSource::find_or_copy(nb::handle operand, const OverrideKey& call) {
 
 View OperandSource::view(const OverrideKey& call) const {
   View view = layout_;
-  if (given()) view.address = tensor_ >= 0 ? call.tensor(tensor_).address : const_cast<char*>(constant_);
+  if (is_present()) view.address = tensor_ >= 0 ? call.tensor(tensor_).address : const_cast<char*>(constant_);
   return view;
 }
 

@@ -21,7 +21,7 @@ class OperandSource {
   // Also accepts a constant, which is a tuple of one tensor whose elements are all one element.
   bool find_or_copy(nb::handle operand, const OverrideKey& call);
 
-  bool given() const { return layout_.given(); }
+  bool is_present() const { return layout_.is_present(); }
   int tensor() const { return tensor_; }
   dlpack::DataType type() const { return type_; }
   const View& layout() const { return layout_; }  // without an address
@@ -59,10 +59,10 @@ bool expand_segments(Segments segments, const View& bounds, npy_intp items, int6
 
 // Rows, or a tensor, of float32 or float64 that are selected, divided and multiplied.
 struct Terms {
-  View rows, taken, divisors, factors;  // all but the rows may be missing
-  double factor = 1;                    // if `factors` is missing
+  View rows, update_rows, divisors, factors;  // all but the rows may be missing
+  double factor = 1;                          // if `factors` is missing
 };
-// Writes the terms. Returns false if a row that is taken does not exist.
+// Writes the terms. Returns false if a selected row does not exist.
 bool write_terms(const Terms& terms, char* to);
 
 }  // namespace gatherum

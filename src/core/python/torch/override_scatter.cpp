@@ -21,10 +21,10 @@ struct ScatterPart {
     mode,
     negative,
     segments,
-    taken,
+    update_rows,
     divisors,
     factors,
-    cleared,
+    zeroed_row,
     count
   };
 };
@@ -34,9 +34,9 @@ bool is_vector(const OperandSource& source) { return source.layout().rank == 1 &
 class RememberedScatter final : public RememberedCall {
  public:
   // Returns false for a call that the core does not run.
-  bool read(const OverrideKey& call, const Parts& parts, nb::handle target) {
-    return read_attributes_of(parts) && read_data(call, parts) && read_indices(call, parts) &&
-           updates_.find_or_copy(parts[ScatterPart::updates], call) && read_terms(call, parts) &&
+  bool read(const OverrideKey& call, const CallFields& fields, nb::handle target) {
+    return read_attributes_of(fields) && read_data(call, fields) && read_indices(call, fields) &&
+           updates_.find_or_copy(fields[ScatterPart::updates], call) && read_terms(call, fields) &&
            read_target(call, target) && plan(call);
   }
 
@@ -58,28 +58,28 @@ class RememberedScatter final : public RememberedCall {
     npy_intp size;  // of the zeros
   };
 
-  bool read_attributes_of(const Parts& parts) {
-    op_ = interned(parts[ScatterPart::op]);
+  bool read_attributes_of(const CallFields& fields) {
+    op_ = interned(fields[ScatterPart::op]);
     Arguments a = {};
     a[kOp] = op_;
-    a[kAxis] = parts[ScatterPart::axis];
-    a[kReduction] = parts[ScatterPart::reduction];
-    a[kIncludeSelf] = parts[ScatterPart::include_self];
-    a[kMode] = parts[ScatterPart::mode];
-    a[kNegative] = parts[ScatterPart::negative];
-    cleared_ = parts.number(ScatterPart::cleared);
+    a[kAxis] = fields[ScatterPart::axis];
+    a[kReduction] = fields[ScatterPart::reduction];
+    a[kIncludeSelf] = fields[ScatterPart::include_self];
+    a[kMode] = fields[ScatterPart::mode];
+    a[kNegative] = fields[ScatterPart::negative];
+    zeroed_row_ = fields.number(ScatterPart::zeroed_row);
     return read_attributes(a.data(), attributes_);
   }
 
-  bool read_data(const OverrideKey& call, const Parts& parts) {
-    const nb::handle data = parts[ScatterPart::data];
+  bool read_data(const OverrideKey& call, const CallFields& fields) {
+    const nb::handle data = fields[ScatterPart::data];
     if (!PyLong_Check(data.ptr())) return data_.find_or_copy(data, call);
-    least_ = parts.number(ScatterPart::data);
+    least_ = fields.number(ScatterPart::data);
     return true;
   }
 
-  bool read_indices(const OverrideKey& call, const Parts& parts) {
-    const nb::handle indices = parts[ScatterPart::indices], segments = parts[ScatterPart::segments];
+  bool read_indices(const OverrideKey& call, const CallFields& fields) {
+    const nb::handle indices = fields[ScatterPart::indices], segments = fields[ScatterPart::segments];
     is_tuple_ = PyTuple_Check(indices.ptr());
     const nb::tuple components = is_tuple_ ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(indices);
     indices_ = std::vector<OperandSource>(components.size());
@@ -94,21 +94,21 @@ class RememberedScatter final : public RememberedCall {
     return (segments_ == Segments::none && least_ < 0) || first.rank == 1;
   }
 
-  bool read_terms(const OverrideKey& call, const Parts& parts) {
-    const nb::handle taken = parts[ScatterPart::taken], divisors = parts[ScatterPart::divisors],
-                     factors = parts[ScatterPart::factors];
-    has_terms_ = !(taken.is_none() && factors.is_none());
+  bool read_terms(const OverrideKey& call, const CallFields& fields) {
+    const nb::handle update_rows = fields[ScatterPart::update_rows], divisors = fields[ScatterPart::divisors],
+                     factors = fields[ScatterPart::factors];
+    has_terms_ = !(update_rows.is_none() && factors.is_none());
     const View& rows = updates_.layout();
     if (segments_ != Segments::none && (rows.rank == 0 || rows.shape[0] > kMostItems)) return false;
     if (!has_terms_) return divisors.is_none();
     if (!is_floating(updates_.type()) || rows.item < 4) return false;
     int64_t items = items_of(rows);
-    if (!taken.is_none()) {
-      if (rows.rank != 2 || !taken_.find(taken, call) || !is_vector(taken_)) return false;
-      items = taken_.layout().shape[0] * rows.shape[1];
+    if (!update_rows.is_none()) {
+      if (rows.rank != 2 || !update_rows_.find(update_rows, call) || !is_vector(update_rows_)) return false;
+      items = update_rows_.layout().shape[0] * rows.shape[1];
     }
-    if (!divisors.is_none() && (taken.is_none() || !divisors_.find(divisors, call) || !is_vector(divisors_) ||
-                                divisors_.layout().shape[0] != rows.shape[0]))
+    if (!divisors.is_none() && (update_rows.is_none() || !divisors_.find(divisors, call) ||
+                                !is_vector(divisors_) || divisors_.layout().shape[0] != rows.shape[0]))
       return false;
     return items <= kMostItems && read_factors(call, factors);
   }
@@ -122,9 +122,9 @@ class RememberedScatter final : public RememberedCall {
       constexpr double most = int64_t{1} << 53;  // larger integers may not be exact
       return is_real && (!PyLong_Check(factors.ptr()) || std::abs(factor_) <= most);
     }
-    return factors_.find(factors, call) && factors_.layout().rank == 1 && taken_.given() &&
+    return factors_.find(factors, call) && factors_.layout().rank == 1 && update_rows_.is_present() &&
            factors_.layout().dtype == updates_.layout().dtype &&
-           factors_.layout().shape[0] == taken_.layout().shape[0];
+           factors_.layout().shape[0] == update_rows_.layout().shape[0];
   }
 
   bool read_target(const OverrideKey& call, nb::handle target) {
@@ -140,7 +140,7 @@ class RememberedScatter final : public RememberedCall {
     const Shape& result = cached.program->fields().result;
     is_scalar_ = data_.tensor() == 0 && call.tensor(0).rank == 0;
     if (least_ < 0) plan_ = cached;
-    return cleared_ < 0 || (result.rank == 2 && cleared_ < result.extent[0]);
+    return zeroed_row_ < 0 || (result.rank == 2 && zeroed_row_ < result.extent[0]);
   }
 
   // Computes the operands of a call. Returns false for invalid values.
@@ -157,15 +157,15 @@ class RememberedScatter final : public RememberedCall {
       to.size = std::max<npy_intp>(*size, least_);
       data = zeros_like(updates, 1, &to.size);
     }
-    if (target_.given()) target = target_.view(call);
+    if (target_.is_present()) target = target_.view(call);
     target.writable = true;
     return true;
   }
 
   bool compute_terms(const OverrideKey& call, View& updates, ComputedOperand& terms) const {
-    const Terms of{updates, taken_.view(call), divisors_.view(call), factors_.view(call), factor_};
+    const Terms of{updates, update_rows_.view(call), divisors_.view(call), factors_.view(call), factor_};
     std::copy_n(updates.shape, updates.rank, terms.shape);
-    if (of.taken.given()) terms.shape[0] = of.taken.shape[0];
+    if (of.update_rows.is_present()) terms.shape[0] = of.update_rows.shape[0];
     updates = terms.allocate(updates.rank, updates.dtype, updates.item);
     return write_terms(of, updates.address);
   }
@@ -189,47 +189,47 @@ class RememberedScatter final : public RememberedCall {
 
   nb::object run_program(const BoundProgram& program, const OverrideKey& call, const Call& scatter) const {
     // Python decides about operands that overlap the result, also if terms or tuples are computed from them.
-    if (target_.given() &&
+    if (target_.is_present() &&
         (call.meets_others(target_.tensor()) || first_overlap(program, scatter.operands) >= 0))
       return {};
     TensorResult own;
     Shape shape = program.fields().result;
     if (is_scalar_) shape.rank = 0;
-    void* const memory = target_.given() ? scatter.operands[3].address
-                                         : own.allocate(shape, updates_.type(), updates_.layout().item);
+    void* const memory = target_.is_present() ? scatter.operands[3].address
+                                              : own.allocate(shape, updates_.type(), updates_.layout().item);
     const gatherum_operands operands = operands_of(program, scatter.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_without_lock_if_long(
         gatherum_program_is_long(program.core()) != 0, error,
         [&](const gatherum_poll* poll) { return gatherum_run(program.core(), &operands, poll, &error); });
     if (status != GATHERUM_OK) return {};
-    if (target_.given()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
-    if (cleared_ >= 0) {
+    if (target_.is_present()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
+    if (zeroed_row_ >= 0) {
       const auto row = static_cast<size_t>(shape.extent[1] * updates_.layout().item);
-      std::memset(static_cast<char*>(memory) + static_cast<size_t>(cleared_) * row, 0, row);
+      std::memset(static_cast<char*>(memory) + static_cast<size_t>(zeroed_row_) * row, 0, row);
     }
-    return own.take(*torch().api);
+    return own.to_tensor(*torch().api);
   }
 
   nb::object op_;  // kept alive for the attributes
   Attributes attributes_;
-  OperandSource data_, updates_, taken_, divisors_, factors_, target_;
+  OperandSource data_, updates_, update_rows_, divisors_, factors_, target_;
   std::vector<OperandSource> indices_;
   bool is_tuple_ = false, has_terms_ = false;
   bool returns_last_ = false;  // the call returns its last tensor, otherwise its first
   bool is_scalar_ = false;     // the result has no dimensions
   Segments segments_ = Segments::none;
   double factor_ = 1;
-  int64_t least_ = -1, cleared_ = -1;
+  int64_t least_ = -1, zeroed_row_ = -1;
   CachedPlan plan_;  // empty if the plan depends on the values of the indices
 };
 
 }  // namespace
 
-Remembered remember_scatter(const OverrideKey& call, const Parts& parts, nb::handle target) {
-  parts.check_count(ScatterPart::count);
+Remembered remember_scatter(const OverrideKey& call, const CallFields& fields, nb::handle target) {
+  fields.check_count(ScatterPart::count);
   const auto scatter = std::make_shared<RememberedScatter>();
-  return scatter->read(call, parts, target) ? scatter : nullptr;
+  return scatter->read(call, fields, target) ? scatter : nullptr;
 }
 
 }  // namespace gatherum

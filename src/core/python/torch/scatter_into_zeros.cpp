@@ -135,7 +135,7 @@ class Total {
   // Returns the result after Python has attached the gradient. Python keeps the indices for the gradient.
   nb::object recorded(const nb::handle* a, const nb::object& output) {
     const nb::object indices =
-        numbers_ != nullptr ? segments_.take(*torch().api) : nb::borrow(a[OfTotal::indices]);
+        numbers_ != nullptr ? segments_.to_tensor(*torch().api) : nb::borrow(a[OfTotal::indices]);
     const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
     PyObject* arguments[] = {
         output.ptr(),           a[OfTotal::updates].ptr(), indices.ptr(), op_.ptr(), axis.ptr(),
@@ -172,7 +172,7 @@ nb::object run_into_zeros(const Call& call, dlpack::DataType type) {
   const gatherum_status status = run_without_lock_if_long(
       gatherum_program_is_long(program.core()) != 0, error,
       [&](const gatherum_poll* poll) { return gatherum_run(program.core(), &operands, poll, &error); });
-  return status == GATHERUM_OK ? result.take(*torch().api) : nb::none();
+  return status == GATHERUM_OK ? result.to_tensor(*torch().api) : nb::none();
 }
 
 void bind_scatter_into_zeros(nb::module_& m) {

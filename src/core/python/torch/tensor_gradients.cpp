@@ -68,8 +68,8 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
   gradients.gradient = memory_of(views[GradientInput::gradient]);
   gradients.indices = memory_of(views[GradientInput::indices]);
   gradients.updates = memory_of(views[GradientInput::updates]);
-  if (views[GradientInput::data].given()) gradients.data = memory_of(views[GradientInput::data]);
-  if (views[GradientInput::result].given()) gradients.result = memory_of(views[GradientInput::result]);
+  if (views[GradientInput::data].is_present()) gradients.data = memory_of(views[GradientInput::data]);
+  if (views[GradientInput::result].is_present()) gradients.result = memory_of(views[GradientInput::result]);
   if (of_data)
     gradients.of_data =
         allocate(results[0], tensors[GradientInput::gradient], views[GradientInput::gradient]);
@@ -80,8 +80,8 @@ nb::object differentiate(nb::str op, nb::handle gradient, nb::handle data, nb::h
                            [&](const gatherum_poll* poll, gatherum_error* error) {
                              return gatherum_differentiate(cached.program->core(), &gradients, poll, error);
                            });
-  return nb::make_tuple(of_data ? results[0].take(*torch().api) : nb::none(),
-                        of_updates ? results[1].take(*torch().api) : nb::none());
+  return nb::make_tuple(of_data ? results[0].to_tensor(*torch().api) : nb::none(),
+                        of_updates ? results[1].to_tensor(*torch().api) : nb::none());
 }
 
 }  // namespace

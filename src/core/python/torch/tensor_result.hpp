@@ -64,7 +64,7 @@ class TensorResult {
     return at;
   }
 
-  nb::object take(const dlpack::ExchangeApi& api) {
+  nb::object to_tensor(const dlpack::ExchangeApi& api) {
     void* object = nullptr;
     dlpack::ManagedTensor* managed = managed_;
     managed_ = nullptr;

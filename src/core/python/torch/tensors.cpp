@@ -20,7 +20,7 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   find_plan_and_run_on_views(
       call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
       [&] { return first_change(operands.data(), call.operands.data(), kOperands); });
-  return a[kOut].is_none() ? result.take(*torch().api) : nb::borrow(a[kOut]);
+  return a[kOut].is_none() ? result.to_tensor(*torch().api) : nb::borrow(a[kOut]);
 }
 
 // Runs the same call through a function of autograd for plain tensors, without torch's dispatcher: the
@@ -42,7 +42,7 @@ void refuse_tensor(nb::handle op, const char* operand, nb::handle tensor) {
 
 int first_change(const nb::handle* operands, const View* before, int n, bool or_cuda) {
   for (int i = 0; i < n; ++i) {
-    if (!before[i].given()) continue;
+    if (!before[i].is_present()) continue;
     TensorView now;
     View view;
     if (!now.read(operands[i], view, or_cuda) || !is_same_place(view, before[i])) return i;

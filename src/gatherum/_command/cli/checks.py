@@ -87,10 +87,10 @@ class _Input(NamedTuple):
 def _input(file: str) -> _Input:
     if file != DASH:
         return _Input(file, file, file.lower().endswith(".onnx"))
-    head = open_input("FILE").read(1)
-    is_model = head == ONNX
+    first_byte = open_input("FILE").read(1)
+    is_model = first_byte == ONNX
     limit = LARGEST_MODEL if is_model else LARGEST
-    return _Input(INPUT, read_input("FILE", limit, head), is_model)
+    return _Input(INPUT, read_input("FILE", limit, first_byte), is_model)
 
 
 def _check(
@@ -107,8 +107,12 @@ def _check(
     try:
         return (_check_model if is_model else _check_desc)(source, level, sizes)
     except NothingToCheckError as error:
-        what = "nodes" if is_model else "lines"
-        return None, [str(error)], {"accepted": None, what: [], "operators": list(error.operators)}
+        item_name = "nodes" if is_model else "lines"
+        return (
+            None,
+            [str(error)],
+            {"accepted": None, item_name: [], "operators": list(error.operators)},
+        )
     except ValueError as error:
         if name in str(error):
             raise

@@ -16,7 +16,7 @@ from gatherum._model.call import Array
 from gatherum._model.operators import Operator
 
 from .numbers import Integer
-from .options import flag, together
+from .options import combined_decorators, flag
 
 if TYPE_CHECKING:
     from gatherum.dask.shuffling.clusters import Cluster
@@ -37,7 +37,7 @@ def _at_least_one(_: click.Context, __: click.Parameter, count: int | None) -> i
     return count
 
 
-options = together(
+options = combined_decorators(
     click.option(
         "--scheduler", metavar="ADDRESS",
         help="Run on the cluster of this Dask scheduler, such as tcp://10.0.0.1:8786. Its workers "

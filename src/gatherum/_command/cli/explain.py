@@ -194,10 +194,10 @@ def _wrapped(line: str, width: int) -> list[str]:
     return lines + _filled(comment, width, margin, margin)
 
 
-def _filled(text: str, width: int, first: str, others: str) -> list[str]:
+def _filled(text: str, width: int, first_prefix: str, next_prefix: str) -> list[str]:
     """Return a text as lines of at most `width` characters, with the prefixes of the lines."""
     return textwrap.wrap(
-        text, max(width, 20), initial_indent=first, subsequent_indent=others,
+        text, max(width, 20), initial_indent=first_prefix, subsequent_indent=next_prefix,
         break_long_words=False, break_on_hyphens=False, replace_whitespace=False,
     )  # fmt: skip
 

@@ -18,7 +18,7 @@ from . import options as shared
 from .command_group import OUTPUT, commands
 from .indices import Axes, Values, as_operand, is_text
 from .numbers import short
-from .options import FILE, together
+from .options import FILE, combined_decorators
 from .streams import (
     DASH,
     array_input,
@@ -60,7 +60,7 @@ _values = click.option(
     "--values", type=Values(), metavar="N,N,...",
     help="The indices themselves, such as 2,0,2, in place of INDICES.",
 )  # fmt: skip
-_common = together(
+_common = combined_decorators(
     shared.mode,
     shared.negative,
     click.option(
@@ -81,7 +81,7 @@ _common = together(
     ),
     click.option("--print", "show", is_flag=True, help="Print the result in place of statistics."),
 )  # fmt: skip
-_gathers = together(
+_gathers = combined_decorators(
     click.argument("table", type=FILE),
     click.argument("indices", type=FILE, required=False, metavar="INDICES"),
     _values,
@@ -89,7 +89,7 @@ _gathers = together(
     _common,
     shared.fill_value,
 )  # fmt: skip
-_scatters = together(
+_scatters = combined_decorators(
     click.argument("table", type=FILE),
     click.argument("indices", type=FILE, required=False, metavar="INDICES"),
     click.argument("updates", type=FILE, required=False, metavar="UPDATES"),
@@ -198,8 +198,8 @@ def _run_command(name: str, options: dict[str, Any]) -> None:
         options |= shared.fold_keywords(options.pop("reduction"), options.pop("exclude_self"))
         if options["in_place"]:
             if out is not None or options["no_clobber"]:
-                taken = "--no-clobber" if out is None else "--out"
-                raise click.UsageError(f"--in-place changes TABLE, so it takes no {taken}.")
+                output_flag = "--no-clobber" if out is None else "--out"
+                raise click.UsageError(f"--in-place changes TABLE, so it takes no {output_flag}.")
             out = table
         elif out is None:
             raise click.UsageError("Missing option '-o' / '--out' (or --in-place).")
@@ -238,18 +238,18 @@ def _run_on_files(
     bar = not quiet and sys.stderr.isatty()  # only if a person can see it
     if on_cluster:
         del options["cast"]  # `_check_usage` has raised an error for it
-        table, *others = (_cluster_operand(operator, *item) for item in operands.items())
-        did = clusters.run(operator, str(table), tuple(others), out, options, shown=bar)
+        table, *other_operands = (_cluster_operand(operator, *item) for item in operands.items())
+        did = clusters.run(operator, str(table), tuple(other_operands), out, options, shown=bar)
         click.echo(f"{out}: {did}")
         return
     for option in ("scheduler", "workers"):
         options.pop(option)
     call = {"progress": bar, **options}
-    needed = streams or out == DASH or show or options["cast"] is not None
+    needs_folder = streams or out == DASH or show or options["cast"] is not None
     beside = os.path.dirname(os.path.abspath(out))  # for copies in another dtype
     at_out = options["cast"] is not None and out != DASH and os.path.isdir(beside)
     scratch_folder = options["spill_dir"] or (beside if at_out else None)
-    with stream_folder(scratch_folder) if needed else nullcontext("") as folder:
+    with stream_folder(scratch_folder) if needs_folder else nullcontext("") as folder:
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 

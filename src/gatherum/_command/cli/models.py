@@ -37,7 +37,7 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
     Example: gatherum run model.json
     """
     from gatherum.directml.models import run_file, run_text
-    from gatherum.files.durable.whole import write_files
+    from gatherum.files.durable.file_sets import write_files
     from gatherum.files.remote import refuse_url
 
     refuse_url(file, "a URL is not run; download it")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def combined_decorators(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Combine several decorators. The first one is the outermost."""
     return lambda function: reduce(lambda f, decorate: decorate(f), reversed(decorators), function)
 

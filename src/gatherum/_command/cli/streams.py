@@ -40,16 +40,16 @@ def read_array(folder: str, operator: Operator, role: str) -> Location | Array:
     """Read an array from standard input: a .npy file, copied to a folder, or numbers as text."""
     stream = open_input(role)
     with naming(INPUT):
-        head = stream.read(6)
-        if role not in ("INDICES", "GROUPS") or head == b"\x93NUMPY":
+        first_bytes = stream.read(6)
+        if role not in ("INDICES", "GROUPS") or first_bytes == b"\x93NUMPY":
             location = named_file(folder, INPUT)
             with open(location.file, "wb") as file:
-                file.write(head)
+                file.write(first_bytes)
                 shutil.copyfileobj(stream, file, 1 << 20)
             return location
-    if not head:
+    if not first_bytes:
         raise ValueError(f"{INPUT}: is empty; a header alone is a text without numbers")
-    return from_text(operator, INPUT, read_input(role, LARGEST, head))
+    return from_text(operator, INPUT, read_input(role, LARGEST, first_bytes))
 
 
 def array_input(operator: Operator, role: str) -> Array:
@@ -82,8 +82,8 @@ def read_input(role: str, limit: int, head: bytes = b"") -> bytes:
 def check_one(roles: Sequence[str]) -> None:
     """Raise UsageError if several arguments, listed in `roles`, are standard input."""
     if len(roles) > 1:
-        both = f"two {roles[0]}s" if roles[0] == roles[1] else f"{roles[0]} and {roles[1]}"
-        raise click.UsageError(f"{both} cannot both be standard input.")
+        named_roles = f"two {roles[0]}s" if roles[0] == roles[1] else f"{roles[0]} and {roles[1]}"
+        raise click.UsageError(f"{named_roles} cannot both be standard input.")
 
 
 def mapped_input(role: str) -> Array:

@@ -155,7 +155,7 @@ def gather_quantized(
         zeros is None or type(zeros) is np.ndarray
     ):
         operands = {"data": data, "indices": indices, "scales": scales, "zero_points": zeros}
-        if run := registry.namespace(NAME, operands, "quantized"):
+        if run := registry.adapter_member(NAME, operands, "quantized"):
             result: NDArray[Any] = run(attributes, *operands.values())
             return result
         registry.check_one_framework(NAME, operands)
@@ -173,22 +173,28 @@ def _on_arrays(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Array:
     zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
-    spec, dtype = _planned(attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros)
+    spec, dtype = _spec_and_dtype(
+        attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros
+    )
     return run_on_arrays(attributes, spec, data, indices, scales, zero_points, dtype)
 
 
 @lru_cache(256)
-def _planned(
+def _spec_and_dtype(
     attributes: QuantizedAttributes,
     data: Shape,
     data_dtype: DType,
     scales: Shape,
     scales_dtype: DType,
-    zeros: tuple[Shape, DType] | None,
+    zero_point_spec: tuple[Shape, DType] | None,
 ) -> tuple[Spec, DType]:
     """Check the shapes and dtypes of a call. Return its spec and the dtype of its result."""
-    points = None if zeros is None else (zeros[0], name_of(zeros[1]))
-    spec = spec_of(attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), points)
+    zero_points = (
+        None if zero_point_spec is None else (zero_point_spec[0], name_of(zero_point_spec[1]))
+    )
+    spec = spec_of(
+        attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), zero_points
+    )
     dtype = load_dtype(spec.result)
     if not isinstance(dtype, np.dtype):
         raise errors.needs_ml_dtypes(NAME, dtype)
@@ -245,21 +251,23 @@ def dequantize(
 ) -> None:
     """Write the numbered rows to a contiguous array."""
     if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
-        spec, data, rows, scales, zero_points = _gathered(spec, data, rows, scales, zero_points)
+        spec, data, rows, scales, zero_points = _contiguous_call(
+            spec, data, rows, scales, zero_points
+        )
     pins = conversion.pinned(data, scales, zero_points)
-    native.dequantize(data, scales, zero_points, rows, out, *_described(spec))
+    native.dequantize(data, scales, zero_points, rows, out, *_core_arguments(spec))
     del pins
 
 
 @lru_cache(256)
-def _described(spec: Spec) -> tuple[Any, ...]:
+def _core_arguments(spec: Spec) -> tuple[Any, ...]:
     """Return the core's arguments after the arrays: see ``gatherum_quantized`` in gatherum.h."""
     codes = spec.codes
     types = codes.value, spec.scale, spec.result
     return *types, codes.bits, codes.in_byte > 1, codes.zero, *spec.sizes()
 
 
-def _gathered(
+def _contiguous_call(
     spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
 ) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
     """Return an equivalent call on contiguous arrays that contain only the rows."""
@@ -267,11 +275,11 @@ def _gathered(
     if spec.divides_bytes:
         zeros = None if zero_points is None else np.ascontiguousarray(zero_points)
         return spec, np.ascontiguousarray(data), rows, np.ascontiguousarray(scales), zeros
-    taken, block_numbers, row_numbers = parts_of(spec, rows)
+    slice_numbers, block_numbers, row_numbers = parts_of(spec, rows)
     zeros = None if zero_points is None else apply("gather", zero_points, block_numbers, axis=axis)
-    slices = apply("gather", data, taken, axis=axis)
+    slices = apply("gather", data, slice_numbers, axis=axis)
     factors = apply("gather", scales, block_numbers, axis=axis)
-    return spec.of_rows(taken.size), slices, row_numbers, factors, zeros
+    return spec.of_rows(slice_numbers.size), slices, row_numbers, factors, zeros
 
 
 def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
@@ -279,6 +287,8 @@ def parts_of(spec: Spec, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], ..
     each row among these slices, -1 for a filled row.
     """
     flat = rows.reshape(-1)
-    taken = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
-    block_numbers = taken // spec.block_size if spec.quantize_axis == spec.axis else taken
-    return taken, block_numbers, np.where(flat < 0, -1, np.arange(flat.size))
+    slice_numbers = np.maximum(flat, 0)[: flat.size if spec.rows else 0]
+    block_numbers = (
+        slice_numbers // spec.block_size if spec.quantize_axis == spec.axis else slice_numbers
+    )
+    return slice_numbers, block_numbers, np.where(flat < 0, -1, np.arange(flat.size))

@@ -67,8 +67,8 @@ class Spec(NamedTuple):
     @property
     def zero_points(self) -> Shape:
         """The shape of the zero points, packed like the data."""
-        *outer, last = self.scales
-        return (*outer, -(-last // self.codes.in_byte))
+        *leading, last = self.scales
+        return (*leading, -(-last // self.codes.in_byte))
 
     def result_shape(self, indices: Shape) -> Shape:
         """Return the shape of the result for a shape of indices."""
@@ -139,14 +139,14 @@ def codes_of(dtype: str, bits: int | None) -> Codes:
     """Return the storage format of the values for the name of the data's dtype and `bits`."""
     if dtype not in CODES:
         raise errors.other_type("data", CODES, dtype)
-    value, own = CODES[dtype]
-    choices = BITS if dtype in PACKS else (own,)
-    bits = own if bits is None else bits
+    value, default_bits = CODES[dtype]
+    choices = BITS if dtype in PACKS else (default_bits,)
+    bits = default_bits if bits is None else bits
     if bits not in choices:
         raise errors.other_bits(dtype, choices, bits)
     # As documented by ONNX Runtime: 2 ** (bits - 1) for uint8, 0 for types of fewer bits.
     zero = float(1 << bits - 1) if dtype == "uint8" else 0.0
-    return Codes(value, bits, own // bits if dtype in PACKS else 1, zero)
+    return Codes(value, bits, default_bits // bits if dtype in PACKS else 1, zero)
 
 
 def spec_of(

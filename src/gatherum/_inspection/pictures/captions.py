@@ -16,9 +16,9 @@ def call_text(call: Call) -> str:
     if call.axis or not call.operator.takes_tuples:
         parts.append(f"{call.operator.attribute}={call.axis}")
     usual = Attributes(call.op)._asdict()
-    said = call.attributes.fold_keywords if call.reduction != "none" else {}
-    said |= {"mode": call.mode, "negative": call.negative}
-    parts += [f"{name}={value!r}" for name, value in said.items() if value != usual[name]]
+    attributes = call.attributes.fold_keywords if call.reduction != "none" else {}
+    attributes |= {"mode": call.mode, "negative": call.negative}
+    parts += [f"{name}={value!r}" for name, value in attributes.items() if value != usual[name]]
     return f"{call.op}({', '.join(parts)})"
 
 
@@ -41,7 +41,7 @@ def _shape(shape: Shape) -> str:
 
 def titles(scene: Scene) -> dict[str, tuple[str, str]]:
     """Return the names and shapes that are drawn next to the arrays."""
-    drawn = scene.drawn if scene.made_up else scene.full
+    drawn = scene.drawn if scene.has_example_indices else scene.call_shapes
     result, updates = ("data", "result") if scene.gathers else ("result", "updates")
     return {
         "before": ("data", _short(drawn.data)),
@@ -58,21 +58,21 @@ def _short(shape: Shape) -> str:
 
 def notes(scene: Scene, values: bool) -> str:
     """Describe the parts of the call that the picture omits, and examples that it contains."""
-    drawn, full = scene.drawn, scene.full
+    drawn, full = scene.drawn, scene.call_shapes
     sentences = []
-    if scene.made_up and 0 not in drawn.entries:
+    if scene.has_example_indices and 0 not in drawn.entries:
         sentences.append("Only shapes are known, so the indices are an example.")
-    if scene.made_up and scene.reduced:
+    if scene.has_example_indices and scene.is_reduced:
         sentences.append(
             f"A small call of the same form is drawn: data {_shape(drawn.data)}, "
             f"indices {_shape(drawn.indices)}."
         )
-    if not scene.made_up and drawn.indices != full.indices:
+    if not scene.has_example_indices and drawn.indices != full.indices:
         sentences.append(
             f"Only the first indices are drawn, {_shape(drawn.indices)} of "
             f"{_shape(full.indices)}, and what they do."
         )
-    if not scene.made_up and drawn.data != full.data:
+    if not scene.has_example_indices and drawn.data != full.data:
         sentences.append("Only some places of the data are drawn, with their positions.")
     if not values and 0 not in drawn.data:
         sentences.append(

@@ -57,7 +57,7 @@ class Cells(NamedTuple):
     data: list[Cell]
     moved: list[Cell]
     before: list[Cell]
-    values: bool
+    has_values: bool
 
 
 def fill_cells(scene: Scene, operands: CallValues) -> Cells:
@@ -73,7 +73,7 @@ def fill_cells(scene: Scene, operands: CallValues) -> Cells:
         _gather(scene, data, moved, operands.fill_value)
         return Cells(data, moved, [], bool(values))
     moved = _cells("updates", np.ndindex(drawn.moved), texts[1])
-    result = _cells("result", positions, [""] * len(positions) if scene.refused else texts[0])
+    result = _cells("result", positions, [""] * len(positions) if scene.is_refused else texts[0])
     _scatter(scene, result, moved, values)
     return Cells(result, moved, data, bool(values))
 
@@ -89,12 +89,12 @@ def _drawn(scene: Scene, operands: CallValues) -> list[NDArray[Any]]:
     The list is empty if a value is unknown or too long.
     """
     data, updates = operands.data, operands.updates
-    if data is None or scene.made_up or (updates is None and not scene.gathers):
+    if data is None or scene.has_example_indices or (updates is None and not scene.gathers):
         return []
     # One by one: NumPy accepts at most 63 index lists in one call.
     arrays = [np.array([data[position] for position in product(*scene.shown)], data.dtype)]
     if updates is not None:
-        stretched = np.broadcast_to(updates, scene.full.moved)
+        stretched = np.broadcast_to(updates, scene.call_shapes.moved)
         arrays.append(stretched[tuple(map(slice, scene.drawn.moved))].ravel())
     return arrays if all(value_texts(drawn) is not None for drawn in arrays) else []
 
@@ -126,7 +126,7 @@ def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[i
     Linked cells get the same colour; moved cells without a link get a mark.
     """
     met: dict[int, list[int]] = {}
-    for link in scene.links if not scene.refused else ():
+    for link in scene.links if not scene.is_refused else ():
         if not link.data:
             for m in link.moved:
                 moved[m].mark = "filled" if scene.gathers else "dropped"
@@ -152,7 +152,7 @@ def _gather(scene: Scene, data: list[Cell], moved: list[Cell], fill_value: objec
 
 def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDArray[Any]]) -> None:
     """Write the result of a scatter to its cells, and mark overwritten updates."""
-    call, complete = scene.call, scene.drawn.indices == scene.full.indices
+    call, complete = scene.call, scene.drawn.indices == scene.call_shapes.indices
     for d, chain in _pair(scene, data, moved).items():
         if call.reduction == "none":
             for m in chain[:-1]:
@@ -163,8 +163,14 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
             lines = expression(call.reduction, terms)
             if values and complete and len(terms) > 1:
                 positions = np.zeros((len(chain), 1), np.int64)
-                old, new = values[0][d : d + 1], values[1][chain]
-                folded = apply("scatter_nd", old, positions, new, **call.attributes.fold_keywords)
+                initial, values_written = values[0][d : d + 1], values[1][chain]
+                folded = apply(
+                    "scatter_nd",
+                    initial,
+                    positions,
+                    values_written,
+                    **call.attributes.fold_keywords,
+                )
                 lines.append("= " + (value_texts(folded) or ["?"])[0])
         data[d].lines = lines
         data[d].tip += " = " + " ".join(lines)

@@ -35,7 +35,7 @@ def draw(call: Call, operands: CallValues, refusal: str = "") -> str:
     """
     scene, cells, layout = _fitting(call, operands, bool(refusal))
     width = max(layout.width, NARROWEST) + 2 * MARGIN
-    head, top = _heading(scene, cells.values, width - 2 * MARGIN, refusal)
+    head, top = _heading(scene, cells.has_values, width - 2 * MARGIN, refusal)
     legend, bottom = _legend(cells, layout, top + layout.height + 14)
     left = (width - layout.width) / 2
     shift = f'<g transform="translate({left:.1f} {top:.1f})">'
@@ -52,7 +52,7 @@ def _fitting(call: Call, operands: CallValues, raises: bool) -> tuple[Scene, Cel
         scene = scene_of(call, operands.indices, raises, most_across)
         cells = fill_cells(scene, operands)
         layout = Layout(scene, cells)
-        if cells.values and layout.width > WIDEST:
+        if cells.has_values and layout.width > WIDEST:
             cells = fill_cells(scene, CallValues(fill_value=operands.fill_value))
             layout = Layout(scene, cells)
         if layout.width <= WIDEST:
@@ -87,7 +87,7 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
         title, shape = titles(scene)[name]
         yield svg.words(x, y, title, TITLE_FONT, "ink", "bold")
         yield svg.words(x, y + 16, shape, NOTE, "muted")
-    if not (scene.refused or layout.moved.empty):
+    if not (scene.is_refused or layout.moved.empty):
         for step in layout.steps():
             yield svg.line(step.path, "thin", stroke_width=2)
             yield svg.arrow_head(step.tip, step.direction, "arrow")
@@ -97,14 +97,14 @@ def _body(scene: Scene, layout: Layout) -> Iterator[str]:
         if label.link.data:
             yield from _arrow(layout, label)
     for label in layout.labels:
-        yield from _index(label, label.box.on_page(scene.drawn.across))
+        yield from _index(label, label.box.on_page(scene.drawn.runs_across))
 
 
 def _arrow(layout: Layout, label: Label) -> Iterator[str]:
     """Draw the arrow between an index and the data."""
     link, route = label.link, layout.route(label)
     lost = all(layout.moved.cells[i].mark == "lost" for i in link.moved)
-    opacity, dashes = 0.45 if link.repeat else None, "5 4" if lost else None
+    opacity, dashes = 0.45 if link.is_repeated else None, "5 4" if lost else None
     yield svg.line(
         route.path,
         f"line{link.colour}",
@@ -192,9 +192,9 @@ def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
 def _index(label: Label, box: Box) -> Iterator[str]:
     """Draw an index or an index tuple."""
     link, texts, entry = label.link, label.texts, label.link.entry
-    yield '<g opacity="0.5">' if link.repeat else "<g>"
+    yield '<g opacity="0.5">' if link.is_repeated else "<g>"
     style = "hollow" if link.colour < 0 else f"fill{link.colour}"
-    dashes = "4 3" if link.repeat else None
+    dashes = "4 3" if link.is_repeated else None
     tip = f"indices{list(entry.where)} = {', '.join(map(str, entry.values)) or 'no component'}"
     yield svg.rectangle(box, style, tip, rx=10, stroke_width=1.5, stroke_dasharray=dashes)
     width = (box.right - box.left) / len(texts)
@@ -208,7 +208,7 @@ def _index(label: Label, box: Box) -> Iterator[str]:
         elif i:
             yield svg.line(f"M{left:.1f} {box.top:.1f}V{box.bottom:.1f}", "thin", stroke_width=1)
         yield svg.words(*_baseline(part), text, FONT, "ink", "mono", "middle")
-    if link.again:
+    if link.is_duplicate:
         yield _dog_ear(box, f"tip{link.colour}" if link.colour >= 0 else "arrow")
     yield "</g>"
 
@@ -229,7 +229,11 @@ def _legend(cells: Cells, layout: Layout, y: float) -> tuple[list[str], float]:
     """Explain the marks that occur; return the lines and the y coordinate of their end."""
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
     for link in (label.link for label in layout.labels):
-        link_marks = {"again": link.again, "wrong": any(link.entry.wrong), "repeat": link.repeat}
+        link_marks = {
+            "again": link.is_duplicate,
+            "wrong": any(link.entry.wrong),
+            "repeat": link.is_repeated,
+        }
         marks |= {mark for mark, occurs in link_marks.items() if occurs}
     lines: list[str] = []
     for mark, text in LEGEND.items():

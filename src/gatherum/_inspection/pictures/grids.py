@@ -155,7 +155,7 @@ class Grid:
         first, last = ordinals[0] // area, ordinals[-1] // area
         return self.around((first * area, (last + 1) * area - 1))
 
-    def take_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
+    def choose_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
         """Choose the lanes of arrows to or from cells.
 
         Each cell of a line that has an arrow gets a lane, except the cell at the edge, which needs

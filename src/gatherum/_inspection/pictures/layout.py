@@ -43,17 +43,17 @@ class Layout:
 
     def __init__(self, scene: Scene, cells: Cells, before: Before = "") -> None:
         self.shapes, self.gathers, links = scene.drawn, scene.gathers, scene.links
-        across, columns = self.shapes.across, self.shapes.columns
+        across, columns = self.shapes.runs_across, self.shapes.columns
         self.data = Grid(cells.data, scene.shown, columns[0], across)
         self.moved = Grid(cells.moved, positions_of(self.shapes.moved), columns[1], across)
         target = self.moved if self.gathers else self.data
-        target.last, target.refused = True, scene.refused
+        target.last, target.refused = True, scene.is_refused
         self.grids = {"data": self.data, "moved": self.moved}
         texts = [index_texts(self.shapes, link.entry) for link in links]
         widest = max((width_of(text, FONT, True) for line in texts for text in line), default=0.0)
         component = max(LEAST, widest + 12)
         self._index = (component, LEAST) if across else (LEAST, component)
-        lanes = self._take_lanes(links)
+        lanes = self._choose_lanes(links)
         self._size_cells()
         self._over = before == "over" and across
         if before:
@@ -65,23 +65,27 @@ class Layout:
             for i, (link, line, pair) in enumerate(zip(links, texts, lanes, strict=True))
         ]
 
-    def _take_lanes(self, links: list[Link]) -> list[tuple[int, int]]:
-        lined = [link.moved if self.shapes.congruent and link.data else [] for link in links]
-        at_data = self.data.take_lanes(link.data for link in links)
-        return list(zip(at_data, self.moved.take_lanes(lined), strict=True))
+    def _choose_lanes(self, links: list[Link]) -> list[tuple[int, int]]:
+        lined = [
+            link.moved if self.shapes.draws_index_array and link.data else [] for link in links
+        ]
+        at_data = self.data.choose_lanes(link.data for link in links)
+        return list(zip(at_data, self.moved.choose_lanes(lined), strict=True))
 
     def _size_cells(self) -> None:
-        shapes, data, moved = self.shapes, self.data, self.moved
-        if shapes.congruent or not shapes.across:  # an index is drawn over the cell that it moves
-            moved.length = max(moved.length, self._index[0])
-            moved.breadth = max(moved.breadth, self._index[1])
-        if shapes.elements:  # cells with the same index are drawn in one line
-            data.lanes = moved.lanes = max(data.lanes, moved.lanes)
-            data.breadth = moved.breadth = max(data.breadth, moved.breadth)
+        shapes, data, moved_grid = self.shapes, self.data, self.moved
+        if (
+            shapes.draws_index_array or not shapes.runs_across
+        ):  # an index is drawn over the cell that it moves
+            moved_grid.length = max(moved_grid.length, self._index[0])
+            moved_grid.breadth = max(moved_grid.breadth, self._index[1])
+        if shapes.has_index_per_element:  # cells with the same index are drawn in one line
+            data.lanes = moved_grid.lanes = max(data.lanes, moved_grid.lanes)
+            data.breadth = moved_grid.breadth = max(data.breadth, moved_grid.breadth)
 
     def _add_before(self, cells: Cells, scene: Scene) -> None:
         """Add the data of a scatter; if it is over its result, their columns are aligned."""
-        across, result = self.shapes.across, self.data
+        across, result = self.shapes.runs_across, self.data
         grid = Grid(cells.before, scene.shown, result.column, across, last=self._over)
         if self._over:
             grid.length = result.length = max(grid.length, result.length)
@@ -96,7 +100,7 @@ class Layout:
         The order is from left to right with titles above, or from top to bottom with titles on the
         left. The data of a scatter is at the start, or over its result if the picture is wide.
         """
-        across, grids, before = self.shapes.across, self.grids, self.grids.get("before")
+        across, grids, before = self.shapes.runs_across, self.grids, self.grids.get("before")
         sizes = {name: grid.size for name, grid in grids.items()}
         sizes["indices"] = self._band_size(count, components)
         widths = {
@@ -134,7 +138,7 @@ class Layout:
         length, breadth = self._index
         if self.moved.empty:  # indices that move nothing are drawn in a separate line
             return length * components, max(count, 1) * (breadth + TIGHT)
-        if self.shapes.congruent:
+        if self.shapes.draws_index_array:
             return self.moved.size
         return length * components, self.moved.size[1]
 
@@ -144,7 +148,7 @@ class Layout:
         x, y = self.band.left, self.band.top + i * (breadth + TIGHT)
         if not self.moved.empty:
             around = self.moved.around(link.moved)
-            if self.shapes.congruent:
+            if self.shapes.draws_index_array:
                 around = around.shifted(*self._shift)
                 x = around.left
             y = around.middle[1] - breadth / 2
@@ -158,24 +162,24 @@ class Layout:
     def route(self, label: Label) -> Route:
         """Return the arrow between an index and the data."""
         link, edges = label.link, label.box
-        if self.shapes.congruent:
+        if self.shapes.draws_index_array:
             edges = self.moved.edges(link.moved).shifted(*self._shift)
         data = ArrowEnd(self.data.around(link.data), self.data.edges(link.data), label.lanes[0])
         index = ArrowEnd(label.box, edges, label.lanes[1])
-        return route(*((data, index) if self.gathers else (index, data)), self.shapes.across)
+        return route(*((data, index) if self.gathers else (index, data)), self.shapes.runs_across)
 
     def steps(self) -> Iterator[Route]:
         """Yield the short arrows between indices and the cells that they move."""
         pairs = [(label.box, self.moved.around(label.link.moved)) for label in self.labels]
-        for pair in [(self.band, self.moved.whole)] if self.shapes.congruent else pairs:
-            yield step(*(pair if self.gathers else pair[::-1]), self.shapes.across)
+        for pair in [(self.band, self.moved.whole)] if self.shapes.draws_index_array else pairs:
+            yield step(*(pair if self.gathers else pair[::-1]), self.shapes.runs_across)
 
 
 def index_texts(shapes: CallShapes, entry: Entry) -> list[str]:
     """Format the components of an index, and the positions that they resolve to."""
     texts = [_brief(value) for value in entry.values] or ["( )"]
     if entry.position is not None:
-        first = shapes.axis if shapes.elements else 0
+        first = shapes.axis if shapes.has_index_per_element else 0
         for c, wrong in enumerate(entry.wrong):
             if wrong:
                 texts[c] += f"\N{RIGHTWARDS ARROW}{_brief(entry.position[first + c])}"

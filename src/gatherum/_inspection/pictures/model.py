@@ -36,34 +36,34 @@ class Entry(NamedTuple):
 class Link(NamedTuple):
     """An index and the numbers of the cells that it links, in the data and in the moved array.
 
-    It links no cells if it addresses nothing or if the call raises. `again` is True if an earlier
-    index addresses the same position. `repeat` is True if the index already has a link to another
-    slice.
+    It links no cells if it addresses nothing or if the call raises. `is_duplicate` is True if an
+    earlier index addresses the same position. `is_repeated` is True if the index already has a link
+    to another slice.
     """
 
     entry: Entry
     data: list[int]
     moved: list[int]
     colour: int
-    again: bool
-    repeat: bool
+    is_duplicate: bool
+    is_repeated: bool
 
 
 class Scene(NamedTuple):
     """A call as it is drawn.
 
-    `full` has the shapes of the call, and `drawn` the shapes that are drawn. `shown` has the
+    `call_shapes` has the shapes of the call, and `drawn` the shapes that are drawn. `shown` has the
     positions that are drawn, for each dimension of the data. The links are in row-major order of
     the indices.
     """
 
     call: Call
-    full: CallShapes
+    call_shapes: CallShapes
     drawn: CallShapes
-    made_up: bool  # whether the indices and the positions are examples
+    has_example_indices: bool  # whether the indices and the positions are examples
     shown: tuple[Shape, ...]
     links: list[Link]
-    refused: bool  # whether the call raises and moves no data
+    is_refused: bool  # whether the call raises and moves no data
 
     @property
     def gathers(self) -> bool:
@@ -71,9 +71,9 @@ class Scene(NamedTuple):
         return self.call.updates is None
 
     @property
-    def reduced(self) -> bool:
+    def is_reduced(self) -> bool:
         """Whether the picture is smaller than the call."""
-        return self.drawn != self.full
+        return self.drawn != self.call_shapes
 
 
 def scene_of(
@@ -94,8 +94,12 @@ def scene_of(
 
         @cache
         def entries_of(outer: Shape, inner: Shape) -> tuple[Entry, ...]:
-            part = full._replace(outer=outer, inner=inner)
-            return _entries(call, part, np.asarray(known_indices[tuple(map(slice, part.entries))]))
+            drawn_shapes = full._replace(outer=outer, inner=inner)
+            return _entries(
+                call,
+                drawn_shapes,
+                np.asarray(known_indices[tuple(map(slice, drawn_shapes.entries))]),
+            )
 
         def shown(drawn: CallShapes) -> tuple[Shape, ...]:
             return _shown(drawn, full, entries_of(drawn.outer, drawn.inner), spare)
@@ -124,10 +128,10 @@ def _shown(
     positions are omitted.
     """
     shown: list[Shape] = []
-    for more, whole in ((spare, bool(spare) or not shapes.elements), (0, False)):
+    for more, whole in ((spare, bool(spare) or not shapes.has_index_per_element), (0, False)):
         shown = []
         for d, size in enumerate(full.named):
-            if shapes.elements and d != shapes.axis:
+            if shapes.has_index_per_element and d != shapes.axis:
                 shown.append(tuple(range(min(size, shapes.inner[d] + more))))
             elif size <= MOST_OF_A_DIMENSION and whole:
                 shown.append(tuple(range(size)))
@@ -156,7 +160,7 @@ def _entries(call: Call, shapes: CallShapes, indices: NDArray[Any]) -> tuple[Ent
     for i, where in enumerate(np.ndindex(shapes.entries)):
         position = tuple(positions[i] for positions in brought)
         met = min(position, default=0) >= 0
-        if shapes.elements:
+        if shapes.has_index_per_element:
             position = (*where[: shapes.axis], *position, *where[shapes.axis + 1 :])
         wrong = tuple(positions[i] < 0 for positions in valid)
         entries.append(Entry(where, tuple(rows[i].tolist()), wrong, position if met else None))
@@ -173,7 +177,7 @@ def _links(
     """
     data, moved = (np.arange(prod(shape)).reshape(shape) for shape in (shapes.data, shapes.moved))
     # In a picture that runs downwards, a column of the data is one slice.
-    columns = not shapes.across and not shapes.congruent and bool(shapes.outer)
+    columns = not shapes.runs_across and not shapes.draws_index_array and bool(shapes.outer)
     walked = shapes.outer[:-1] if columns else shapes.outer
     whole_column = (slice(None),) if columns else ()
     colours: dict[object, int] = {}
@@ -187,13 +191,13 @@ def _links(
             again = key in met
             met.add(key)
             if not refused and 0 not in shapes.moved:
-                shared = key[shapes.axis] if shapes.elements else key
-                colour = colours.setdefault(shared, len(colours) % len(HUES))
+                place = key[shapes.axis] if shapes.has_index_per_element else key
+                colour = colours.setdefault(place, len(colours) % len(HUES))
                 position = tuple(map(tuple.index, named, entry.position))
         if 0 in shapes.moved:
             yield Link(entry, [], [], colour, again, False)
             continue
-        for i, outer in enumerate(np.ndindex(walked) if shapes.slices else [front]):
+        for i, outer in enumerate(np.ndindex(walked) if shapes.has_index_per_slice else [front]):
             source = (
                 []
                 if position is None
@@ -213,9 +217,9 @@ def example_indices(call: Call, shapes: CallShapes) -> NDArray[np.int64]:
     example = np.zeros((prod(shapes.entries), len(shapes.sizes)), np.int64)
     signed = call.negative and call.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(shapes.entries)):
-        position = where[shapes.axis] if shapes.elements else entry
+        position = where[shapes.axis] if shapes.has_index_per_element else entry
         for c, size in enumerate(shapes.sizes):
-            shift = sum(where) - position if shapes.elements else c
+            shift = sum(where) - position if shapes.has_index_per_element else c
             pattern = (2, 0, 2, size - 1, 1)
             value = pattern[position] if position < len(pattern) else 2 * position - 7
             value = (value + shift) % size if size else 0

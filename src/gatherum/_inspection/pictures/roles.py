@@ -62,7 +62,7 @@ class CallShapes(NamedTuple):
     @property
     def entries(self) -> Shape:
         """The shape of the indices without the tuple dimension."""
-        return self.inner if self.slices else self.outer + self.inner
+        return self.inner if self.has_index_per_slice else self.outer + self.inner
 
     @property
     def moved(self) -> Shape:
@@ -72,29 +72,29 @@ class CallShapes(NamedTuple):
     @property
     def sizes(self) -> Shape:
         """The sizes of the dimensions that the components of an index address."""
-        return self.named[self.axis :][:1] if self.elements else self.named
+        return self.named[self.axis :][:1] if self.has_index_per_element else self.named
 
     @property
-    def elements(self) -> bool:
+    def has_index_per_element(self) -> bool:
         """Whether every element has a separate index."""
         return self.operator.addressing.shares_back
 
     @property
-    def slices(self) -> bool:
+    def has_index_per_slice(self) -> bool:
         """Whether every index addresses one slice at each position of the outer dimensions."""
         return not self.operator.addressing.shares_front
 
     @property
-    def across(self) -> bool:
+    def runs_across(self) -> bool:
         """Whether the picture runs from left to right, otherwise from top to bottom."""
-        if self.elements:
+        if self.has_index_per_element:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
         return self.operator.takes_tuples or bool(self.suffix)
 
     @property
-    def congruent(self) -> bool:
+    def draws_index_array(self) -> bool:
         """Whether the indices are drawn as an array with the shape of the cells that they move."""
-        return self.elements or (not self.across and len(self.inner) > 1)
+        return self.has_index_per_element or (not self.runs_across and len(self.inner) > 1)
 
     @property
     def columns(self) -> tuple[bool, bool]:
@@ -103,9 +103,11 @@ class CallShapes(NamedTuple):
         A vector of slices that are single elements is drawn as a column, with an index next to
         each.
         """
-        items = self.across and not self.suffix
-        moved = (items and not self.elements) or (not self.across and not self.inner)
-        return items and len(self.data) == 1, moved
+        items = self.runs_across and not self.suffix
+        is_widened = (items and not self.has_index_per_element) or (
+            not self.runs_across and not self.inner
+        )
+        return items and len(self.data) == 1, is_widened
 
 
 def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
@@ -117,15 +119,15 @@ def planes(shape: Shape, column: bool = False) -> tuple[int, int, int]:
 def excess(shapes: CallShapes, most_across: int = MOST_ACROSS) -> int:
     """Return the number of cells, across and down, that exceed the limits of a picture."""
     data, moved = map(planes, (shapes.data, shapes.moved), shapes.columns)
-    if shapes.across:
+    if shapes.runs_across:
         components = min(len(shapes.named), 4) if shapes.operator.takes_tuples else 1
-        across = [data[2] + moved[2] + (moved[2] if shapes.elements else components)]
+        across = [data[2] + moved[2] + (moved[2] if shapes.has_index_per_element else components)]
         down = [n * (rows + 1) for n, rows, _ in (data, moved)]
     else:
         across = [n * (columns + 1) - 1 for n, _, columns in (data, moved)]
-        down = [data[1] + moved[1] + (moved[1] if shapes.congruent else 1)]
+        down = [data[1] + moved[1] + (moved[1] if shapes.draws_index_array else 1)]
     if 0 in shapes.moved:  # indices that move nothing are drawn in a separate row
-        (down if shapes.across else across).append(prod(shapes.entries))
+        (down if shapes.runs_across else across).append(prod(shapes.entries))
     over = [n - most_across for n in across] + [n - MOST_DOWN for n in down]
     over.append(prod(shapes.outer + shapes.inner) - MOST_LINES)
     return sum(max(0, n) for n in over)
@@ -152,9 +154,11 @@ def reduce(
         )
     while prod(shapes.outer + shapes.inner) > MOST_PLACES:  # before reading all these indices
         shapes = _gladly(_steps(shapes, ("outer", "inner")))
-    while left := excess(shown(shapes), most_across):
+    while cells_over := excess(shown(shapes), most_across):
         steps = [
-            step for step in _steps(shapes, roles) if excess(shown(step[1]), most_across) < left
+            step
+            for step in _steps(shapes, roles)
+            if excess(shown(step[1]), most_across) < cells_over
         ]
         if not steps and prod(shown(shapes).data) > MOST_PLACES:
             steps = list(_steps(shapes, roles))  # one step may not help where several steps do
@@ -185,7 +189,7 @@ def _steps(shapes: CallShapes, roles: tuple[str, ...]) -> Iterator[tuple[int, Ca
             weight = size + {"suffix": 2, "outer": 3, "named": 1, "inner": 0}[role]
             smaller_sizes = (*sizes[:d], size - 1, *sizes[d + 1 :])
             smaller = _resized(shapes, role, smaller_sizes)
-            if shapes.elements and d != shapes.axis:
+            if shapes.has_index_per_element and d != shapes.axis:
                 weight += 2 * (len(sizes) - 1 - d)
                 if role == "named":  # the indices must not exceed the data in this dimension
                     smaller = smaller._replace(inner=tuple(map(min, shapes.inner, smaller_sizes)))

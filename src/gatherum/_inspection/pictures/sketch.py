@@ -60,7 +60,7 @@ def sketch(s: Call, operands: CallValues, raises: bool, width: int, colours: boo
     written = ["".join(_written(part, colours) for part in line).rstrip() for line in lines]
     marks = _marks(scene, cells)
     legend = [f"{sign}  {LEGEND[mark]}" for mark, sign in MARKS.items() if mark in marks]
-    captions = [*legend, notes(scene, cells.values)]
+    captions = [*legend, notes(scene, cells.has_values)]
     wrapped = (textwrap.wrap(caption, max(width, 20)) for caption in captions)
     texts = [_plain(part) for parts in wrapped for part in parts]
     return "\n".join([*written, *([""] if texts else []), *texts])
@@ -81,7 +81,7 @@ def _written(part: Part, colours: bool) -> str:
 
 def _marks(scene: Scene, cells: Cells) -> set[str]:
     marks = {cell.mark for cell in [*cells.data, *cells.moved]}
-    marks |= {"again"} if any(link.again for link in scene.links) else set()
+    marks |= {"again"} if any(link.is_duplicate for link in scene.links) else set()
     return marks | ({"wrong"} if any(any(link.entry.wrong) for link in scene.links) else set())
 
 
@@ -92,7 +92,7 @@ def _drawings(scene: Scene, cells: Cells) -> Iterator[list[Line]]:
     for name in ("data", "indices", "moved") if scene.gathers else NAMES:
         title, shape = headings[name]
         head = [[Part(_plain(f"{title} {shape}"))]]
-        if scene.refused and name == ("moved" if scene.gathers else "data"):
+        if scene.is_refused and name == ("moved" if scene.gathers else "data"):
             yield [*head, [Part("IndexError")]]
         elif name == "indices":
             yield head + list(_rows(_index_parts(scene), positions_of(drawn.entries)))
@@ -111,9 +111,9 @@ def _index_parts(scene: Scene) -> list[Part]:
     """Return the text of each index, or index tuple, in row-major order."""
     parts = []
     for link in scene.links:
-        if not link.repeat:
+        if not link.is_repeated:
             text = _plain(",".join(index_texts(scene.drawn, link.entry)))
-            signs = MARKS["wrong"] * any(link.entry.wrong) + MARKS["again"] * link.again
+            signs = MARKS["wrong"] * any(link.entry.wrong) + MARKS["again"] * link.is_duplicate
             parts.append(Part(text + signs, link.colour))
     return parts
 
@@ -128,14 +128,14 @@ def _rows(parts: list[Part], positions: tuple[Shape, ...]) -> Iterator[Line]:
     rows = list(product(*(positions if column else positions[:-1])))
     labels = [f"[{', '.join(map(str, row))}]" if row else "" for row in rows]
     start = max(map(len, labels))
-    wide = max(len(part.text) for part in parts)
+    column_width = max(len(part.text) for part in parts)
     if count > 1:
         heads = [f"[{position}]" for position in positions[-1]]
-        wide = max(wide, *map(len, heads))
-        yield [Part(" " * start), *(Part(f" {head:>{wide}}") for head in heads)]
+        column_width = max(column_width, *map(len, heads))
+        yield [Part(" " * start), *(Part(f" {head:>{column_width}}") for head in heads)]
     for n, label in enumerate(labels):
         cells = parts[n * count : (n + 1) * count]
-        aligned = (Part(f" {part.text:>{wide}}", part.colour) for part in cells)
+        aligned = (Part(f" {part.text:>{column_width}}", part.colour) for part in cells)
         yield [Part(f"{label:<{start}}"), *aligned]
 
 

@@ -120,17 +120,17 @@ def line(path: str, style: str, **attributes: object) -> str:
 
 def width_of(text: str, size: float, mono: bool = False) -> float:
     """Return the maximum width of a line of text."""
-    wide = sum(ord(character) > 0x2E80 for character in text)  # wide characters are square
+    wide_count = sum(ord(character) > 0x2E80 for character in text)  # wide characters are square
     advance = MONO_ADVANCE if mono else SANS_ADVANCE
-    return size * (advance * (len(text) - wide) + wide)
+    return size * (advance * (len(text) - wide_count) + wide_count)
 
 
 def hatching(box: Box, style: str) -> str:
     """Return slanted lines in a box."""
     left, top, right, bottom = box
     pieces = []
-    reach = (right - left) + (bottom - top)
-    for step in range(6, int(reach), 6):
+    length = (right - left) + (bottom - top)
+    for step in range(6, int(length), 6):
         x0, y0 = max(left, left + step - (bottom - top)), min(bottom, top + step)
         x1, y1 = min(right, left + step), max(top, top + step - (right - left))
         pieces.append(f"M{x0:.1f} {y0:.1f}L{x1:.1f} {y1:.1f}")
@@ -140,11 +140,11 @@ def hatching(box: Box, style: str) -> str:
 def arrow_head(tip: tuple[float, float], direction: tuple[float, float], style: str) -> str:
     """Return an arrow head with its tip at a point."""
     (x, y), (dx, dy) = tip, direction
-    back, half = 8.0, 4.0
+    head_length, half = 8.0, 4.0
     points = [
         (x, y),
-        (x - back * dx - half * dy, y - back * dy - half * dx),
-        (x - back * dx + half * dy, y - back * dy + half * dx),
+        (x - head_length * dx - half * dy, y - head_length * dy - half * dx),
+        (x - head_length * dx + half * dy, y - head_length * dy + half * dx),
     ]
     return element("polygon", style, points=" ".join(f"{px:.1f},{py:.1f}" for px, py in points))
 

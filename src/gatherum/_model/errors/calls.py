@@ -78,8 +78,8 @@ def not_one_of(
     allowed: Sequence[str],
     aliases: Mapping[str, str] = ALIASES,
 ) -> ValueError:
-    ours = aliases.get(value) if isinstance(value, str) else None
-    suggestion = f"; its name here is {ours!r}" if ours in allowed else ""
+    right_name = aliases.get(value) if isinstance(value, str) else None
+    suggestion = f"; its name here is {right_name!r}" if right_name in allowed else ""
     return ValueError(
         f"{op}: `{name}` must be one of {choices(allowed)}, got {short(value)}{suggestion}"
     )

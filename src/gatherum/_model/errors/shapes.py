@@ -69,9 +69,10 @@ def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: boo
 
 
 def result_too_big(op: str, shape: Shape, dtype: Any) -> ValueError:
-    what = "bytes" if dtype.itemsize else "elements"
+    unit_name = "bytes" if dtype.itemsize else "elements"
     return ValueError(
-        f"{op}: the result, shape {shape} of dtype {dtype}, has more {what} than can be addressed"
+        f"{op}: the result, shape {shape} of dtype {dtype}, has more {unit_name} than can be "
+        "addressed"
     )
 
 

@@ -20,8 +20,8 @@ def short(value: object) -> str:
         return f"an array of {value.dtype} {value.shape}"
     if isinstance(value, int) and value.bit_length() > 4096:  # Python may not be able to format it
         return f"an integer of {value.bit_length()} bits"
-    whole = value[:60] if isinstance(value, (list, tuple)) else value
-    text = " ".join(repr(whole).split())
+    shown_items = value[:60] if isinstance(value, (list, tuple)) else value
+    text = " ".join(repr(shown_items).split())
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -28,7 +28,7 @@ struct Arguments {
 extern "C" __global__ void accumulated(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset i = first_of_thread(1); i < total; i += whole_grid(1)) {
+  for (Offset i = first_of_thread(1); i < total; i += grid_stride(1)) {
     const int64 updates = call.counts[i], terms = updates + call.include_self;
     if (updates == 0)
       call.out[i] = call.data[i];

@@ -41,7 +41,7 @@ using value_complex64 = Complex<float>;
 using value_complex128 = Complex<double>;
 
 template <class T>
-inline constexpr bool kIsFloat = kSame<T, float> || kSame<T, double>;
+inline constexpr bool kIsFloat = kIsSame<T, float> || kIsSame<T, double>;
 template <class T>
 using Bits = typename Word<sizeof(T)>::Type;
 
@@ -73,7 +73,7 @@ __device__ __forceinline__ Complex<T> canonical(Complex<T> v) {
 // Integers as an unsigned type of at least 32 bits, to avoid promotion to a signed int that could overflow.
 template <class T>
 using Wrapping =
-    typename Either<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
+    typename Conditional<(sizeof(T) < 4), uint32, typename Word<(sizeof(T) < 4 ? 4 : sizeof(T))>::Type>::Type;
 
 template <class T>
 __device__ __forceinline__ T add(T a, T b) {
@@ -114,15 +114,15 @@ __device__ __forceinline__ T extreme(T a, T b) {
 }
 
 // Maps half-precision bits to integers in the same order, with -0 below +0.
-__device__ __forceinline__ int ordered(uint16 half) {
+__device__ __forceinline__ int order_key(uint16 half) {
   return half & 0x8000 ? 0x8000 - static_cast<int>(half) - 1 : static_cast<int>(half);
 }
 template <class V, Reduction R>
 __device__ __forceinline__ uint16 extreme_half(uint16 a, uint16 b) {
-  constexpr int infinity = kSame<V, Half> ? 0x7C00 : 0x7F80;
-  constexpr uint16 quiet = kSame<V, Half> ? 0x7E00 : 0x7FC0;
+  constexpr int infinity = kIsSame<V, Half> ? 0x7C00 : 0x7F80;
+  constexpr uint16 quiet = kIsSame<V, Half> ? 0x7E00 : 0x7FC0;
   if ((a & 0x7FFF) > infinity || (b & 0x7FFF) > infinity) return quiet;
-  const bool first = R == Reduction::max ? ordered(a) > ordered(b) : ordered(a) < ordered(b);
+  const bool first = R == Reduction::max ? order_key(a) > order_key(b) : order_key(a) < order_key(b);
   return first ? a : b;
 }
 
@@ -177,7 +177,7 @@ inline constexpr bool kIsComplex = false;
 template <class T>
 inline constexpr bool kIsComplex<Complex<T>> = true;
 template <class V>
-inline constexpr bool kIsHalf = kSame<V, Half> || kSame<V, Bfloat16>;
+inline constexpr bool kIsHalf = kIsSame<V, Half> || kIsSame<V, Bfloat16>;
 
 // The storage type of a value, and the accumulation type of a reduction.
 template <class V>
@@ -197,26 +197,26 @@ struct StoredAs<Bfloat16> {
   using Type = uint16;
 };
 template <class V>
-struct Wide : StoredAs<V> {};
+struct WideInteger : StoredAs<V> {};
 template <>
-struct Wide<int8> : StoredAs<int64> {};
+struct WideInteger<int8> : StoredAs<int64> {};
 template <>
-struct Wide<int16> : StoredAs<int64> {};
+struct WideInteger<int16> : StoredAs<int64> {};
 template <>
-struct Wide<int32> : StoredAs<int64> {};
+struct WideInteger<int32> : StoredAs<int64> {};
 template <>
-struct Wide<uint8> : StoredAs<uint64> {};
+struct WideInteger<uint8> : StoredAs<uint64> {};
 template <>
-struct Wide<uint16> : StoredAs<uint64> {};
+struct WideInteger<uint16> : StoredAs<uint64> {};
 template <>
-struct Wide<uint32> : StoredAs<uint64> {};
+struct WideInteger<uint32> : StoredAs<uint64> {};
 
 template <class V, Reduction R>
 struct Fold {
   using Stored = typename StoredAs<V>::Type;
-  using Integers = typename Either<kWidensIntegers<R>, typename Wide<V>::Type, Stored>::Type;
-  using Sum = typename Either<kIsHalf<V> && kWidensHalves<R>, float, Integers>::Type;
-  static constexpr bool kConverts = kIsHalf<V> && kSame<Sum, float>;
+  using Integers = typename Conditional<kWidensIntegers<R>, typename WideInteger<V>::Type, Stored>::Type;
+  using Sum = typename Conditional<kIsHalf<V> && kWidensHalves<R>, float, Integers>::Type;
+  static constexpr bool kConverts = kIsHalf<V> && kIsSame<Sum, float>;
 
   static __device__ __forceinline__ Sum widen(Stored v) {
     if constexpr (kConverts)
@@ -226,7 +226,7 @@ struct Fold {
   }
 
   static __device__ __forceinline__ Sum fold(Sum a, Sum b) {
-    if constexpr (kSame<V, Boolean>) {
+    if constexpr (kIsSame<V, Boolean>) {
       return fold_truths(a, b);
     } else if constexpr (R == Reduction::add || R == Reduction::mean) {
       return add(a, b);
@@ -238,7 +238,7 @@ struct Fold {
       else
         return extreme<R>(a, b);
     } else {
-      static_assert(!kIsForgotten<R>, "Fold::fold: a reduction has no step");
+      static_assert(!kIsUnhandled<R>, "Fold::fold: a reduction has no step");
     }
   }
   static __device__ __forceinline__ Sum fold_truths(Sum a, Sum b) {
@@ -247,7 +247,7 @@ struct Fold {
     else if constexpr (R == Reduction::mul || R == Reduction::min)
       return (a != 0) & (b != 0);
     else
-      static_assert(!kIsForgotten<R>, "Fold::fold_truths: a reduction has no step for booleans");
+      static_assert(!kIsUnhandled<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
   static __device__ __forceinline__ Stored finish(Sum a, int64 count, bool folded) {

@@ -12,16 +12,16 @@ using value_uint32 = uint32;
 using value_uint64 = uint64;
 
 template <Reduction R, class T>
-__device__ __forceinline__ void fold_at(char* at, T update) {
+__device__ __forceinline__ void fold_at(char* address, T update) {
   using Bits = typename Word<sizeof(T)>::Type;
   if constexpr (R == Reduction::add)
-    atomicAdd(reinterpret_cast<Bits*>(at), static_cast<Bits>(update));
+    atomicAdd(reinterpret_cast<Bits*>(address), static_cast<Bits>(update));
   else if constexpr (R == Reduction::max)
-    atomicMax(reinterpret_cast<T*>(at), update);
+    atomicMax(reinterpret_cast<T*>(address), update);
   else if constexpr (R == Reduction::min)
-    atomicMin(reinterpret_cast<T*>(at), update);
+    atomicMin(reinterpret_cast<T*>(address), update);
   else
-    static_assert(!kIsForgotten<R>, "fold_at: no atomic folds with this reduction");
+    static_assert(!kIsUnhandled<R>, "fold_at: no atomic folds with this reduction");
 }
 
 }  // namespace gatherum

@@ -1,6 +1,7 @@
 // Checks every index tuple, in row-major order of the indices.
 //
-//   count = number of invalid tuples        inverse = max of ~p over the invalid positions p
+//   invalid_tuples     their number
+//   inverse_position   max of ~p over the positions p of invalid tuples
 //
 // The plan guarantees: only loops over the tuples, none of them empty. Cost: the indices read once; atomics
 // only for invalid tuples.
@@ -21,10 +22,10 @@ struct Arguments {
 extern "C" __global__ void check(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     if (target_of<mode_raise>(call.tuple, call.index + p.index).valid) continue;
-    atomicAdd(&call.record->count, uint64{1});
-    atomicMax(&call.record->inverse, ~static_cast<uint64>(f));
+    atomicAdd(&call.record->invalid_tuples, uint64{1});
+    atomicMax(&call.record->inverse_position, ~static_cast<uint64>(f));
   }
 }

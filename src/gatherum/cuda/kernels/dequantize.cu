@@ -2,12 +2,12 @@
 //
 //   U[f . sU] = round((value(v) - zero[s(v)]) * scale[s(v)]),  v = f . sD + check(X[f . sX], n) * d
 //
-// f runs over the chunks of the nest of a gather whose items are the values. WIDTH is the number of values in
-// a chunk. s(v) divides the quantized dimension of v by the block. A filled index produces zeros.
+// f runs over the chunks of the nest of a gather whose items are the values. CHUNK_ITEMS is the number of
+// values in a chunk. s(v) divides the quantized dimension of v by the block. A filled index produces zeros.
 //
-// The call guarantees: data, scales and zero points are contiguous; v is a multiple of WIDTH; the data are
-// aligned to the bytes of a chunk, and U to WIDTH items. Cost: every code read and every item written once;
-// the scales are read through the cache.
+// The call guarantees: data, scales and zero points are contiguous; v is a multiple of CHUNK_ITEMS; the data
+// are aligned to the bytes of a chunk, and U to CHUNK_ITEMS items. Cost: every code read and every item
+// written once; the scales are read through the cache.
 #include "arithmetic.cuh"
 #include "indices.cuh"
 
@@ -28,7 +28,7 @@ struct code_uint8 {
 };
 struct code_int8 {
   static __device__ __forceinline__ float widened(uint32 code) {
-    constexpr uint32 sign = 1u << (BITS - 1);
+    constexpr uint32 sign = 1u << (CODE_BITS - 1);
     return static_cast<float>(static_cast<int32>(code ^ sign) - static_cast<int32>(sign));
   }
 };
@@ -76,37 +76,37 @@ struct Arguments {
   const SCALE::Stored* scales;
   const uint8* zeros;  // or null: then all are `zero`
   int64 zero;          // the bits of a float
-  Divisor behind;      // the values behind the quantized dimension
+  Divisor inner;       // values behind one position of the quantized dimension
   Divisor extent;      // of the quantized dimension
-  Divisor block;
-  int64 blocks;  // of the quantized dimension
-  Divisor line;  // the scales' last dimension; zero points start a new byte there
+  Divisor block_size;
+  int64 blocks;        // of the quantized dimension
+  Divisor scale_line;  // the scales' last dimension; zero points start a new byte there
   int64 total;
   Loops loops;
   Tuple tuple;
 };
 
-inline constexpr int kInByte = PACKED ? 8 / BITS : 1;
+inline constexpr int kCodesPerByte = PACKED ? 8 / CODE_BITS : 1;
 using Item = typename StoredAs<VALUE>::Type;
 
 __device__ __forceinline__ uint32 code_at(const uint8* codes, Offset i) {
-  const uint32 byte = codes[i / kInByte];
-  return byte >> (static_cast<int>(i % kInByte) * BITS) & ((1u << BITS) - 1);
+  const uint32 byte = codes[i / kCodesPerByte];
+  return byte >> (static_cast<int>(i % kCodesPerByte) * CODE_BITS) & ((1u << CODE_BITS) - 1);
 }
 
 __device__ __forceinline__ Offset scale_of(const Arguments& call, Offset value) {
-  const Offset above = call.behind.divide(value), outer = call.extent.divide(above);
-  const Offset place = above - outer * static_cast<Offset>(call.extent.extent);
-  const Offset behind = value - above * static_cast<Offset>(call.behind.extent);
-  return (outer * static_cast<Offset>(call.blocks) + call.block.divide(place)) *
-             static_cast<Offset>(call.behind.extent) +
-         behind;
+  const Offset row = call.inner.divide(value), outer = call.extent.divide(row);
+  const Offset position = row - outer * static_cast<Offset>(call.extent.value);
+  const Offset inner = value - row * static_cast<Offset>(call.inner.value);
+  return (outer * static_cast<Offset>(call.blocks) + call.block_size.divide(position)) *
+             static_cast<Offset>(call.inner.value) +
+         inner;
 }
 
 __device__ __forceinline__ float zero_of(const Arguments& call, Offset scale) {
   if (call.zeros == nullptr) return bits_as<float>(static_cast<uint32>(call.zero));
-  const Offset size = static_cast<Offset>(call.line.extent), line = call.line.divide(scale);
-  const Offset padded = (size + kInByte - 1) / kInByte * kInByte;
+  const Offset size = static_cast<Offset>(call.scale_line.value), line = call.scale_line.divide(scale);
+  const Offset padded = (size + kCodesPerByte - 1) / kCodesPerByte * kCodesPerByte;
   return CODE::widened(code_at(call.zeros, line * padded + scale - line * size));
 }
 
@@ -119,13 +119,13 @@ __device__ __forceinline__ typename StoredAs<V>::Type rounded(float number) {
 }
 
 __device__ __forceinline__ Item item_of(const Arguments& call, Offset value, uint32 code) {
-  const Offset at = scale_of(call, value);
-  const float shifted = difference(CODE::widened(code), zero_of(call, at));
-  return rounded<VALUE>(canonical(product(shifted, SCALE::widen(call.scales[at]))));
+  const Offset scale = scale_of(call, value);
+  const float shifted = difference(CODE::widened(code), zero_of(call, scale));
+  return rounded<VALUE>(canonical(product(shifted, SCALE::widen(call.scales[scale]))));
 }
 
 struct Chunk {
-  Item items[WIDTH];
+  Item items[CHUNK_ITEMS];
 };
 
 // Returns the chunk that starts at a value. If BYTES is more than 1, one load reads all BYTES of its codes.
@@ -133,12 +133,13 @@ template <int BYTES>
 __device__ __forceinline__ Chunk chunk_at(const Arguments& call, Offset value) {
   Chunk chunk;
   if constexpr (BYTES <= 1) {
-    for (int i = 0; i < WIDTH; ++i) chunk.items[i] = item_of(call, value + i, code_at(call.data, value + i));
+    for (int i = 0; i < CHUNK_ITEMS; ++i)
+      chunk.items[i] = item_of(call, value + i, code_at(call.data, value + i));
   } else {
     using Codes = typename Word<BYTES>::Type;
-    const Codes codes = load<Codes, BYTES>(reinterpret_cast<const char*>(call.data + value / kInByte));
-    for (int i = 0; i < WIDTH; ++i) {
-      const uint32 code = static_cast<uint32>(codes) >> (i * (8 / kInByte)) & ((1u << BITS) - 1);
+    const Codes codes = load<Codes, BYTES>(reinterpret_cast<const char*>(call.data + value / kCodesPerByte));
+    for (int i = 0; i < CHUNK_ITEMS; ++i) {
+      const uint32 code = static_cast<uint32>(codes) >> (i * (8 / kCodesPerByte)) & ((1u << CODE_BITS) - 1);
       chunk.items[i] = item_of(call, value + i, code);
     }
   }
@@ -149,14 +150,14 @@ __device__ __forceinline__ Chunk chunk_at(const Arguments& call, Offset value) {
 
 extern "C" __global__ void dequantize(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  constexpr int bytes = WIDTH * static_cast<int>(sizeof(Item));
+  constexpr int bytes = CHUNK_ITEMS * static_cast<int>(sizeof(Item));
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
-    if (!t.valid && MODE == mode_raise) atomicAdd(&call.record->count, uint64{1});
+    if (!t.valid && MODE == mode_raise) atomicAdd(&call.record->invalid_tuples, uint64{1});
     Chunk chunk = {};
-    if (t.valid) chunk = chunk_at<WIDTH / kInByte>(call, p.data + t.data);
+    if (t.valid) chunk = chunk_at<CHUNK_ITEMS / kCodesPerByte>(call, p.data + t.data);
     store<Chunk, bytes>(call.moved + static_cast<int64>(p.moved) * static_cast<int64>(sizeof(Item)), chunk);
   }
 }

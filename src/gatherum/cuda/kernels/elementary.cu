@@ -42,7 +42,7 @@ extern "C" __global__ void elementary(const __grid_constant__ gatherum::Argument
   const auto* in = reinterpret_cast<const Item*>(call.from);
   auto* out = reinterpret_cast<Item*>(call.to);
   const Offset count = static_cast<Offset>(call.count);
-  for (Offset i = first_of_thread(1); i < count; i += whole_grid(1)) {
+  for (Offset i = first_of_thread(1); i < count; i += grid_stride(1)) {
     out[i] = item_of<VALUE>(in[i]);
   }
 }

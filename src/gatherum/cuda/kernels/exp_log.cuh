@@ -13,7 +13,7 @@
 // means c ? a : b. Define GATHERUM_FORMULA first; it precedes each function.
 
 // Adding this rounds a number below 2^51 to an integer in the low bits.
-inline constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
+inline constexpr double kRoundingOffset = 6755399441055744.0;  // 1.5 * 2^52
 // ln 2 in two parts. The first ends in 21 zero bits, so its products with exponents are exact.
 inline constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
 
@@ -39,15 +39,15 @@ template <int kTerms>
 GATHERUM_FORMULA double exp_of(double x) {
   // Outside these bounds all results are 0 or infinite.
   const double bounded = choose(x < -746.0, -746.0, choose(x > 710.0, 710.0, x));
-  const double shifted = bounded * 1.44269504088896338700 + kRound;
-  const double k = shifted - kRound;
-  const uint64 exponent = bits_of(shifted) - bits_of(kRound);  // modulo 2^64; arbitrary if x is NaN
+  const double shifted = bounded * 1.44269504088896338700 + kRoundingOffset;
+  const double k = shifted - kRoundingOffset;
+  const uint64 exponent = bits_of(shifted) - bits_of(kRoundingOffset);  // modulo 2^64; arbitrary if x is NaN
   const double high = bounded - k * kLn2High, low = k * kLn2Low;
-  const double r = high - low, rest = (high - r) - low;
-  const double found = 1.0 + (r + (rest + r * r * exp_series<kTerms>(r)));
+  const double r = high - low, r_error = (high - r) - low;
+  const double result = 1.0 + (r + (r_error + r * r * exp_series<kTerms>(r)));
   // In two steps: the first is exact, and the second rounds a subnormal result once.
   const uint64 half = ((exponent + 2048) >> 1) - 1024;
-  const double scaled = found * power_of_two(half) * power_of_two(exponent - half);
+  const double scaled = result * power_of_two(half) * power_of_two(exponent - half);
   return choose(x != x, canonical_nan(), scaled);
 }
 
@@ -69,14 +69,15 @@ GATHERUM_FORMULA double log_of(double x) {
   const uint64 bits = bits_of(choose(subnormal, x * 18014398509481984.0, x));  // 2^54
   // The exponent with an offset, so that the shifted number is positive.
   const uint64 exponent = (bits - kRootHalf + (uint64{1023} << 52)) >> 52;
-  const double k = (of_bits(bits_of(kRound) + exponent) - kRound) - choose(subnormal, 1077.0, 1023.0);
+  const double k =
+      (of_bits(bits_of(kRoundingOffset) + exponent) - kRoundingOffset) - choose(subnormal, 1077.0, 1023.0);
   const double f = of_bits(bits - ((exponent - 1023) << 52)) - 1.0;
   const double s = f / (2.0 + f), half = 0.5 * f * f, z = s * s;
-  const double rest = s * (half + z * log_series<kTerms>(z));
-  double found = k * kLn2High - ((half - (rest + k * kLn2Low)) - f);
-  found = choose(x == infinity(), infinity(), found);
-  found = choose(x == 0.0, -infinity(), found);
-  return choose(x >= 0.0, found, canonical_nan());
+  const double series = s * (half + z * log_series<kTerms>(z));
+  double result = k * kLn2High - ((half - (series + k * kLn2Low)) - f);
+  result = choose(x == infinity(), infinity(), result);
+  result = choose(x == 0.0, -infinity(), result);
+  return choose(x >= 0.0, result, canonical_nan());
 }
 
 // Each computes in double, with as many terms as double needs, or fewer if the result is rounded to float.

@@ -1,7 +1,7 @@
 // Reads the first invalid tuple again, for the error message. Runs as one thread.
 //
-// If `count` is not 0, `inverse` holds the position. Records nothing if another stream has changed the
-// indices meanwhile.
+// If `invalid_tuples` is not 0, `inverse_position` holds the position. Records nothing if another stream has
+// changed the indices meanwhile.
 #include "indices.cuh"
 
 namespace gatherum {
@@ -20,8 +20,8 @@ extern "C" __global__ void first(const __grid_constant__ gatherum::Arguments cal
   using namespace gatherum;
   if (blockIdx.x != 0 || threadIdx.x != 0) return;
   Record& record = *call.record;
-  if (record.count == 0) return;
-  const Place p = place_of(call.loops, static_cast<Offset>(~record.inverse));
+  if (record.invalid_tuples == 0) return;
+  const Point p = point_of(call.loops, static_cast<Offset>(~record.inverse_position));
   for (int i = 0; i < static_cast<int>(call.tuple.count); ++i) {
     const Component& c = call.tuple.component[i];
     const int64 value = load_index(call.index + p.index + c.offset);

@@ -28,8 +28,8 @@ extern "C" __global__ void fold_atomic(const __grid_constant__ gatherum::Argumen
   using namespace gatherum;
   if (is_stopped(call.guard)) return;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     if (!t.valid) continue;
     const VALUE update = load<VALUE, sizeof(VALUE)>(call.moved + p.moved);

@@ -3,10 +3,10 @@
 // Each block first folds its updates into a table of all items in shared memory, and then the table into the
 // data. So an item of the data receives one atomic per block instead of one per update.
 //
-// The plan guarantees: as in fold_atomic.cu; the `items` of all destinations fit TABLE bytes; `destination`
-// and the destinations of the tuple number items; `to` maps an item's number to the data. Cost: indices and
-// updates read once, one or two atomics in shared memory per update, one atomic per block and item. On
-// an H200 (2026-11-27), 2^24 int64 into 256 took 0.11 ms; torch's atomics took 2.75.
+// The plan guarantees: as in fold_atomic.cu; the `items` of all destinations fit TABLE_BYTES bytes;
+// `destination` and the destinations of the tuple number items; `destination_loops` maps an item's number to
+// the data. Cost: indices and updates read once, one or two atomics in shared memory per update, one atomic
+// per block and item. On an H200 (2026-11-27), 2^24 int64 into 256 took 0.11 ms; torch's atomics took 2.75.
 #include "atomics.cuh"
 #include "indices.cuh"
 
@@ -21,7 +21,7 @@ struct Arguments {
   int64 total;
   Loops loops;
   Tuple tuple;
-  Loops to;
+  Loops destination_loops;
 };
 
 // Folding this value changes nothing.
@@ -41,7 +41,7 @@ __device__ __forceinline__ constexpr T neutral() {
 // sums of 64 bits are stored as an array of their lower words and an array of their upper words.
 template <Reduction R, class T>
 struct Table {
-  static constexpr int kItems = TABLE / static_cast<int>(sizeof(T));
+  static constexpr int kItems = TABLE_BYTES / static_cast<int>(sizeof(T));
   static constexpr bool kSplit = R == Reduction::add && sizeof(T) == 8;
 
   __device__ __forceinline__ static uint32* lower(uint64* memory) {
@@ -49,14 +49,14 @@ struct Table {
   }
   __device__ __forceinline__ static T* whole(uint64* memory) { return reinterpret_cast<T*>(memory); }
 
-  __device__ __forceinline__ static void set(uint64* memory, int i) {
+  __device__ __forceinline__ static void clear_item(uint64* memory, int i) {
     if constexpr (kSplit)
       lower(memory)[i] = lower(memory)[kItems + i] = 0;
     else
       whole(memory)[i] = neutral<R, T>();
   }
 
-  __device__ __forceinline__ static T get(uint64* memory, int i) {
+  __device__ __forceinline__ static T item(uint64* memory, int i) {
     if constexpr (kSplit)
       return static_cast<T>(static_cast<uint64>(lower(memory)[kItems + i]) << 32 | lower(memory)[i]);
     else
@@ -81,36 +81,36 @@ struct Table {
 
 extern "C" __global__ void fold_table(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  using Items = Table<Reduction::REDUCTION, VALUE>;
-  __shared__ uint64 memory[TABLE / 8];
+  using ItemTable = Table<Reduction::REDUCTION, VALUE>;
+  __shared__ uint64 memory[TABLE_BYTES / 8];
   if (is_stopped(call.guard)) return;
   const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const int items = static_cast<int>(call.items);
-  for (int i = first; i < items; i += threads) Items::set(memory, i);
+  for (int i = first; i < items; i += threads) ItemTable::clear_item(memory, i);
   __syncthreads();
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset base = first_of_thread(EACH); base < total; base += whole_grid(EACH)) {
-    VALUE updates[EACH];
-    int at[EACH];
+  for (Offset base = first_of_thread(PER_THREAD); base < total; base += grid_stride(PER_THREAD)) {
+    VALUE updates[PER_THREAD];
+    int item[PER_THREAD];
 #pragma unroll
-    for (int k = 0; k < EACH; ++k) {
+    for (int k = 0; k < PER_THREAD; ++k) {
       const Offset f = base + k * static_cast<Offset>(blockDim.x);
-      at[k] = -1;
+      item[k] = -1;
       if (f >= total) continue;
-      const Place p = place_of(call.loops, f);
+      const Point p = point_of(call.loops, f);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
       if (!t.valid) continue;
-      at[k] = static_cast<int>(p.destination + t.destination);
+      item[k] = static_cast<int>(p.destination + t.destination);
       updates[k] = load_constant<VALUE, sizeof(VALUE)>(call.moved + p.moved);
     }
 #pragma unroll
-    for (int k = 0; k < EACH; ++k)
-      if (at[k] >= 0) Items::fold(memory, at[k], updates[k]);
+    for (int k = 0; k < PER_THREAD; ++k)
+      if (item[k] >= 0) ItemTable::fold(memory, item[k], updates[k]);
   }
   __syncthreads();
   for (int i = first; i < items; i += threads) {
-    const VALUE folded = Items::get(memory, i);
+    const VALUE folded = ItemTable::item(memory, i);
     if (folded == neutral<Reduction::REDUCTION, VALUE>()) continue;
-    fold_at<Reduction::REDUCTION>(call.data + place_of(call.to, i).data, folded);
+    fold_at<Reduction::REDUCTION>(call.data + point_of(call.destination_loops, i).data, folded);
   }
 }

@@ -26,15 +26,15 @@ struct Tuple {
 inline constexpr bool kSignedIndex = static_cast<INDEX>(-1) < 0;
 
 // Returns the index as an int64; a uint64 of 2^63 or more keeps its bits.
-__device__ __forceinline__ int64 load_index(const char* at) {
-  if constexpr (SWAPPED) {
+__device__ __forceinline__ int64 load_index(const char* address) {
+  if constexpr (INDEX_SWAPPED) {
     using Bits = typename Word<sizeof(INDEX)>::Type;
     Bits bits = 0;
     for (int i = 0; i < static_cast<int>(sizeof(INDEX)); ++i)
-      bits = static_cast<Bits>(static_cast<uint64>(bits) << 8 | static_cast<uint8>(at[i]));
+      bits = static_cast<Bits>(static_cast<uint64>(bits) << 8 | static_cast<uint8>(address[i]));
     return static_cast<int64>(static_cast<INDEX>(bits));
   }
-  return static_cast<int64>(load_constant<INDEX, INDEX_ALIGN>(at));
+  return static_cast<int64>(load_constant<INDEX, INDEX_ALIGN>(address));
 }
 
 struct Resolved {
@@ -70,11 +70,11 @@ struct Target {
 
 // Returns the position of a tuple in the data. A tuple without components has offset 0.
 template <Mode M>
-__device__ __forceinline__ Target target_of(const Tuple& tuple, const char* at) {
+__device__ __forceinline__ Target target_of(const Tuple& tuple, const char* address) {
   Target t = {0, 0, true};
   for (int i = 0; i < static_cast<int>(tuple.count); ++i) {
     const Component& c = tuple.component[i];
-    const Resolved r = resolve<M>(load_index(at + c.offset), c);
+    const Resolved r = resolve<M>(load_index(address + c.offset), c);
     const Offset value = r.valid ? static_cast<Offset>(r.value) : 0;
     t.valid = t.valid && r.valid;
     t.data += value * static_cast<Offset>(c.stride);

@@ -16,8 +16,8 @@ namespace gatherum {
 struct Arguments {
   const char* index;
   const char* moved;
-  typename Word<KEY_WIDTH>::Type* keys;
-  typename Word<PAYLOAD_WIDTH>::Type* payload;
+  typename Word<KEY_BYTES>::Type* keys;
+  typename Word<PAYLOAD_BYTES>::Type* payload;
   int64 destinations;
   int64 total;
   Loops loops;
@@ -29,16 +29,16 @@ struct Arguments {
 extern "C" __global__ void keys(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     const int64 key = t.valid ? static_cast<int64>(p.destination + t.destination) : call.destinations;
-    call.keys[f] = static_cast<typename Word<KEY_WIDTH>::Type>(key);
-#if CARRIED != 0
-    const auto payload = load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.moved + p.moved);
+    call.keys[f] = static_cast<typename Word<KEY_BYTES>::Type>(key);
+#if CARRIED_BYTES != 0
+    const auto payload = load<typename Word<CARRIED_BYTES>::Type, VALUE_ALIGN>(call.moved + p.moved);
 #else
     const Offset payload = f;
 #endif
-    call.payload[f] = static_cast<typename Word<PAYLOAD_WIDTH>::Type>(payload);
+    call.payload[f] = static_cast<typename Word<PAYLOAD_BYTES>::Type>(payload);
   }
 }

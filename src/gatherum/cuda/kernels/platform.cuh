@@ -4,28 +4,32 @@
 // shim.hpp then provides the extensions of CUDA C++.
 //
 // Macros, if a kernel uses them (execution.py, folds.py, movement.py and radix_sort.py choose them):
-//   OFFSET_BITS   64, or 32 if every offset, number and position of the launch is below 2^31
-//   LOOPS         number of loops in a table of the arguments
-//   COMPONENTS    number of components of an index tuple in the arguments
-//   INDEX         the type of an index: int8 to uint64
-//   INDEX_ALIGN   bytes that every index is aligned to, at most its width
-//   SWAPPED       1 if the indices have the other byte order
-//   MODE          mode_raise, mode_clip, mode_wrap or mode_drop
-//   WIDTH         bytes moved as one word: 1, 2, 4, 8 or 16; data and moved are aligned to it
-//   VALUE         value_bool to value_complex128
-//   VALUE_ALIGN   bytes that LANES items of data and moved are aligned to, at most their size
-//   LANES         neighbouring items of a row that a thread folds
-//   CARRIED       bytes of an item if the sort carries the updates as payload, else 0
-//   WEIGHTED      bytes of a row's number if the updates are weighted rows, else 0
-//   REDUCTION     one of reductions.cuh
-//   THREADS, GROUP, FOLDERS   threads per block, threads that share a run, threads that fold it
-//   EACH          chunks or updates in flight per thread
-//   MOST, SORTERS the most tuples, and the most threads, of a block that sorts
-//   DIGITS        the most values of a digit of a sort by radix
-//   TABLE         bytes of a table in shared memory
-//   KEY_WIDTH, PAYLOAD_WIDTH, WINNER_WIDTH   bytes of these integers: 4 or 8
-//   CODE, BITS, PACKED   the type of a quantized value, its bits, and whether a byte holds several values
-//   SCALE         the type of a quantized value's scale
+//   OFFSET_BITS        64, or 32 if every offset, number and position of the launch is below 2^31
+//   LOOPS              number of loops in a table of the arguments
+//   COMPONENTS         number of components of an index tuple in the arguments
+//   INDEX              the type of an index: int8 to uint64
+//   INDEX_ALIGN        bytes that every index is aligned to, at most its width
+//   INDEX_SWAPPED      1 if the indices have the other byte order
+//   MODE               mode_raise, mode_clip, mode_wrap or mode_drop
+//   CHUNK_BYTES        bytes moved as one word: 1, 2, 4, 8 or 16; data and moved are aligned to it
+//   CHUNK_ITEMS        neighbouring items of a row that a thread folds, or values that it dequantizes
+//   VALUE              value_bool to value_complex128
+//   VALUE_ALIGN        bytes that CHUNK_ITEMS items of data and moved are aligned to, at most their size
+//   CARRIED_BYTES      bytes of an item if the sort carries the updates as payload, else 0
+//   ROW_NUMBER_BYTES   bytes of the number of a row if the updates are weighted rows, else 0
+//   REDUCTION          one of reductions.cuh
+//   THREADS            threads of a block
+//   GROUP_THREADS      threads that fold the updates of one destination together: a warp or a block
+//   FOLDING_THREADS    those of them that fold; the others fetch updates
+//   PER_THREAD         chunks, updates or pairs in flight per thread
+//   MOST_TUPLES        the most tuples that a block sorts
+//   SORT_THREADS       the most threads of such a block
+//   DIGIT_VALUES       the most values of a digit of a sort by radix
+//   TABLE_BYTES        bytes of a table in shared memory
+//   KEY_BYTES, PAYLOAD_BYTES, WINNER_BYTES   bytes of these integers: 4 or 8
+//   CODE, CODE_BITS    the type of a quantized value, and its bits
+//   PACKED             1 if a byte holds several quantized values
+//   SCALE              the type of a quantized value's scale
 #pragma once
 
 namespace gatherum {
@@ -66,22 +70,22 @@ struct Word<16> {
 };
 
 template <bool C, class A, class B>
-struct Either {
+struct Conditional {
   using Type = A;
 };
 template <class A, class B>
-struct Either<false, A, B> {
+struct Conditional<false, A, B> {
   using Type = B;
 };
 
 // For static_assert in the last branch of a chain, reached only by a reduction that the chain lacks.
 template <auto>
-inline constexpr bool kIsForgotten = true;
+inline constexpr bool kIsUnhandled = true;
 
 template <class A, class B>
-inline constexpr bool kSame = false;
+inline constexpr bool kIsSame = false;
 template <class A>
-inline constexpr bool kSame<A, A> = true;
+inline constexpr bool kIsSame<A, A> = true;
 
 // Reinterprets the bits as another type.
 template <class T, class U>
@@ -94,56 +98,58 @@ __device__ __forceinline__ T bits_as(U value) {
 
 // A value as the widest words that are aligned at a multiple of ALIGN.
 template <class T, int ALIGN>
-struct Pieces {
+struct AlignedWords {
   static constexpr int kBytes = static_cast<int>(sizeof(T)), kWidth = ALIGN < kBytes ? ALIGN : kBytes;
   static constexpr int kCount = kBytes / kWidth;
-  using Piece = typename Word<kWidth>::Type;
-  Piece piece[kCount];
+  using Unsigned = typename Word<kWidth>::Type;
+  Unsigned word[kCount];
 
-  __device__ __forceinline__ static const Piece* in(const char* at) {
-    return reinterpret_cast<const Piece*>(at);
+  __device__ __forceinline__ static const Unsigned* at(const char* address) {
+    return reinterpret_cast<const Unsigned*>(address);
   }
-  __device__ __forceinline__ static Piece* in(char* at) { return reinterpret_cast<Piece*>(at); }
-  __device__ __forceinline__ T whole() const {
-    T value;
-    memcpy(&value, piece, sizeof(T));
-    return value;
+  __device__ __forceinline__ static Unsigned* at(char* address) {
+    return reinterpret_cast<Unsigned*>(address);
+  }
+  __device__ __forceinline__ T value() const {
+    T result;
+    memcpy(&result, word, sizeof(T));
+    return result;
   }
 };
 
 // Reads a value from an address that is a multiple of ALIGN.
 template <class T, int ALIGN>
-__device__ __forceinline__ T load(const char* at) {
-  Pieces<T, ALIGN> pieces;
+__device__ __forceinline__ T load(const char* address) {
+  AlignedWords<T, ALIGN> words;
 #pragma unroll
-  for (int i = 0; i < pieces.kCount; ++i) pieces.piece[i] = pieces.in(at)[i];
-  return pieces.whole();
+  for (int i = 0; i < words.kCount; ++i) words.word[i] = words.at(address)[i];
+  return words.value();
 }
 
 // Like load, for memory that no thread writes while the kernel runs.
 template <class T, int ALIGN>
-__device__ __forceinline__ T load_constant(const char* at) {
-  Pieces<T, ALIGN> pieces;
+__device__ __forceinline__ T load_constant(const char* address) {
+  AlignedWords<T, ALIGN> words;
 #pragma unroll
-  for (int i = 0; i < pieces.kCount; ++i) pieces.piece[i] = __ldg(pieces.in(at) + i);
-  return pieces.whole();
+  for (int i = 0; i < words.kCount; ++i) words.word[i] = __ldg(words.at(address) + i);
+  return words.value();
 }
 
 template <class T, int ALIGN>
-__device__ __forceinline__ void store(char* at, T value) {
-  Pieces<T, ALIGN> pieces;
-  memcpy(pieces.piece, &value, sizeof(T));
+__device__ __forceinline__ void store(char* address, T value) {
+  AlignedWords<T, ALIGN> words;
+  memcpy(words.word, &value, sizeof(T));
 #pragma unroll
-  for (int i = 0; i < pieces.kCount; ++i) pieces.in(at)[i] = pieces.piece[i];
+  for (int i = 0; i < words.kCount; ++i) words.at(address)[i] = words.word[i];
 }
 
 // Like store, for values that are not read soon: other values stay in the caches.
 template <class T, int ALIGN>
-__device__ __forceinline__ void store_streaming(char* at, T value) {
-  Pieces<T, ALIGN> pieces;
-  memcpy(pieces.piece, &value, sizeof(T));
+__device__ __forceinline__ void store_streaming(char* address, T value) {
+  AlignedWords<T, ALIGN> words;
+  memcpy(words.word, &value, sizeof(T));
 #pragma unroll
-  for (int i = 0; i < pieces.kCount; ++i) __stcs(pieces.in(at) + i, pieces.piece[i]);
+  for (int i = 0; i < words.kCount; ++i) __stcs(words.at(address) + i, words.word[i]);
 }
 
 }  // namespace gatherum

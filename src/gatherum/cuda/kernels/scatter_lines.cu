@@ -6,10 +6,10 @@
 // then moves them. So the indices are read once, and a line is written in order. An invalid tuple moves
 // nothing.
 //
-// The plan guarantees: as in scatter.cu; one component with as many positions as TABLE has entries, or fewer;
-// the loops over the lines precede the loops over the updates of a line. Cost: the indices read once, the
-// winning updates read and written once. On an H200 (2026-11-27), 8192 lines of 8192 float32 took 0.61 ms;
-// torch's scatter, which stores any of the updates, took 1.28.
+// The plan guarantees: as in scatter.cu; one component with as many positions as TABLE_BYTES has entries, or
+// fewer; the loops over the lines precede the loops over the updates of a line. Cost: the indices read once,
+// the winning updates read and written once. On an H200 (2026-11-27), 8192 lines of 8192 float32 took 0.61
+// ms; torch's scatter, which stores any of the updates, took 1.28.
 #include "indices.cuh"
 
 namespace gatherum {
@@ -19,7 +19,7 @@ struct Arguments {
   const char* index;
   const char* moved;
   const Record* guard;
-  int64 chunks;   // of WIDTH bytes in an update
+  int64 chunks;   // of CHUNK_BYTES bytes in an update
   int64 updates;  // of a line
   int64 lines;
   int64 total;
@@ -31,8 +31,8 @@ struct Arguments {
 
 extern "C" __global__ void scatter_lines(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  using Chunk = typename Word<WIDTH>::Type;
-  __shared__ uint32 winners[TABLE / 4];
+  using Chunk = typename Word<CHUNK_BYTES>::Type;
+  __shared__ uint32 winners[TABLE_BYTES / 4];
   if (is_stopped(call.guard)) return;
   const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   const Component& along = call.tuple.component[0];
@@ -42,18 +42,19 @@ extern "C" __global__ void scatter_lines(const __grid_constant__ gatherum::Argum
     for (int i = first; i < size; i += threads) winners[i] = 0;
     __syncthreads();
     for (Offset k = first; k < updates; k += threads) {
-      const Place p = place_of(call.loops, line * updates + k);
+      const Point p = point_of(call.loops, line * updates + k);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
       if (t.valid) atomicMax(&winners[t.destination], static_cast<uint32>(k) + 1);
     }
     __syncthreads();
     for (int i = first; i < size; i += threads) {
       if (winners[i] == 0) continue;
-      const Place p = place_of(call.loops, line * updates + static_cast<Offset>(winners[i] - 1));
+      const Point p = point_of(call.loops, line * updates + static_cast<Offset>(winners[i] - 1));
       const char* const from = call.moved + p.moved;
       char* const to = call.data + p.data + i * static_cast<Offset>(along.stride);
       for (int c = 0; c < chunks; ++c)
-        store<Chunk, WIDTH>(to + c * WIDTH, load_constant<Chunk, WIDTH>(from + c * WIDTH));
+        store<Chunk, CHUNK_BYTES>(to + c * CHUNK_BYTES,
+                                  load_constant<Chunk, CHUNK_BYTES>(from + c * CHUNK_BYTES));
     }
     __syncthreads();
   }

@@ -1,34 +1,35 @@
-// Moves the pairs of each tile to their places: the third launch of a pass of radix.cuh.
+// Moves the pairs of each tile to their positions: the third launch of a pass of radix.cuh.
 //
-// A warp ranks 32 * EACH consecutive pairs, 32 at a time: the lanes with the same digit find each other, and
-// the first of them adds their number to the warp's count of the digit. The counts of all warps then become
-// the places of their first pairs.
+// A warp ranks 32 * PER_THREAD consecutive pairs, 32 at a time: the lanes with the same digit find each
+// other, and the first of them adds their number to the warp's count of the digit. The counts of all warps
+// then become the positions of their first pairs.
 //
-// The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost: the
-// pairs read and written once, the counts of the tile and all totals read once.
+// The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost:
+// the pairs read and written once, the counts of the tile and all totals read once.
 #include "radix.cuh"
 
 namespace gatherum {
 
 inline constexpr int kWarps = THREADS / 32;
-using Ranks = uint32[kWarps][DIGITS];
+using Ranks = uint32[kWarps][DIGIT_VALUES];
 
-// Adds the place of a tile's first pair of each digit, and the counts of the preceding warps, to the ranks.
-__device__ __forceinline__ void add_places(const Arguments& call, Ranks& ranks, uint32 (&sums)[THREADS]) {
-  const int digits = static_cast<int>(call.digits), each = (digits + THREADS - 1) / THREADS;
-  const int first = static_cast<int>(threadIdx.x) * each;
-  const int end = first + each < digits ? first + each : digits;
+// Adds the position of a tile's first pair of each digit, and the counts of the preceding warps, to the
+// ranks.
+__device__ __forceinline__ void add_positions(const Arguments& call, Ranks& ranks, uint32 (&sums)[THREADS]) {
+  const int digits = static_cast<int>(call.digits), digits_per_thread = (digits + THREADS - 1) / THREADS;
+  const int first = static_cast<int>(threadIdx.x) * digits_per_thread;
+  const int end = first + digits_per_thread < digits ? first + digits_per_thread : digits;
   uint32 sum = 0;
-  for (int d = first; d < end; ++d) sum += call.total[d];
-  uint32 place = sum_before(sum, sums);
+  for (int d = first; d < end; ++d) sum += call.digit_totals[d];
+  uint32 position = sum_of_preceding(sum, sums);
   for (int d = first; d < end; ++d) {
-    uint32 at = place + call.count[d * call.tiles + blockIdx.x];
+    uint32 rank = position + call.tile_counts[d * call.tiles + blockIdx.x];
     for (int w = 0; w < kWarps; ++w) {
       const uint32 pairs = ranks[w][d];
-      ranks[w][d] = at;
-      at += pairs;
+      ranks[w][d] = rank;
+      rank += pairs;
     }
-    place += call.total[d];
+    position += call.digit_totals[d];
   }
 }
 
@@ -41,17 +42,17 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   __shared__ uint32 sums[THREADS];
   const int t = static_cast<int>(threadIdx.x), lane = t % 32, warp = t / 32;
   const int digits = static_cast<int>(call.digits), length = static_cast<int>(call.length);
-  const int begin = static_cast<int>(blockIdx.x) * kTile + warp * 32 * EACH + lane;
+  const int begin = static_cast<int>(blockIdx.x) * kTilePairs + warp * 32 * PER_THREAD + lane;
   for (int i = lane; i < digits; i += 32) ranks[warp][i] = 0;
   __syncwarp();
-  Key keys[EACH];
-  uint32 rank[EACH];
+  Key keys[PER_THREAD];
+  uint32 rank[PER_THREAD];
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) keys[k] = begin + 32 * k < length ? call.keys[begin + 32 * k] : 0;
+  for (int k = 0; k < PER_THREAD; ++k) keys[k] = begin + 32 * k < length ? call.keys[begin + 32 * k] : 0;
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) {
+  for (int k = 0; k < PER_THREAD; ++k) {
     const bool is_pair = begin + 32 * k < length;
-    const int digit = is_pair ? digit_of(call, keys[k]) : DIGITS;
+    const int digit = is_pair ? digit_of(call, keys[k]) : DIGIT_VALUES;
     const uint32 same = __match_any_sync(~uint32{0}, digit);
     const uint32 before = static_cast<uint32>(__popc(same & ((uint32{1} << lane) - 1)));
     const uint32 count = is_pair ? ranks[warp][digit] : 0;
@@ -61,14 +62,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     rank[k] = count + before;
   }
   __syncthreads();
-  add_places(call, ranks, sums);
+  add_positions(call, ranks, sums);
   __syncthreads();
 #pragma unroll
-  for (int k = 0; k < EACH; ++k) {
+  for (int k = 0; k < PER_THREAD; ++k) {
     const int j = begin + 32 * k;
     if (j >= length) continue;
-    const uint32 place = ranks[warp][digit_of(call, keys[k])] + rank[k];
-    call.sorted_keys[place] = keys[k];
-    call.sorted_payload[place] = call.payload[j];
+    const uint32 position = ranks[warp][digit_of(call, keys[k])] + rank[k];
+    call.sorted_keys[position] = keys[k];
+    call.sorted_payload[position] = call.payload[j];
   }
 }

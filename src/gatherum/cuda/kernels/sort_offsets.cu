@@ -8,14 +8,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
   using namespace gatherum;
   __shared__ uint32 sums[THREADS];
   const int first = static_cast<int>(threadIdx.x), tiles = static_cast<int>(call.tiles);
-  uint32* const count = call.count + blockIdx.x * call.tiles;
+  uint32* const counts = call.tile_counts + blockIdx.x * call.tiles;
   uint32 sum = 0;
   for (int base = 0; base < tiles; base += THREADS) {
     const int t = base + first;
-    const uint32 before = sum_before(t < tiles ? count[t] : 0, sums);
-    if (t < tiles) count[t] = sum + before;
+    const uint32 before = sum_of_preceding(t < tiles ? counts[t] : 0, sums);
+    if (t < tiles) counts[t] = sum + before;
     sum += sums[THREADS - 1];
     __syncthreads();
   }
-  if (first == 0) call.total[blockIdx.x] = sum;
+  if (first == 0) call.digit_totals[blockIdx.x] = sum;
 }

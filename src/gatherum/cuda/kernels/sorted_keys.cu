@@ -1,11 +1,11 @@
-// Writes the keys and payload of keys.cu in sorted order, for up to MOST tuples.
+// Writes the keys and payload of keys.cu in sorted order, for up to MOST_TUPLES tuples.
 //
 // One block computes the keys and sorts them in shared memory by a bitonic network. Entries are compared as
 // key * 2^32 + f, where f is the number of the tuple. All entries differ, so the order is the stable order by
 // key: each destination's updates remain in row-major order of the indices, with invalid tuples last.
 //
 // The plan guarantees: as in keys.cu; one block of whole warps; keys of 4 bytes; `padded` is a power of 2
-// from `total` to MOST. Cost: as keys.cu; carried updates are read in sorted order.
+// from `total` to MOST_TUPLES. Cost: as keys.cu; carried updates are read in sorted order.
 #include "indices.cuh"
 
 namespace gatherum {
@@ -13,8 +13,8 @@ namespace gatherum {
 struct Arguments {
   const char* index;
   const char* moved;
-  typename Word<KEY_WIDTH>::Type* keys;
-  typename Word<PAYLOAD_WIDTH>::Type* payload;
+  typename Word<KEY_BYTES>::Type* keys;
+  typename Word<PAYLOAD_BYTES>::Type* payload;
   int64 destinations;
   int64 padded;
   int64 total;
@@ -22,7 +22,7 @@ struct Arguments {
   Tuple tuple;
 };
 
-static_assert(KEY_WIDTH == 4, "a key and the number of a tuple share 64 bits");
+static_assert(KEY_BYTES == 4, "a key and the number of a tuple share 64 bits");
 
 // In a pass of this stride or less, each warp exchanges entries only within a range of 64 entries.
 inline constexpr int kWithinWarp = 32;
@@ -50,16 +50,16 @@ __device__ __forceinline__ void sort_entries(uint64* entries, int padded) {
 
 }  // namespace gatherum
 
-extern "C" __global__ void __launch_bounds__(SORTERS)
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
     sorted_keys(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  __shared__ uint64 entries[MOST];
+  __shared__ uint64 entries[MOST_TUPLES];
   const int total = static_cast<int>(call.total), padded = static_cast<int>(call.padded);
   const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   for (int f = first; f < padded; f += threads) {
     uint64 key = ~uint64{0} >> 32;  // after all keys
     if (f < total) {
-      const Place p = place_of(call.loops, f);
+      const Point p = point_of(call.loops, f);
       const Target t = target_of<MODE>(call.tuple, call.index + p.index);
       key = static_cast<uint64>(t.valid ? static_cast<int64>(p.destination + t.destination)
                                         : call.destinations);
@@ -72,12 +72,12 @@ extern "C" __global__ void __launch_bounds__(SORTERS)
     const uint64 entry = entries[j];
     const Offset f = static_cast<Offset>(entry & (~uint64{0} >> 32));
     call.keys[j] = static_cast<uint32>(entry >> 32);
-#if CARRIED != 0
+#if CARRIED_BYTES != 0
     const auto payload =
-        load<typename Word<CARRIED>::Type, VALUE_ALIGN>(call.moved + place_of(call.loops, f).moved);
+        load<typename Word<CARRIED_BYTES>::Type, VALUE_ALIGN>(call.moved + point_of(call.loops, f).moved);
 #else
     const Offset payload = f;
 #endif
-    call.payload[j] = static_cast<typename Word<PAYLOAD_WIDTH>::Type>(payload);
+    call.payload[j] = static_cast<typename Word<PAYLOAD_BYTES>::Type>(payload);
   }
 }

@@ -21,8 +21,8 @@ struct Arguments {
 extern "C" __global__ void widen(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     const auto item = load<typename F::Stored, VALUE_ALIGN>(call.data + p.data);
     *reinterpret_cast<typename F::Sum*>(call.moved + p.moved) = F::widen(item);
   }

@@ -13,7 +13,7 @@ namespace gatherum {
 
 struct Arguments {
   const char* index;
-  typename Word<WINNER_WIDTH>::Type* winners;
+  typename Word<WINNER_BYTES>::Type* winners;
   int64 total;
   Loops loops;
   Tuple tuple;
@@ -23,10 +23,10 @@ struct Arguments {
 
 extern "C" __global__ void winners(const __grid_constant__ gatherum::Arguments call) {
   using namespace gatherum;
-  using Winner = typename Word<WINNER_WIDTH>::Type;
+  using Winner = typename Word<WINNER_BYTES>::Type;
   const Offset total = static_cast<Offset>(call.total);
-  for (Offset f = first_of_thread(1); f < total; f += whole_grid(1)) {
-    const Place p = place_of(call.loops, f);
+  for (Offset f = first_of_thread(1); f < total; f += grid_stride(1)) {
+    const Point p = point_of(call.loops, f);
     const Target t = target_of<MODE>(call.tuple, call.index + p.index);
     if (t.valid) atomicMax(&call.winners[p.destination + t.destination], static_cast<Winner>(p.position) + 1);
   }

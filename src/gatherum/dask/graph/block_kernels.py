@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._functions.accumulator import Accumulator, begin
+from gatherum._functions.accumulator import Accumulator, new_accumulator
 from gatherum._model.call import Array
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
@@ -42,11 +42,11 @@ def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) 
     joined = list(blocks)
     for count, d in zip(reversed(grid), reversed(dims), strict=True):
         if count > 1:
-            joined = [_joined(joined[n : n + count], d) for n in range(0, len(joined), count)]
+            joined = [_concatenated(joined[n : n + count], d) for n in range(0, len(joined), count)]
     return joined[0]
 
 
-def _joined(blocks: Sequence[Array], axis: int) -> Array:
+def _concatenated(blocks: Sequence[Array], axis: int) -> Array:
     """Concatenate blocks as bytes, because NumPy would change their byte order and drop padding."""
     dtype = blocks[0].dtype
     if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
@@ -59,7 +59,7 @@ def _joined(blocks: Sequence[Array], axis: int) -> Array:
     return np.concatenate([block.view(raw) for block in blocks], axis=axis).view(dtype)
 
 
-def take(
+def read_requested_rows(
     call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
 ) -> list[Array]:
     """Return the rows that each part requests from adjacent owners, as (before, rows, after)."""
@@ -75,14 +75,16 @@ def take(
     return results
 
 
-def take_whole(
+def read_routed_rows(
     call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
 ) -> list[Array]:
-    """Call `take` with the parts of the routes that belong to the owners."""
-    return take(call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes])
+    """Call `read_requested_rows` with the parts of the routes that belong to the owners."""
+    return read_requested_rows(
+        call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes]
+    )
 
 
-def merge(
+def merge_rows(
     call: DaskCall,
     _: None,
     route: ChunkRoute,
@@ -95,8 +97,8 @@ def merge(
     `replies` contains the rows sent by each group of consecutive owners, in the order of the route.
     It is iterated once.
     """
-    three = [call.moved_in_three(shape) for shape in shapes]
-    results = [_filled(call, sizes, route.order.size < route.size) for sizes in three]
+    blocks_in_three = [call.moved_in_three(shape) for shape in shapes]
+    results = [_filled(call, sizes, route.order.size < route.size) for sizes in blocks_in_three]
     for run, rows in zip(owners, replies, strict=True):
         positions = route.order[route.starts[run.start] : route.starts[run.stop]].astype(np.int64)
         for out in results:
@@ -122,68 +124,76 @@ def routed_updates(
 
     The shape is (before, entries, after), with size 1 where updates broadcast.
     """
-    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
-    if call.one_update:
-        return three[0]
-    if len(three) == 1:
-        return apply("gather", three[0], route.order, axis=1)
+    blocks_in_three = [
+        _in_three_dimensions(call, block, shape)
+        for block, shape in zip(blocks, shapes, strict=True)
+    ]
+    if call.broadcasts_update:
+        return blocks_in_three[0]
+    if len(blocks_in_three) == 1:
+        return apply("gather", blocks_in_three[0], route.order, axis=1)
     positions = np.full(route.size, -1, np.int64)
     positions[route.order] = np.arange(route.order.size)
-    before, _entries, after = three[0].shape
+    before, _entries, after = blocks_in_three[0].shape
     out, offset = np.empty((before, route.order.size, after), call.dtype), 0
-    for block in three:
-        here = positions[offset : offset + block.shape[1]]
+    for block in blocks_in_three:
+        block_positions = positions[offset : offset + block.shape[1]]
         # Dropped entries have the place -1.
-        put = {"axis": 1, "mode": "drop", "negative": False, "out": out}
-        apply("scatter_slices", out, here, block, **put)  # type: ignore[arg-type]
+        attributes = {"axis": 1, "mode": "drop", "negative": False, "out": out}
+        apply("scatter_slices", out, block_positions, block, **attributes)  # type: ignore[arg-type]
         offset += block.shape[1]
     return out
 
 
-def cut_each(
+def updates_by_owner(
     call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
 ) -> Iterator[tuple[int, OwnerRows, Array]]:
     """Yield the result of `routed_updates` owner by owner: (owner, part, updates).
 
     Each `updates` is a separate array. Owners without entries are skipped.
     """
-    three = [_three(call, block, shape) for block, shape in zip(blocks, shapes, strict=True)]
-    offsets = np.cumsum([0, *(block.shape[1] for block in three)])
-    before, _entries, after = three[0].shape
+    blocks_in_three = [
+        _in_three_dimensions(call, block, shape)
+        for block, shape in zip(blocks, shapes, strict=True)
+    ]
+    offsets = np.cumsum([0, *(block.shape[1] for block in blocks_in_three)])
+    before, _entries, after = blocks_in_three[0].shape
     for owner in np.flatnonzero(np.diff(route.starts)).tolist():
         part = route.part(owner, owner + 1)
-        if call.one_update:
-            yield owner, part, three[0]
+        if call.broadcasts_update:
+            yield owner, part, blocks_in_three[0]
             continue
         positions = route.order[route.starts[owner] : route.starts[owner + 1]]
         out = np.empty((before, positions.size, after), call.dtype)
         ends = np.searchsorted(positions, offsets)  # the positions in an owner ascend
-        for block, offset, first, last in zip(three, offsets, ends, ends[1:], strict=False):
+        for block, offset, first, last in zip(
+            blocks_in_three, offsets, ends, ends[1:], strict=False
+        ):
             if last > first:
-                here = positions[first:last].astype(np.int64) - offset
-                apply("gather", block, here, axis=1, out=out[:, first:last])
+                block_positions = positions[first:last].astype(np.int64) - offset
+                apply("gather", block, block_positions, axis=1, out=out[:, first:last])
         yield owner, part, out
 
 
-def _three(call: DaskCall, block: Array, shape: Shape) -> Array:
+def _in_three_dimensions(call: DaskCall, block: Array, shape: Shape) -> Array:
     """Reshape a block of updates to (before, entries, after), with size 1 where it broadcasts."""
     first, last = call.moved_rows
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
-    shape3: list[int] = []
-    full: list[int] = []
+    three_sizes: list[int] = []
+    broadcast_shape: list[int] = []
     for i, part in enumerate((slice(first), slice(first, last), slice(last, None))):
-        broadcasts = call.one_update if i == 1 else all(n == 1 for n in block.shape[part])
-        full += block.shape[part] if broadcasts else shape[part]
-        shape3.append(1 if broadcasts else prod(shape[part]))
-    return np.broadcast_to(block, full).reshape(shape3)
+        broadcasts = call.broadcasts_update if i == 1 else all(n == 1 for n in block.shape[part])
+        broadcast_shape += block.shape[part] if broadcasts else shape[part]
+        three_sizes.append(1 if broadcasts else prod(shape[part]))
+    return np.broadcast_to(block, broadcast_shape).reshape(three_sizes)
 
 
-def values_of(
+def updates_for_owners(
     call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
 ) -> tuple[OwnerRows, Array]:
     """Return the part of a route for adjacent owners, and the updates in its order."""
     part = route.part(first, last)
-    if call.one_update:
+    if call.broadcasts_update:
         return part, values
     return part, values[:, route.starts[first] : route.starts[last]]
 
@@ -194,34 +204,40 @@ class BlockFold:
     def __init__(self, call: DaskCall, data: Array) -> None:
         attributes = call.array_call.attributes
         self.fold_keywords = attributes.fold_keywords
-        self.state: Array | Accumulator
+        self.folded: Array | Accumulator
         if attributes.fold.needs_accumulator(call.dtype):
-            self.state = begin(data, attributes)
+            self.folded = new_accumulator(data, attributes)
         else:
-            self.state = apply("gather_nd", data, np.empty(0, np.int64))
+            self.folded = apply("gather_nd", data, np.empty(0, np.int64))
 
-    def take(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
+    def add(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
         """Fold a batch with the operator of this name."""
-        if isinstance(self.state, Accumulator):
+        if isinstance(self.folded, Accumulator):
             axis = attributes.get("axis", attributes.get("batch_dims", 0))
-            getattr(self.state, op)(indices, updates, axis)
+            getattr(self.folded, op)(indices, updates, axis)
         else:
             apply(
-                op, self.state, indices, updates, out=self.state, **attributes, **self.fold_keywords
+                op,
+                self.folded,
+                indices,
+                updates,
+                out=self.folded,
+                **attributes,
+                **self.fold_keywords,
             )
 
     def copy(self) -> BlockFold:
         """Return a copy that continues the fold, because tasks must not change their inputs."""
-        other = copy.copy(self)
-        if isinstance(self.state, Accumulator):
-            other.state = copy.copy(self.state)
+        continued = copy.copy(self)
+        if isinstance(self.folded, Accumulator):
+            continued.folded = copy.copy(self.folded)
         else:
-            other.state = apply("gather_nd", self.state, np.empty(0, np.int64))
-        return other
+            continued.folded = apply("gather_nd", self.folded, np.empty(0, np.int64))
+        return continued
 
     def finish(self) -> Array:
         """Return the block after all updates."""
-        return self.state.finish() if isinstance(self.state, Accumulator) else self.state
+        return self.folded.finish() if isinstance(self.folded, Accumulator) else self.folded
 
 
 def fold_block(
@@ -238,12 +254,12 @@ def fold_block(
         fold = BlockFold(call, call.data_block(initial))
     attributes = call.attributes()
     attributes = {name: attributes[name] for name in (call.operator.attribute, "mode", "negative")}
-    for where, values in zip(indices, updates, strict=True):
-        fold.take(call.array_call.op, where, values, **attributes)
+    for block_indices, values in zip(indices, updates, strict=True):
+        fold.add(call.array_call.op, block_indices, values, **attributes)
     return fold
 
 
-def fold_parts(
+def fold_updates(
     call: DaskCall,
     _: None,
     initial: Sequence[Array | BlockFold],
@@ -256,13 +272,13 @@ def fold_parts(
         for (starts, rows), values in parts:
             first, last = starts[owner], starts[owner + 1]
             if last > first:
-                batch = values if call.one_update else values[:, first:last]
-                fold.take("scatter_slices", rows[first:last], batch, axis=1)
+                batch = values if call.broadcasts_update else values[:, first:last]
+                fold.add("scatter_slices", rows[first:last], batch, axis=1)
         folds.append(fold)
     return folds
 
 
-def fold_whole(
+def fold_routed_updates(
     call: DaskCall,
     checked: None,
     initial: Sequence[Array],
@@ -270,17 +286,20 @@ def fold_whole(
     route: ChunkRoute,
     values: Array,
 ) -> list[BlockFold]:
-    """Call `fold_parts` with the part of a route that belongs to the owners."""
-    return fold_parts(
-        call, checked, initial, [values_of(call, route, values, first, first + len(initial))]
+    """Call `fold_updates` with the part of a route that belongs to the owners."""
+    return fold_updates(
+        call,
+        checked,
+        initial,
+        [updates_for_owners(call, route, values, first, first + len(initial))],
     )
 
 
-def finished_of(folds: Sequence[BlockFold], block: int, shape: Shape) -> Array:
+def finished_block(folds: Sequence[BlockFold], block: int, shape: Shape) -> Array:
     """Return one of the folded blocks."""
     return folds[block].finish().reshape(shape)
 
 
-def kept(_: None, block: Array) -> Array:
+def unchanged_block(_: None, block: Array) -> Array:
     """Return a block of data without updates, after the check of all entries."""
     return block

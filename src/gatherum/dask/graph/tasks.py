@@ -37,13 +37,13 @@ class RechunkedOperand:
         if self.original_chunks != self.chunks:
             shape = tuple(map(sum, self.chunks))
             if 0 in shape:  # Dask cannot rechunk some of these
-                wanted = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
+                rechunked = da.empty(shape, chunks=self.chunks, dtype=self.dtype)
             else:
                 empty_graph = HighLevelGraph({self.name: {}}, {self.name: set()})
                 array = da.Array(empty_graph, self.name, self.original_chunks, dtype=self.dtype)
-                wanted = array.rechunk(self.chunks, method="tasks")
-            tasks.update(dict(wanted.dask))
-            name = wanted.name
+                rechunked = array.rechunk(self.chunks, method="tasks")
+            tasks.update(dict(rechunked.dask))
+            name = rechunked.name
         if self.dtype.isnative and self.dtype.names is None:
             return lambda coordinates: private.TaskRef((name, *coordinates))
 
@@ -67,8 +67,8 @@ class Tasks:
         self.by_key: dict[Any, Any] = {}
         self.data, self.indices, *updates = (source.blocks(self.by_key) for source in layer.sources)
         self._updates = updates[0] if updates else None
-        self.refuses = call.refuses
-        self.call = self.node("call", call)
+        self.raises_if_invalid = call.raises_if_invalid
+        self.call = self.add_shared_value("call", call)
         self.entries = layout.entry_coordinates()
         self.owners = layout.keyed_coordinates()
         self.owner_bytes, self.entry_bytes = owner_bytes(call, layout), entry_bytes(call, layout)
@@ -83,7 +83,7 @@ class Tasks:
             self.by_key[key] = private.Task(key, function, *arguments)
         return private.TaskRef(key)
 
-    def result(
+    def add_result(
         self, coordinates: Coordinates, function: Callable[..., Any], *arguments: Any
     ) -> None:
         """Add the task of a block of the result."""
@@ -103,24 +103,29 @@ class Tasks:
         members = None if addressed is None else addressed[shared]
         return runs_within(self.owner_bytes, self.choice.chunk, members)
 
-    def owned(self, shared: Coordinates, free: Coordinates, run: range) -> list[Coordinates]:
+    def data_coordinates(
+        self, shared: Coordinates, free: Coordinates, run: range
+    ) -> list[Coordinates]:
         """Return the coordinates of a run of a column's blocks of data."""
         return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
 
-    def entered(self, shared: Coordinates, free: Coordinates, run: range) -> list[Coordinates]:
+    def moved_coordinates(
+        self, shared: Coordinates, free: Coordinates, run: range
+    ) -> list[Coordinates]:
         """Return the coordinates of a run of blocks of moved elements."""
         return [self.layout.moved_at(shared, free, self.entries[n]) for n in run]
 
     def updates(self, shared: Coordinates, free: Coordinates, run: range) -> Any:
         """Return references to the blocks of updates for a range of blocks of moved elements."""
         assert self._updates is not None
-        blocks_at = map(self.layout.updates_at, self.entered(shared, free, run))
+        blocks_at = map(self.layout.updates_at, self.moved_coordinates(shared, free, run))
         return private.List(*map(self._updates, blocks_at))
 
     def shapes(self, shared: Coordinates, free: Coordinates, run: range) -> list[Shape]:
         """Return the shapes of a run of blocks of moved elements."""
         return [
-            self.layout.moved_shape(coordinates) for coordinates in self.entered(shared, free, run)
+            self.layout.moved_shape(coordinates)
+            for coordinates in self.moved_coordinates(shared, free, run)
         ]
 
     def blocks(self, blocks_at: Sequence[Coordinates]) -> Any:
@@ -129,7 +134,7 @@ class Tasks:
 
     def table(self, shared: Coordinates, free: Coordinates) -> Ref:
         """Return a reference to all blocks of a column, joined."""
-        blocks_at = self.owned(shared, free, range(len(self.owners)))
+        blocks_at = self.data_coordinates(shared, free, range(len(self.owners)))
         if len(blocks_at) == 1:
             return self.data(blocks_at[0])
         grid = tuple(len(sizes) for sizes in self.layout.keyed)
@@ -142,7 +147,7 @@ class Tasks:
         Return references to them for each block along the shared dimensions.
         """
         columns: dict[Coordinates, list[Ref]] = {}
-        keyed = self.node("chunks", self.layout.keyed)
+        keyed = self.add_shared_value("chunks", self.layout.keyed)
         for shared in self.layout.shared_coordinates():
             shape, columns[shared] = self.layout.column_shape(shared), []
             for run_number, run in enumerate(entries):
@@ -157,7 +162,7 @@ class Tasks:
 
     def check_routes(self, routes: dict[Coordinates, list[Ref]]) -> Ref:
         """Return the task that checks that all entries are valid, or None if none is needed."""
-        if not self.refuses:
+        if not self.raises_if_invalid:
             return None
         invalid = [
             self.add("refused", (*shared, n), attrgetter("invalid"), route)
@@ -168,7 +173,7 @@ class Tasks:
 
     def check(self) -> Ref:
         """Return the task that checks that all entries are valid, for a call without routes."""
-        if not self.refuses:
+        if not self.raises_if_invalid:
             return None
         invalid = []
         for shared in self.layout.shared_coordinates():
@@ -184,7 +189,7 @@ class Tasks:
                 invalid.append(self.add("examine", coordinates, find_invalid, *arguments))
         return self.add("check", (), refuse_invalid, self.call, private.List(*invalid))
 
-    def node(self, step: str, value: object) -> Ref:
+    def add_shared_value(self, step: str, value: object) -> Ref:
         """Add a value that many tasks share, and return a reference to it."""
         key = f"{self.operator.name}-{step}-{self.token}"
         self.by_key[key] = private.DataNode(key, value)

@@ -35,19 +35,19 @@ from .strategies import Strategy, for_gathers, for_scatters
 class Cost:
     """The predicted cost of a call."""
 
-    tasks: int  # without tasks that rechunk or create the operands
-    task: int  # the maximum bytes of a task: inputs, result and scratch
+    task_count: int  # without tasks that rechunk or create the operands
+    task_bytes: int  # the maximum bytes of a task: inputs, result and scratch
     # The number of messages with rows from one task to another: at most one for every pair of
     # tasks.
-    pieces: int = 0
+    piece_count: int = 0
     # The bytes of rows sent between tasks, and of the row numbers that request these rows.
     sent_bytes: int = 0
-    routes: int = 0  # bytes of routes, which are kept until the rows have moved
+    route_bytes: int = 0  # bytes of routes, which are kept until the rows have moved
 
     def __str__(self) -> str:
         return (
-            f"{self.tasks:,} tasks; {self.sent_bytes:,} bytes move; a task holds up to "
-            f"{self.task:,} bytes"
+            f"{self.task_count:,} tasks; {self.sent_bytes:,} bytes move; a task holds up to "
+            f"{self.task_bytes:,} bytes"
         )
 
 
@@ -111,7 +111,7 @@ class _Sizes:
     @cached_property
     def check_count(self) -> int:
         """1 if a task checks that all entries are valid, else 0."""
-        return int(self.call.refuses)
+        return int(self.call.raises_if_invalid)
 
     @cached_property
     def entry_count(self) -> int:
@@ -192,25 +192,34 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     """
     shared, free = sizes.shared_columns, sizes.free_columns
     runs, owners = len(sizes.entry_runs), len(sizes.owner_run_bytes)
-    columns, blocks = shared * free, len(sizes.layout.entry_counts())
-    routes, small = shared * runs, is_small(index_bytes(sizes.call))
-    tasks = 2 + routes + sizes.check_count * (routes + 1) + free * owners + columns * blocks
-    taken, replied = max(sizes.owner_run_bytes, default=0), sizes.largest_group * sizes.row_bytes
+    column_count, block_count = shared * free, len(sizes.layout.entry_counts())
+    route_count, sends_all_indices = shared * runs, is_small(index_bytes(sizes.call))
+    tasks = (
+        2
+        + route_count
+        + sizes.check_count * (route_count + 1)
+        + free * owners
+        + column_count * block_count
+    )
+    read_bytes, reply_bytes = (
+        max(sizes.owner_run_bytes, default=0),
+        sizes.largest_group * sizes.row_bytes,
+    )
     if sizes.choice.strategy is Strategy.SHUFFLE:
         barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
-        tasks += shared + free * barriers + (shared if small else routes + shared)
-        tasks += columns * sum(len(run) > 1 for run in sizes.entry_runs)
-        taken += sizes.choice.chunk + replied  # the last piece may exceed the batch size
+        tasks += shared + free * barriers + (shared if sends_all_indices else route_count + shared)
+        tasks += column_count * sum(len(run) > 1 for run in sizes.entry_runs)
+        read_bytes += sizes.choice.chunk + reply_bytes  # the last piece may exceed the batch size
     else:
-        tasks += columns * runs + free * owners * runs
-        tasks += 0 if small else owners * runs
-        taken += sizes.moved_bytes // max(1, free * owners)
+        tasks += column_count * runs + free * owners * runs
+        tasks += 0 if sends_all_indices else owners * runs
+        read_bytes += sizes.moved_bytes // max(1, free * owners)
     return Cost(
-        tasks=tasks,
-        pieces=sizes.piece_count(),
-        sent_bytes=sizes.moved_bytes + (0 if small else sizes.row_number_bytes * free),
-        routes=sizes.route_bytes,
-        task=max(sizes.routing_bytes, taken, 2 * replied),
+        task_count=tasks,
+        piece_count=sizes.piece_count(),
+        sent_bytes=sizes.moved_bytes + (0 if sends_all_indices else sizes.row_number_bytes * free),
+        route_bytes=sizes.route_bytes,
+        task_bytes=max(sizes.routing_bytes, read_bytes, 2 * reply_bytes),
     )
 
 
@@ -244,12 +253,12 @@ def _routed_scatter(sizes: _Sizes) -> Cost:
         step = max(sizes.largest_group * sizes.row_bytes, FOLD_STEP * sizes.choice.chunk)
         peak = max(cut, sizes.bytes_per_data_byte * max(sizes.owner_run_bytes, default=0) + step)
     return Cost(
-        tasks=tasks,
-        pieces=sizes.piece_count(),
-        sent_bytes=(0 if sizes.call.one_update else sizes.moved_bytes)
+        task_count=tasks,
+        piece_count=sizes.piece_count(),
+        sent_bytes=(0 if sizes.call.broadcasts_update else sizes.moved_bytes)
         + sizes.row_number_bytes * free,
-        routes=sizes.route_bytes,
-        task=max(sizes.routing_bytes, peak),
+        route_bytes=sizes.route_bytes,
+        task_bytes=max(sizes.routing_bytes, peak),
     )
 
 
@@ -260,13 +269,17 @@ def _broadcast_scatter(sizes: _Sizes) -> Cost:
     owners, entries = len(sizes.owner_run_bytes), sum(sizes.layout.entry_counts())
     tasks = 2 + shared + sizes.check_count * (shared + 1) + columns + free * owners
     tasks += sizes.block_count
-    updates = entries * sizes.row_bytes
-    taken = sizes.bytes_per_data_byte * max(sizes.owner_run_bytes, default=0)
+    update_bytes = entries * sizes.row_bytes
+    fold_bytes = sizes.bytes_per_data_byte * max(sizes.owner_run_bytes, default=0)
     return Cost(
-        tasks=tasks,
-        pieces=free * owners,
-        routes=sizes.route_bytes,
-        task=max(entries * (ROUTING + sizes.entry_index_bytes), taken + updates, 2 * updates),
+        task_count=tasks,
+        piece_count=free * owners,
+        route_bytes=sizes.route_bytes,
+        task_bytes=max(
+            entries * (ROUTING + sizes.entry_index_bytes),
+            fold_bytes + update_bytes,
+            2 * update_bytes,
+        ),
     )
 
 
@@ -279,20 +292,22 @@ def _whole_columns(sizes: _Sizes) -> Cost:
     """
     shared, free = sizes.shared_columns, sizes.free_columns
     columns, blocks = shared * free, len(sizes.layout.entry_counts())
-    table = sizes.layout.column_elements * sizes.call.dtype.itemsize
-    gathered = columns if sizes.layout.owners > 1 else 0
-    tasks = 1 + sizes.check_count * (shared * blocks + 1) + gathered
-    most = max(sizes.layout.entry_counts()) * (sizes.row_bytes + sizes.entry_index_bytes)
+    table_bytes = sizes.layout.column_elements * sizes.call.dtype.itemsize
+    join_count = columns if sizes.layout.owners > 1 else 0
+    tasks = 1 + sizes.check_count * (shared * blocks + 1) + join_count
+    block_bytes = max(sizes.layout.entry_counts()) * (sizes.row_bytes + sizes.entry_index_bytes)
     if sizes.call.operator.scatters:
         steps = len(
             runs_within(entry_bytes(sizes.call, sizes.layout), FOLD_STEP * sizes.choice.chunk)
         )
         tasks += columns * steps + sizes.block_count
-        peak = sizes.bytes_per_data_byte * table + max(FOLD_STEP * sizes.choice.chunk, most)
+        fold_bytes = sizes.bytes_per_data_byte * table_bytes + max(
+            FOLD_STEP * sizes.choice.chunk, block_bytes
+        )
     else:
         tasks += columns * blocks
-        peak = table + most
-    return Cost(tasks, max(peak, 2 * table if gathered else 0))
+        fold_bytes = table_bytes + block_bytes
+    return Cost(tasks, max(fold_bytes, 2 * table_bytes if join_count else 0))
 
 
 def _partial_scatter(sizes: _Sizes) -> Cost:
@@ -303,22 +318,24 @@ def _partial_scatter(sizes: _Sizes) -> Cost:
     and D results.
     """
     shared, free = sizes.shared_columns, sizes.free_columns
-    columns, several = shared * free, sizes.layout.owners > 1
+    columns, is_divided = shared * free, sizes.layout.owners > 1
     call = sizes.call
-    table = sizes.layout.column_elements * element_bytes(call.dtype, call.array_call.reduction)
-    merges, left = 0, len(sizes.entry_runs)
-    while left > 1:
-        left = -(-left // MERGED)
-        merges += left
+    table_bytes = sizes.layout.column_elements * element_bytes(
+        call.dtype, call.array_call.reduction
+    )
+    merges, tables_left = 0, len(sizes.entry_runs)
+    while tables_left > 1:
+        tables_left = -(-tables_left // MERGED)
+        merges += tables_left
     pieces = columns * (len(sizes.entry_runs) + merges)
     checks = sizes.check_count * (shared * len(sizes.layout.entry_counts()) + 1)
     return Cost(
-        tasks=1 + checks + pieces + sizes.block_count + (2 * columns if several else 0),
-        pieces=pieces,
-        sent_bytes=pieces * table,
-        task=max(
-            (MERGED + 1) * table,
-            table + sizes.largest_group * (sizes.row_bytes + sizes.entry_index_bytes),
+        task_count=1 + checks + pieces + sizes.block_count + (2 * columns if is_divided else 0),
+        piece_count=pieces,
+        sent_bytes=pieces * table_bytes,
+        task_bytes=max(
+            (MERGED + 1) * table_bytes,
+            table_bytes + sizes.largest_group * (sizes.row_bytes + sizes.entry_index_bytes),
         ),
     )
 

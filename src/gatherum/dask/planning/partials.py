@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gatherum._functions.accumulator import Accumulator, begin
+from gatherum._functions.accumulator import Accumulator, new_accumulator
 from gatherum._functions.accumulator_state import ALL
 from gatherum._functions.fold_properties import can_merge
 from gatherum._model.call import Array
@@ -27,7 +27,7 @@ def can_be_partial(call: DaskCall) -> bool:
     return reduction == "none" or can_merge(call.dtype, reduction)
 
 
-def fold_apart(
+def fold_to_table(
     call: DaskCall, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
 ) -> Accumulator:
     """Fold blocks of updates, in order, into a new table of this shape.
@@ -35,38 +35,38 @@ def fold_apart(
     Invalid entries are dropped. The table is used only after all entries have been checked.
     """
     array_call = call.array_call
-    mode = array_call.mode if array_call.mode in MOVING and not call.refuses else "drop"
+    mode = array_call.mode if array_call.mode in MOVING and not call.raises_if_invalid else "drop"
     initial = np.broadcast_to(np.zeros((), call.dtype), shape)
-    table = begin(initial, array_call.attributes._replace(mode=mode))
-    for where, values in zip(indices, updates, strict=True):
-        getattr(table, array_call.op)(where, values, call.axis)
+    table = new_accumulator(initial, array_call.attributes._replace(mode=mode))
+    for block_indices, values in zip(indices, updates, strict=True):
+        getattr(table, array_call.op)(block_indices, values, call.axis)
     return table
 
 
-def merged(call: DaskCall, parts: Sequence[Accumulator]) -> Accumulator:
+def merge_tables(call: DaskCall, tables: Sequence[Accumulator]) -> Accumulator:
     """Merge tables in the order of their updates, without changing them."""
-    total = copy.copy(parts[0])
-    for part in parts[1:]:
-        _take(call, total, part)
+    total = copy.copy(tables[0])
+    for table in tables[1:]:
+        _merge_table(call, total, table)
     return total
 
 
-def finish_whole(call: DaskCall, _: None, table: Array, part: Accumulator) -> Array:
+def finish_column(call: DaskCall, _: None, column: Array, updated: Accumulator) -> Array:
     """Return a column of the data with the updates of a table."""
-    total = begin(call.data_block(table), call.array_call.attributes)
-    _take(call, total, part)
+    total = new_accumulator(call.data_block(column), call.array_call.attributes)
+    _merge_table(call, total, updated)
     return total.finish()
 
 
-def _take(call: DaskCall, total: Accumulator, part: Accumulator) -> None:
+def _merge_table(call: DaskCall, total: Accumulator, table: Accumulator) -> None:
     if call.array_call.reduction != "none":
-        total.merge(part)
+        total.merge(table)
         return
-    where = np.argwhere(part.counts())
-    total.scatter_nd(where, apply("gather_nd", part.finish(), where))
+    coordinates = np.argwhere(table.counts())
+    total.scatter_nd(coordinates, apply("gather_nd", table.finish(), coordinates))
 
 
-def cut_out(whole: Array, starts: Shape, shape: Shape) -> Array:
+def copy_block(column: Array, starts: Shape, shape: Shape) -> Array:
     """Return a copy of a block of a column, so that the column's memory can be freed."""
     box = tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))
-    return apply("gather_nd", whole[box], ALL)
+    return apply("gather_nd", column[box], ALL)

@@ -62,11 +62,11 @@ def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> I
 
 def refuse_invalid(call: DaskCall, invalid: Sequence[Invalid | None]) -> None:
     """Raise IndexError for the first invalid entry of all blocks, in row-major order."""
-    if first := _first(invalid):
+    if first := _first_invalid(invalid):
         raise invalid_index(call.array_call, first.component, first.value, first.where)
 
 
-def _first(invalid: Sequence[Invalid | None]) -> Invalid | None:
+def _first_invalid(invalid: Sequence[Invalid | None]) -> Invalid | None:
     """Return the first invalid entry in row-major order. Entries of adjacent blocks interleave."""
     return min(filter(None, invalid), default=None)
 
@@ -83,25 +83,31 @@ def make_route(
     parts = []
     for origin, block in zip(origins, blocks, strict=True):
         parts.append(_row_numbers(call, shape, block))
-        if call.refuses:
+        if call.raises_if_invalid:
             invalid.append(find_invalid(call, shape, origin, block))
     row_numbers = parts[0] if len(parts) == 1 else np.concatenate(parts)
     valid = np.flatnonzero(row_numbers >= 0) if (row_numbers < 0).any() else None
-    owner, row = _located(call, keyed, shape, row_numbers if valid is None else row_numbers[valid])
+    owner, row = _owners_and_rows(
+        call, keyed, shape, row_numbers if valid is None else row_numbers[valid]
+    )
     owners = prod(len(sizes) for sizes in keyed)
     order = np.argsort(owner.astype(np.min_scalar_type(max(owners - 1, 0))), kind="stable")
     starts = np.zeros(owners + 1, np.int64)
     np.cumsum(np.bincount(owner, minlength=owners), out=starts[1:])
     positions = order if valid is None else valid[order]
     return ChunkRoute(
-        row_numbers.size, _small(positions), starts, _small(row[order]), _first(invalid)
+        row_numbers.size,
+        _narrowest(positions),
+        starts,
+        _narrowest(row[order]),
+        _first_invalid(invalid),
     )
 
 
 def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
     row_numbers = _row_numbers(call, shape, block)
-    owner, _ = _located(call, keyed, shape, row_numbers[row_numbers >= 0])
+    owner, _ = _owners_and_rows(call, keyed, shape, row_numbers[row_numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
 
@@ -119,13 +125,13 @@ def _check_dtype(call: DaskCall, block: Array) -> None:
         raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.takes_tuples)
 
 
-def _located(
+def _owners_and_rows(
     call: DaskCall, keyed: Chunks, shape: Shape, row_numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
     """Return the owner of each row of a column, and the row's number within it."""
     array_call = call.array_call
-    space, first = call.operator.space(shape, array_call.indices.shape, call.axis)
-    chunks = {first + n: sizes for n, sizes in enumerate(keyed)}
+    space, first_dim = call.operator.space(shape, array_call.indices.shape, call.axis)
+    chunks = {first_dim + n: sizes for n, sizes in enumerate(keyed)}
     if len(space) == 1 and chunks:
         starts = np.array(starts_of(chunks[0]), np.int64)
         owner = np.searchsorted(starts, row_numbers, side="right") - 1
@@ -138,17 +144,17 @@ def _located(
         row_numbers, position = np.divmod(row_numbers, max(space[d], 1))
         if d in chunks:
             starts = np.array(starts_of(chunks[d]), np.int64)
-            which = np.searchsorted(starts, position, side="right") - 1
-            owner += which * owners
-            row += (position - starts[which]) * rows
+            chunk_numbers = np.searchsorted(starts, position, side="right") - 1
+            owner += chunk_numbers * owners
+            row += (position - starts[chunk_numbers]) * rows
             owners = owners * len(starts)
-            rows = rows * np.array(chunks[d], np.int64)[which]
+            rows = rows * np.array(chunks[d], np.int64)[chunk_numbers]
         else:
             row += position * rows
             rows = rows * max(space[d], 1)
     return owner, row
 
 
-def _small(row_numbers: Ints) -> Ints:
+def _narrowest(row_numbers: Ints) -> Ints:
     """Convert nonnegative integers to the narrowest integer type that can hold them."""
     return row_numbers.astype(np.min_scalar_type(int(row_numbers.max(initial=0))), copy=False)

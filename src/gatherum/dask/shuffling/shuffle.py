@@ -72,16 +72,16 @@ def send(id: ShuffleId, sender: int, shards: Iterable[tuple[int, Shard]], most: 
         batch.append((receiver, shard))
         size += shard.values.nbytes + shard.rows.nbytes
         if size >= most:
-            runs.append(_add(id, (sender, len(runs)), batch))
+            runs.append(_send_batch(id, (sender, len(runs)), batch))
             batch, size = [], 0
     if batch or not runs:  # without shards, an empty batch returns the number of the run
-        runs.append(_add(id, (sender, len(runs)), batch))
+        runs.append(_send_batch(id, (sender, len(runs)), batch))
     if len(set(runs)) > 1:  # a worker was lost, and its batches with it
         raise Reschedule()
     return runs[0]
 
 
-def _add(id: ShuffleId, partition: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
+def _send_batch(id: ShuffleId, partition: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
     with plain_disk_errors(), private.handle_transfer_errors(id):
         run: int = private.get_worker_plugin().add_partition(batch, partition_id=partition, id=id)
         return run
@@ -97,7 +97,7 @@ def receive(id: ShuffleId, receiver: int, run: int) -> Received:
 _NONE = np.empty(0, np.uint8)
 
 
-def send_parts(
+def send_requests(
     id: ShuffleId, sender: int, route: ChunkRoute, owners: Sequence[range], most: int
 ) -> int:
     """Send the row numbers that a block of entries requests to the groups of owners."""
@@ -108,7 +108,7 @@ def send_parts(
     return send(id, sender, shards, most)
 
 
-def send_taken(
+def send_rows(
     id: ShuffleId,
     sender: int,
     call: DaskCall,
@@ -120,27 +120,27 @@ def send_taken(
 ) -> int:
     """Send every block of entries the rows that it requests from a group of owners."""
     parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
-    return send(id, sender, _taken(sender, call, checked, blocks, parts), most)
+    return send(id, sender, _row_shards(sender, call, checked, blocks, parts), most)
 
 
-def send_asked(
+def send_requested_rows(
     id: ShuffleId,
     owner: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[Array],
-    asked: ShuffleId,
+    requests: ShuffleId,
     run: int,
     most: int,
 ) -> int:
-    """Send rows in the same way as `send_taken`, with requests from another shuffle."""
-    shards = receive(asked, owner, run).one_by_one()
+    """Send rows in the same way as `send_rows`, with requests from another shuffle."""
+    shards = receive(requests, owner, run).one_by_one()
     pairs = ((shard.sender, unpacked(shard, np.dtype(np.int64))) for shard in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
-    return send(id, owner, _taken(owner, call, checked, blocks, parts), most)
+    return send(id, owner, _row_shards(owner, call, checked, blocks, parts), most)
 
 
-def _taken(
+def _row_shards(
     sender: int,
     call: DaskCall,
     checked: None,
@@ -150,11 +150,11 @@ def _taken(
     """Yield the rows for one block of entries after another, to limit the memory."""
     for receiver, part in parts:
         if part.rows.size:
-            (rows,) = block_kernels.take(call, checked, blocks, [part])
+            (rows,) = block_kernels.read_requested_rows(call, checked, blocks, [part])
             yield receiver, pack_shard(sender, _NONE, rows)
 
 
-def receive_merge(
+def receive_rows(
     id: ShuffleId,
     receiver: int,
     run: int,
@@ -166,20 +166,20 @@ def receive_merge(
 ) -> list[Array]:
     """Return blocks of a gather's result. `owners` are the groups that send rows, possibly none."""
     if not owners:
-        return block_kernels.merge(call, checked, route, shapes, [], [])
+        return block_kernels.merge_rows(call, checked, route, shapes, [], [])
     shards = receive(id, receiver, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
-    return block_kernels.merge(call, checked, route, shapes, sent, rows)
+    return block_kernels.merge_rows(call, checked, route, shapes, sent, rows)
 
 
 def receive_block(id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any) -> Array:
-    """Return the only block of `receive_merge`."""
-    (block,) = receive_merge(id, receiver, run, call, *arguments)
+    """Return the only block of `receive_rows`."""
+    (block,) = receive_rows(id, receiver, run, call, *arguments)
     return block
 
 
-def send_cut(
+def send_updates(
     id: ShuffleId,
     sender: int,
     call: DaskCall,
@@ -190,60 +190,64 @@ def send_cut(
     most: int,
 ) -> int:
     """Send each owner its updates from a run of blocks, in order."""
-    cuts = block_kernels.cut_each(call, route, shapes, blocks)
+    cuts = block_kernels.updates_by_owner(call, route, shapes, blocks)
     shards = ((n, pack_shard(sender, part.rows, values)) for n, part, values in cuts)
     return send(id, sender, shards, most)
 
 
-def receive_fold(id: ShuffleId, receiver: int, run: int, call: DaskCall, block: Array) -> Array:
+def receive_updates(id: ShuffleId, receiver: int, run: int, call: DaskCall, block: Array) -> Array:
     """Fold the updates that were sent to a block of data, one shard at a time; return the block."""
     fold = block_kernels.BlockFold(call, call.table(block))
     for shard in receive(id, receiver, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
-        fold.take("scatter_slices", rows, values, axis=1)
+        fold.add("scatter_slices", rows, values, axis=1)
     return fold.finish().reshape(block.shape)
 
 
-def gather_by_shuffle(tasks: Tasks, whole: bool) -> None:
+def gather_by_shuffle(tasks: Tasks, sends_all_indices: bool) -> None:
     """Add the tasks of a gather.
 
-    If `whole`, every owner receives all indices, which are small. Otherwise a first shuffle sends
-    each owner the numbers of the rows that are requested from it.
+    If `sends_all_indices`, every owner receives all indices, which are small. Otherwise a first
+    shuffle sends each owner the numbers of the rows that are requested from it.
     """
     entries = tasks.entry_runs()
     routes, most = tasks.routes(entries), tasks.choice.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
         runs = tasks.owner_runs(shared)
-        owners = tasks.node("-".join(map(str, ("owners", *shared))), runs)
+        owners = tasks.add_shared_value("-".join(map(str, ("owners", *shared))), runs)
         column_routes = routes[shared]
         requests = None
-        if whole:
+        if sends_all_indices:
             requested = tasks.add("routes", shared, list, private.List(*column_routes))
         else:
             requests = Shuffle(tasks, "ask", shared, len(runs))
             for n, route in enumerate(column_routes):
-                requests.send(n, send_parts, route, owners, most)
+                requests.send(n, send_requests, route, owners, most)
             requested = requests.barrier()
         for free in tasks.layout.free_coordinates():
             shuffle = Shuffle(tasks, "send", (*shared, *free), len(entries))
             for n, run in enumerate(runs):
-                arguments = tasks.call, checked, tasks.blocks(tasks.owned(shared, free, run))
+                arguments = (
+                    tasks.call,
+                    checked,
+                    tasks.blocks(tasks.data_coordinates(shared, free, run)),
+                )
                 if requests is None:
-                    shuffle.send(n, send_taken, *arguments, run.start, requested, most)
+                    shuffle.send(n, send_rows, *arguments, run.start, requested, most)
                 else:
-                    shuffle.send(n, send_asked, *arguments, requests.id, requested, most)
+                    shuffle.send(n, send_requested_rows, *arguments, requests.id, requested, most)
             sent = shuffle.barrier() if runs else 0
             for n, run in enumerate(entries):
-                blocks_at = tasks.entered(shared, free, run)
+                blocks_at = tasks.moved_coordinates(shared, free, run)
                 route, shapes = column_routes[n], tasks.shapes(shared, free, run)
                 received = shuffle.id, n, sent, tasks.call, checked, route, shapes, owners
                 if len(blocks_at) == 1:
-                    tasks.result(blocks_at[0], receive_block, *received)
+                    tasks.add_result(blocks_at[0], receive_block, *received)
                     continue
-                merged = tasks.add("merge", (*shared, *free, n), receive_merge, *received)
+                merged = tasks.add("merge", (*shared, *free, n), receive_rows, *received)
                 for k, coordinates in enumerate(blocks_at):
-                    tasks.result(coordinates, list.__getitem__, merged, k)
+                    tasks.add_result(coordinates, list.__getitem__, merged, k)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:
@@ -263,13 +267,13 @@ def scatter_by_shuffle(tasks: Tasks) -> Ref:
                     tasks.shapes(*column_part),
                     tasks.updates(*column_part),
                 )
-                shuffle.send(n, send_cut, tasks.call, *arguments, tasks.choice.chunk)
+                shuffle.send(n, send_updates, tasks.call, *arguments, tasks.choice.chunk)
             sent = shuffle.barrier()
             for n in members:
                 coordinates = tasks.layout.data_at(shared, free, tasks.owners[n])
-                tasks.result(
+                tasks.add_result(
                     coordinates,
-                    receive_fold,
+                    receive_updates,
                     shuffle.id,
                     n,
                     sent,

@@ -77,16 +77,16 @@ class Received(NamedTuple):
             yield shard
             done += shard.values.nbytes + shard.rows.nbytes
             if done > _LET_GO:
-                _let_go(self.file)
+                _release_pages(self.file)
                 done = 0
-        _let_go(self.file)
+        _release_pages(self.file)
 
 
 # Bytes read from a file before its pages are released.
 _LET_GO = 16 << 20
 
 
-def _let_go(file: mmap.mmap | None) -> None:
+def _release_pages(file: mmap.mmap | None) -> None:
     """Release the memory of a file's pages. The file stays open for its other receivers."""
     if file is not None and hasattr(file, "madvise"):
         file.madvise(mmap.MADV_DONTNEED)
@@ -161,7 +161,7 @@ class RowsRun(private.ArrayRechunkRun):  # type: ignore[misc]  # distributed is 
                 for receiver, shard in chain.from_iterable(batches):
                     by_receiver.setdefault(receiver, []).append(Shard(*shard))
                 file = getattr(batches, "file", None)
-                _let_go(file)
+                _release_pages(file)
                 while file is not None and len(self._files) >= _OPEN:
                     del self._files[next(iter(self._files))]
                 self._files[file_number] = by_receiver, file

@@ -72,7 +72,7 @@ def discarded_when_failed(build: Build, *, resumable: bool) -> Iterator[None]:
 def _discard(build: Build) -> None:
     for attempt in range(_ATTEMPTS):
         try:
-            build.clear()
+            build.remove_files()
             return
         except OSError as error:  # a task has just written or removed a file
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT) or attempt == _ATTEMPTS - 1:

@@ -49,7 +49,7 @@ def _hdf5_paths(dataset: Any) -> Iterator[str]:
     if not dataset:
         return  # the dataset is closed
     yield (file := dataset.file.filename)
-    others = [name for name, *_ in dataset.external or ()]
+    other_files = [name for name, *_ in dataset.external or ()]
     if dataset.is_virtual:
-        others += [source.file_name for source in dataset.virtual_sources()]
-    yield from (os.path.join(os.path.dirname(file), name) for name in others if name != ".")
+        other_files += [source.file_name for source in dataset.virtual_sources()]
+    yield from (os.path.join(os.path.dirname(file), name) for name in other_files if name != ".")

@@ -67,7 +67,7 @@ class FileOutput:
     def _check_not_packed(self, resources: Resources) -> None:
         """Raise ValueError if decoded values would replace an array of packed numbers."""
         out = self.out
-        if not (out.format.packs and resources.decode and os.path.lexists(out.resolved)):
+        if not (out.format.stores_packed and resources.decode and os.path.lexists(out.resolved)):
             return
         with ExitStack() as stack:
             local = replace(resources, meter=Meter(), at_end=stack.callback, watched=False)
@@ -97,7 +97,8 @@ class FileOutput:
             resume=resume,
             check_inputs=job.check_unchanged,
             meter=job.meter,
-            staged=not in_place and out.format.staged(job.table if job.operator.scatters else None),
+            staged=not in_place
+            and out.format.is_staged(job.table if job.operator.scatters else None),
         )
         with removed_when_refused(build):
             with job.unchanged():
@@ -109,12 +110,12 @@ class FileOutput:
         file_format, table, resources = self.out.format, job.table, job.resources
         if self.settings.in_place:
             patch = table.storage.patch(resources, build, job.requests.depth)
-            patch.whole = len(list(patch.layout.panels())) == 1 and job.pays_whole
+            patch.takes_whole_result = len(list(patch.layout.panels())) == 1 and job.pays_whole
             return patch
         if build.replacing:
             return CompleteSink(resources, build)
         depth = job.requests.depth
-        if job.operator.scatters and (file_format.staged(table) or not job.fits_whole):
+        if job.operator.scatters and (file_format.is_staged(table) or not job.fits_whole):
             return file_format.copy(self.out, table, resources, build, depth)
         return file_format.new(self.out, job.shape, table, resources, build)
 
@@ -124,8 +125,8 @@ class FileOutput:
             raise errors.array_in_place(self.op)
         if (self.out.resolved, self.out.member) != (location.resolved, location.member):
             raise errors.other_output_in_place(self.op, location, self.out)
-        others = {role: self.operands[role] for role in ("indices", "updates")}
-        check_changeable(self.op, location, job.table, others)
+        other_operands = {role: self.operands[role] for role in ("indices", "updates")}
+        check_changeable(self.op, location, job.table, other_operands)
 
     def _fingerprint(self, job: Job) -> Record:
         states = {role: source.state() for role, source in job.sources.items()}
@@ -197,7 +198,7 @@ def removed_when_refused(build: Build) -> Iterator[None]:
         yield
     except (ValueError, TypeError, IndexError):
         if not build.replacing:
-            build.clear()
+            build.remove_files()
         raise
     finally:
         build.close()

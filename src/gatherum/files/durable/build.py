@@ -59,7 +59,7 @@ class Build:
             if lost or not self.journal.resumed:
                 self._start_over()
         except BaseException:
-            self.journal.give_up()
+            self.journal.abandon()
             raise
 
     def _start_over(self) -> None:
@@ -83,16 +83,16 @@ class Build:
     @property
     def replacing(self) -> bool:
         """Whether an earlier run stopped after its partial output was complete."""
-        return self.journal.has(READY)
+        return self.journal.contains(READY)
 
-    def use(self, data: DiskFile, size: int) -> None:
+    def write_to(self, data: DiskFile, size: int) -> None:
         """Write the output to the open file `data`, whose final size is `size` bytes."""
         self.data, self.size = data, size
         data.grow(size)
 
-    def has(self, record: Record) -> bool:
+    def has_finished(self, record: Record) -> bool:
         """Return True if this run or an earlier one has finished the part of `record`."""
-        return record in self._pending or self.journal.has(record)
+        return record in self._pending or self.journal.contains(record)
 
     def records(self) -> list[Record]:
         """Return the records of the finished parts."""
@@ -156,9 +156,9 @@ class Build:
             if os.path.lexists(self.partial):
                 replace_path(self.partial, self.target)
             sync_directory(os.path.dirname(self.target))
-            self.clear()
+            self.remove_files()
 
-    def clear(self) -> None:
+    def remove_files(self) -> None:
         """Remove the journal and all partial files next to the output."""
         self._close_data()
         self._remove_parts()

@@ -53,85 +53,85 @@ class Journal:
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
         self.path = path
-        self._forced, self._known = False, set[str]()
+        self._forced, self._record_keys = False, set[str]()
         self._fd, self._created = _opened(path)
         try:
             self._lock()
-            self._first: Record = {"gatherum": VERSION, **_plain(fingerprint)}
+            self._first: Record = {"gatherum": VERSION, **_as_stored(fingerprint)}
             earlier = self._read()
             self.progress = _progress(earlier)
             self.existed = bool(earlier)  # an empty file may belong to another program
             self.resumed = resume and self.existed
             if self.resumed:
-                self._check_same(earlier, self._first)
-                earlier = self._lasting(earlier)
-                self._known = set(map(_key, earlier))
+                self._check_same_call(earlier, self._first)
+                earlier = self._usable_records(earlier)
+                self._record_keys = set(map(_key, earlier))
             else:
                 self._check_not_half_laid(earlier)
-                self._known.clear()
+                self._record_keys.clear()
             self.records = earlier  # until `begin`
         except BaseException:
-            self.give_up()
+            self.abandon()
             raise
 
     def begin(self) -> None:
         """Discard the records of an earlier run, whose parts are all removed."""
         self._created = True  # from now on, the content belongs to this run
-        self._cut(0)
+        self._truncate(0)
         self._append(self._first)
-        self.resumed, self.records, self._known = False, [], set()
+        self.resumed, self.records, self._record_keys = False, [], set()
 
     def _lock(self) -> None:
         try:
             with naming(self.path):
                 lock(self._fd)
             # the run that held the lock may have completed, and removed this file
-            same = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
+            is_same_file = os.path.samestat(os.stat(self.path), os.fstat(self._fd))
         except (BlockingIOError, FileNotFoundError):
-            same = False
-        if not same:
+            is_same_file = False
+        if not is_same_file:
             self._created = False  # the file belongs to another run
             raise BlockingIOError(f"{self.path}: another run is writing this output")
 
     def _read(self) -> list[Record]:
         """Return the records of an earlier run. Ignore a truncated last record."""
         with naming(self.path):
-            head = read_some(self._fd, len(HEAD), 0)
-        if head != HEAD[: len(head)]:  # the file of another program, and perhaps huge
-            raise self._not_ours()
+            first_bytes = read_some(self._fd, len(HEAD), 0)
+        if first_bytes != HEAD[: len(first_bytes)]:  # the file of another program, and perhaps huge
+            raise self._foreign_file()
         with open(self._fd, "rb", closefd=False) as file, naming(self.path):
             raw = file.read()
-        whole = raw[: raw.rfind(b"\n") + 1]
+        complete_lines = raw[: raw.rfind(b"\n") + 1]
         try:
-            records: list[Record] = [json.loads(line) for line in whole.splitlines()]
-            self._whole = len(whole)
-            self._known = set(map(_key, records))
+            records: list[Record] = [json.loads(line) for line in complete_lines.splitlines()]
+            self._complete_bytes = len(complete_lines)
+            self._record_keys = set(map(_key, records))
         except (ValueError, RecursionError):
-            raise self._not_ours() from None
+            raise self._foreign_file() from None
         if not all(isinstance(record, dict) for record in records):
-            raise self._not_ours()
+            raise self._foreign_file()
         return records
 
-    def _not_ours(self) -> ValueError:
+    def _foreign_file(self) -> ValueError:
         return ValueError(f"{self.path}: not a journal of gatherum; move it away")
 
-    def _check_same(self, earlier: list[Record], first: Record) -> None:
+    def _check_same_call(self, earlier: list[Record], first: Record) -> None:
         """Raise ValueError if the journal belongs to another call."""
-        old, new = dict(earlier[0]), dict(first)
-        for either in (old, new):
-            either.pop(MEMORY, None)  # `_lasting` handles a change of the memory limit
+        earlier_call, this_call = dict(earlier[0]), dict(first)
+        for fingerprint in (earlier_call, this_call):
+            fingerprint.pop(MEMORY, None)  # `_usable_records` handles a change of the memory limit
         if READY in earlier and first.get("in_place"):
             # the table is being written, so it may have changed
-            old.pop("table_state", None)
-            new.pop("table_state", None)
-        if old != new:
+            earlier_call.pop("table_state", None)
+            this_call.pop("table_state", None)
+        if earlier_call != this_call:
             raise ValueError(
-                f"{self.path}: cannot resume, {_difference(old, new)} "
+                f"{self.path}: cannot resume, {_difference(earlier_call, this_call)} "
                 f"(without {option('resume=True')} the run starts over)"
             )
-        self._cut(self._whole)
+        self._truncate(self._complete_bytes)
 
-    def _lasting(self, earlier: list[Record]) -> list[Record]:
+    def _usable_records(self, earlier: list[Record]) -> list[Record]:
         """Return the records that this run can use.
 
         If the memory limit of the run has changed, it can use only parts that do not depend on the
@@ -140,26 +140,26 @@ class Journal:
         If a run has a different memory limit, a record of the limit precedes its records. If no
         part of the earlier runs is usable, this run starts over.
         """
-        memory, lasting = earlier[0].get(MEMORY), [earlier[0]]
+        memory, usable = earlier[0].get(MEMORY), [earlier[0]]
         for record in [*earlier[1:], {MEMORY: self._first.get(MEMORY)}]:
             if record.get(MEMORY, memory) != memory:
                 memory = record[MEMORY]
-                lasting = [lasting[0], *filter(_is_lasting, lasting[1:])]
-            lasting.append(record)
-        del lasting[-1]
+                usable = [usable[0], *filter(_is_lasting, usable[1:])]
+            usable.append(record)
+        del usable[-1]
         if memory != _last_memory(earlier):
-            self.resumed = len(lasting) > 1
+            self.resumed = len(usable) > 1
             if self.resumed:
                 self._append({MEMORY: memory})
-        return lasting
+        return usable
 
     def _check_not_half_laid(self, earlier: list[Record]) -> None:
         if READY in earlier and earlier[0].get("in_place"):
             raise ValueError(half_written(self.path, "the table"))
 
-    def has(self, record: Record) -> bool:
+    def contains(self, record: Record) -> bool:
         """Return True if the journal contains an equal record."""
-        return _key(record) in self._known
+        return _key(record) in self._record_keys
 
     def add(self, *records: Record) -> None:
         """Append records, and force them to the disk."""
@@ -170,21 +170,21 @@ class Journal:
             sync_directory(os.path.dirname(self.path))
             self._forced = True
         self.records.extend(records)
-        self._known.update(map(_key, records))
+        self._record_keys.update(map(_key, records))
 
     def _append(self, *records: Record) -> None:
         text = "".join(json.dumps(record) + "\n" for record in records).encode()
         offset = os.fstat(self._fd).st_size
         while text:
             with naming(self.path):
-                done = write_some(self._fd, text, offset)
-            text, offset = text[done:], offset + done
+                written = write_some(self._fd, text, offset)
+            text, offset = text[written:], offset + written
 
-    def _cut(self, size: int) -> None:
+    def _truncate(self, size: int) -> None:
         with naming(self.path):
             os.ftruncate(self._fd, size)
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """Remove the journal if this run created it, and keep an earlier one."""
         if self._created:
             self.remove()
@@ -248,14 +248,14 @@ def _key(record: Record) -> str:
     return json.dumps(record, sort_keys=True)
 
 
-def _plain(fingerprint: Record) -> Record:
+def _as_stored(fingerprint: Record) -> Record:
     """Return the fingerprint after a round trip through JSON, to compare it with a record."""
     plain: Record = json.loads(json.dumps(fingerprint))
     return plain
 
 
-def _difference(old: Record, new: Record) -> str:
-    if old.get("gatherum") != new["gatherum"]:
+def _difference(earlier: Record, current: Record) -> str:
+    if earlier.get("gatherum") != current["gatherum"]:
         return "it was written by another version"
-    changed = [key for key in new if old.get(key) != new[key]]
+    changed = [key for key in current if earlier.get(key) != current[key]]
     return f"{', '.join(changed) or 'its content'} changed since it was started"

@@ -32,8 +32,8 @@ from gatherum.files.row_access.table import (
     TableLayout,
     as_items,
     changed_rows,
-    stretches,
-    taken,
+    gathered_rows,
+    runs_of_numbers,
 )
 
 __all__ = [
@@ -54,7 +54,7 @@ class Sink:
     memory have no `build`, and record nothing.
     """
 
-    whole = True  # whether a scatter in memory writes its result with `write_whole`
+    takes_whole_result = True  # whether a scatter in memory writes its result with `write_whole`
 
     def __init__(self, resources: Resources, build: Build | None = None) -> None:
         self.resources, self.meter, self.build = resources, resources.meter, build
@@ -64,9 +64,9 @@ class Sink:
         """Whether an earlier run has written everything, so that only `commit` remains."""
         return False
 
-    def has(self, record: Record) -> bool:
+    def has_finished(self, record: Record) -> bool:
         """Return True if this run or an earlier one has finished the part of `record`."""
-        return self.build is not None and self.build.has(record)
+        return self.build is not None and self.build.has_finished(record)
 
     def records(self) -> list[Record]:
         """Return the records of the finished parts."""
@@ -149,17 +149,17 @@ class ArraySink(Sink):
 
 
 class FileSink(Sink):
-    """A new file. `create` opens its array, and `put` replaces the output with it."""
+    """A new file. `create` opens its array, and `replace_target` replaces the output with it."""
 
     def __init__(
         self,
         resources: Resources,
         build: Build,
         create: Callable[[], FlatArray],
-        put: Callable[[FlatArray], None],
+        replace_target: Callable[[FlatArray], None],
     ) -> None:
         super().__init__(resources, build)
-        self._create, self._put = create, put
+        self._create, self._replace_target = create, replace_target
 
     @cached_property
     def array(self) -> FlatArray:
@@ -173,13 +173,13 @@ class FileSink(Sink):
 
     def commit(self) -> None:
         """Replace the output with the complete file."""
-        self._put(self.array)
+        self._replace_target(self.array)
 
 
 class ScatterSink(Sink):
     """Receives the changed rows of a table. `layout` is the layout of the table."""
 
-    whole = False
+    takes_whole_result = False
 
     def __init__(self, resources: Resources, build: Build | None, layout: TableLayout) -> None:
         super().__init__(resources, build)
@@ -219,12 +219,16 @@ class PatchSink(ScatterSink):
         """Write the rows whose bytes a scatter in memory has changed."""
         rows = self.rows(next(self.layout.panels()))
         stored, most = 0, max(1, self.resources.budget.piece // (rows.width * rows.dtype.itemsize))
-        old, new = (array.reshape(rows.extent, rows.width) for array in (table, result))
+        rows_before, rows_after = (
+            array.reshape(rows.extent, rows.width) for array in (table, result)
+        )
         for start in range(0, rows.extent, most):
-            changed = changed_rows(old[start : start + most], new[start : start + most])
+            changed = changed_rows(
+                rows_before[start : start + most], rows_after[start : start + most]
+            )
             if changed.size:
-                rows_of = taken(new[start : start + most], changed)
-                runs = RowRuns(*stretches(start + changed), rows_of, rows_of)
+                rows_of = gathered_rows(rows_after[start : start + most], changed)
+                runs = RowRuns(*runs_of_numbers(start + changed), rows_of, rows_of)
                 rows.write(runs)
                 stored += runs.rows.nbytes
                 self.meter.chunks_touched += runs.first.size
@@ -236,7 +240,7 @@ class PatchSink(ScatterSink):
         with uninterrupted():
             self.apply()
             mark(self.build.target, self.build.fingerprint, self.state())
-            self.build.clear()
+            self.build.remove_files()
 
     def apply(self) -> None:
         """Apply the complete patch to the table. Applying it again changes nothing."""
@@ -248,7 +252,7 @@ class PatchSink(ScatterSink):
 
 
 class CopySink(ScatterSink):
-    """A copy of the flat table `source` in `copy`. `put` replaces the output with it."""
+    """A copy of the flat table `source` in `copy`. `replace_target` replaces the output with it."""
 
     def __init__(
         self,
@@ -257,10 +261,10 @@ class CopySink(ScatterSink):
         layout: FlatLayout | FortranLayout,
         source: FlatArray,
         copy: FlatArray,
-        put: Callable[[], NDArray[Any] | None],
+        replace_target: Callable[[], NDArray[Any] | None],
     ) -> None:
         super().__init__(resources, build, layout)
-        self.source, self.copy, self._put = source, copy, put
+        self.source, self.copy, self._replace_target = source, copy, replace_target
         self._rows_of = layout.rows_of
 
     def copy_unchanged(self) -> None:
@@ -270,12 +274,12 @@ class CopySink(ScatterSink):
         self.meter.phase("copying the table")
         buffer = memoryview(bytearray(min(piece, size)))
         for start in range(0, size, piece):
-            part = {"copied": start}
+            record = {"copied": start}
             view = buffer[: min(piece, size - start)]
-            if not self.has(part):
+            if not self.has_finished(record):
                 self.source.file.read_into(self.source.offset + start, view)
                 self.copy.file.write_from(self.copy.offset + start, view)
-                self.finish(part, len(view))
+                self.finish(record, len(view))
             self.meter.advance(len(view))
 
     def rows_of(self, panel: Panel) -> RowTable:
@@ -284,7 +288,7 @@ class CopySink(ScatterSink):
 
     def commit(self) -> NDArray[Any] | None:
         """Replace the output with the copy, or return it."""
-        return self._put()
+        return self._replace_target()
 
 
 class PatchLog(DiskFile):
@@ -339,7 +343,7 @@ class FlatPatchSink(PatchSink):
         self.table, self._rows_of = table, layout.rows_of
         self._file = DiskFile(table.file.path, self.meter, os.O_RDWR)
         self._log = PatchLog(build.partial, self.meter, CREATE)
-        build.use(self._log, 0)
+        build.write_to(self._log, 0)
 
     def copy_unchanged(self) -> None:
         """Truncate the log after the last recorded part."""

@@ -26,7 +26,7 @@ def checked(formats: list[Format]) -> list[Format]:
             missing.append("header` or `read_only")
         if (
             not file_format.suffixes
-            and not file_format.directories
+            and not file_format.stores_directories
             and format_class.begins is Format.begins
         ):
             missing.append("suffixes` or `begins")
@@ -34,10 +34,10 @@ def checked(formats: list[Format]) -> list[Format]:
             raise TypeError(
                 f"the format {format_class.__name__} has no `{'`, no `'.join(missing)}`"
             )
-        own = {file_format.name, *file_format.suffixes}
-        if repeated := sorted(names & own):
+        spellings = {file_format.name, *file_format.suffixes}
+        if repeated := sorted(names & spellings):
             raise TypeError(f"the format {format_class.__name__} repeats {', '.join(repeated)}")
-        names |= own
+        names |= spellings
     return formats
 
 
@@ -126,7 +126,7 @@ def _splits(text: str) -> Iterator[tuple[str, str | None]]:
 
 def _given(text: str, file_format: Format, *, local: bool) -> Location:
     """Return the location of a path whose format is given."""
-    for file, member in _splits(text) if file_format.members and local else ():
+    for file, member in _splits(text) if file_format.has_members and local else ():
         if os.path.lexists(file):
             return Location(text, file, file_format, member)
     return Location(text, text if local else text.rstrip("/"), file_format)
@@ -155,7 +155,7 @@ def _by_content(text: str) -> Location:
 
 def _check_alone(file_format: Format, file: str, rest_of_name: str | None) -> None:
     """Raise ValueError if a member is named in a file of a single array."""
-    if rest_of_name is not None and not file_format.members:
+    if rest_of_name is not None and not file_format.has_members:
         raise ValueError(
             f"{file}: expected {file_format.example} alone, got {rest_of_name!r} behind it"
         )
@@ -163,7 +163,7 @@ def _check_alone(file_format: Format, file: str, rest_of_name: str | None) -> No
 
 def _at_url(shown: Location, remote: UrlAddress) -> Location:
     """Return the location of a URL from the location of its displayed form."""
-    if not shown.format.remote:
+    if not shown.format.reads_urls:
         raise ValueError(f"{shown}: {shown.format.name} files are not read from URLs; download it")
     member = shown.member
     if remote.member is not None:

@@ -68,10 +68,10 @@ class Arrow(Format):
         checked_shape(location.text, shape)
         # a group is decoded completely, and rows are copied from it
         nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
-        part = ("batch", "")
+        group_name = ("batch", "")
         if isinstance(groups, ParquetGroups):
-            part = ("row group", "; write the file with a smaller row_group_size")
-        resources.budget.check_chunk(location, max(nbytes, groups.batch_bytes), *part)
+            group_name = ("row group", "; write the file with a smaller row_group_size")
+        resources.budget.check_chunk(location, max(nbytes, groups.batch_bytes), *group_name)
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
 
@@ -109,22 +109,22 @@ def _described(location: Location, arrow_type: Any) -> tuple[np.dtype[Any], list
     import pyarrow
 
     widths: list[int | None] = []
-    plain, types = arrow_type, pyarrow.types
+    item_type, types = arrow_type, pyarrow.types
     if isinstance(arrow_type, pyarrow.FixedShapeTensorType):
         _check_order(location, arrow_type.permutation)
-        widths, plain = list(arrow_type.shape), arrow_type.value_type
-    while types.is_fixed_size_list(plain) or _has_lists(plain):
-        widths.append(plain.list_size if types.is_fixed_size_list(plain) else None)
-        plain = plain.value_type
+        widths, item_type = list(arrow_type.shape), arrow_type.value_type
+    while types.is_fixed_size_list(item_type) or _has_lists(item_type):
+        widths.append(item_type.list_size if types.is_fixed_size_list(item_type) else None)
+        item_type = item_type.value_type
     names = ("integer", "floating", "boolean", "date", "duration")
-    zoneless = types.is_timestamp(plain) and plain.tz is None
-    if not zoneless and not any(getattr(types, f"is_{name}")(plain) for name in names):
+    zoneless = types.is_timestamp(item_type) and item_type.tz is None
+    if not zoneless and not any(getattr(types, f"is_{name}")(item_type) for name in names):
         raise ValueError(
             f"{location}: a column of {arrow_type}, expected numbers, bools, times without a zone, "
-            f"or lists of these{_advice(plain)}"
+            f"or lists of these{_advice(item_type)}"
         )
     # `to_pandas_dtype` may need pandas.
-    return pyarrow.array([], plain).to_numpy(zero_copy_only=False).dtype, widths
+    return pyarrow.array([], item_type).to_numpy(zero_copy_only=False).dtype, widths
 
 
 def _check_order(location: Location, permutation: list[int] | None) -> None:
@@ -184,8 +184,10 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
         return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if _has_lists(values.type):
         lengths = pyarrow.compute.list_value_length(values).unique().to_pylist()
-        if other := [length for length in lengths if length != widths[0]]:
-            raise ValueError(f"has a list of {other[0]} items, the first row one of {widths[0]}")
+        if other_lengths := [length for length in lengths if length != widths[0]]:
+            raise ValueError(
+                f"has a list of {other_lengths[0]} items, the first row one of {widths[0]}"
+            )
     return _flat(values.flatten(), widths[1:])
 
 

@@ -124,14 +124,14 @@ class StreamGroups:
         """Return the column of one batch. The batch is read as a stream of only that batch."""
         import pyarrow
 
-        parts = []
+        buffers = []
         for start, stop in (
             (0, self._begin),
             (self._ends[group_number], self._ends[group_number + 1]),
         ):
             self._raw.seek(start)
-            parts.append(self._raw.read(stop - start))
-        stream = pyarrow.ipc.open_stream(b"".join(parts), options=self._options)
+            buffers.append(self._raw.read(stop - start))
+        stream = pyarrow.ipc.open_stream(b"".join(buffers), options=self._options)
         return _valid(stream.read_next_batch())
 
 

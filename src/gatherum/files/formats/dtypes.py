@@ -55,15 +55,15 @@ def as_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        return dtype if (plain := as_bytes(base)) is base else np.dtype((plain, shape))
+        return dtype if (replaced := as_bytes(base)) is base else np.dtype((replaced, shape))
     if dtype.names is None:
         if is_added(dtype) and dtype.itemsize > 1 and not dtype.isnative:
             raise TypeError(f"{dtype} is not in native byte order")
         return np.dtype((np.void, dtype.itemsize)) if is_added(dtype) else dtype
     assert dtype.fields is not None
-    parts = [dtype.fields[name] for name in dtype.names]
-    formats, offsets = [as_bytes(part[0]) for part in parts], [part[1] for part in parts]
-    if all(plain is part[0] for plain, part in zip(formats, parts, strict=True)):
+    fields = [dtype.fields[name] for name in dtype.names]
+    formats, offsets = [as_bytes(field[0]) for field in fields], [field[1] for field in fields]
+    if all(replaced is field[0] for replaced, field in zip(formats, fields, strict=True)):
         return dtype
     described: Any = {"names": dtype.names, "formats": formats, "offsets": offsets}
     described["itemsize"] = dtype.itemsize

@@ -99,29 +99,29 @@ class Format(Protocol):
 
     A format that is only read has a name, `example`, `suffixes`, `read_only` and `open`. A format
     that is also written has `header`, which returns all bytes before the elements of its only
-    array, and checks that run before a file is replaced. The other methods work for both kinds of
+    array, and checks that run before a file is replaced. The other methods work for all
     formats.
     """
 
     name: str  # a short name, such as "npy"
     example: str  # an example path of this format, for error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
-    members: bool = True  # whether a file contains several arrays, named after a colon
-    directories: bool = False  # whether an array is a directory, not a file
-    packs: bool = False  # whether arrays may have attributes of packed numbers
+    has_members: bool = True  # whether a file contains several arrays, named after a colon
+    stores_directories: bool = False  # whether an array is a directory, not a file
+    stores_packed: bool = False  # whether arrays may have attributes of packed numbers
     read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
-    remote: bool = False  # whether the format is also read from URLs
-    parallel: bool = False  # whether several processes may write parts of the same array
+    reads_urls: bool = False  # whether the format is also read from URLs
+    writes_in_parallel: bool = False  # whether several processes may write parts of the same array
     # The suffix of a temporary file that supports all dtypes of the format, and the member in it.
     temporary: str = "npy"
 
     def recognize(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
-        if self.directories:
+        if self.stores_directories:
             named = in_zarr(text) or os.path.isdir(text)
             return (text.rstrip(f"/{os.sep}"), None) if named else None
-        return find_named(text, *self.suffixes, members=self.members)
+        return find_named(text, *self.suffixes, members=self.has_members)
 
     def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes.
@@ -169,7 +169,7 @@ class Format(Protocol):
         if os.path.lexists(out.resolved):
             check_regular(out.resolved, os.stat(out.resolved))
 
-    def staged(self, table: Source | None) -> bool:
+    def is_staged(self, table: Source | None) -> bool:
         """Return True if rows are first written to a flat file, from which the output is made.
 
         `table` is the table to copy, if the output is a copy.
@@ -204,11 +204,11 @@ class Format(Protocol):
         header = self.checked_header(out, shape, dtype, fortran=fortran)
         file = DiskFile(build.working, build.meter, CREATE)
         array = FlatArray(file, len(header), shape[::-1] if fortran else shape, dtype)
-        build.use(file, len(header) + array.nbytes)
+        build.write_to(file, len(header) + array.nbytes)
         file.write_from(0, header)
         return array
 
-    def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
+    def replace_target(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Replace the target with the complete output.
 
         The output is like the table `like`, and the call may use `limit` bytes of memory.
@@ -224,7 +224,7 @@ class Format(Protocol):
             resources,
             build,
             lambda: self.create(out, shape, table.dtype, build),
-            lambda array: self.put(array, table, build, resources.budget.piece),
+            lambda array: self.replace_target(array, table, build, resources.budget.piece),
         )
 
     def copy(
@@ -236,7 +236,12 @@ class Format(Protocol):
         copy = self.create(out, table.shape, table.dtype, build, fortran=laid.fortran)
         layout, limit = laid.layout(depth, resources.budget), resources.budget.piece
         return CopySink(
-            resources, build, layout, laid.array, copy, lambda: self.put(copy, table, build, limit)
+            resources,
+            build,
+            layout,
+            laid.array,
+            copy,
+            lambda: self.replace_target(copy, table, build, limit),
         )
 
 

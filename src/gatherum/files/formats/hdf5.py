@@ -45,7 +45,7 @@ class Hdf5(Format):
     """A dataset in a file of HDF5."""
 
     name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
-    packs = True
+    stores_packed = True
 
     def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
@@ -96,12 +96,12 @@ class Hdf5(Format):
             return
         try:
             with open(descriptor, "rb") as raw, h5py.File(raw, "r") as opened:
-                others = [key for key in opened if key != name.split("/")[0]]
+                other_keys = [key for key in opened if key != name.split("/")[0]]
         except OSError as error:
             raise ValueError(
                 f"{op}: the output {out} is no HDF5 file: {first_line(error)}"
             ) from None
-        if others or "/" in name:
+        if other_keys or "/" in name:
             raise ValueError(
                 f"{op}: {out.file} holds other datasets, which a new file would lose; choose a new "
                 "file"
@@ -169,10 +169,10 @@ def _stored_type(dtype: np.dtype[Any]) -> Any:
     try:
         plain = as_bytes(dtype)
         stored_type = h5py.h5t.py_create(plain, logical=True)
-        kept = stored_type.dtype == plain and stored_type.get_size() == plain.itemsize
+        keeps_values = stored_type.dtype == plain and stored_type.get_size() == plain.itemsize
     except (TypeError, ValueError, RuntimeError):
-        kept = False
-    if not kept:
+        keeps_values = False
+    if not keeps_values:
         raise cannot_hold("HDF5", dtype)
     return stored_type
 

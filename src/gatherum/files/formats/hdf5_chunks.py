@@ -32,11 +32,11 @@ def other_filter(name: str, filter_id: int) -> ValueError:
     """Return the error for a filter whose output cannot be bounded."""
     import h5py
 
-    known = f"{OTHERS[filter_id]} ({filter_id})" if filter_id in OTHERS else str(filter_id)
+    filter_name = f"{OTHERS[filter_id]} ({filter_id})" if filter_id in OTHERS else str(filter_id)
     plugin = "" if h5py.h5z.filter_avail(filter_id) else ", with a plugin such as hdf5plugin"
     advice = hint(f"h5py runs it{plugin}: pass an open dataset, as h5py.File(file)[name]")
     return ValueError(
-        f"{name}: HDF5's filter {known} is not supported, because its output has no size "
+        f"{name}: HDF5's filter {filter_name} is not supported, because its output has no size "
         f"limit; the supported filters are deflate, shuffle and fletcher32{advice}"
     )
 
@@ -71,7 +71,7 @@ class ChunkedDataset(SlicedArray):
         """Inflate the chunks of a box. HDF5 reads the chunks that need more than that."""
         shape = tuple(side.stop - side.start for side in box)
         values: NDArray[Any] = np.empty(shape, self.dtype)
-        keyed, others = box[: self._rank], box[self._rank :]
+        keyed, other_dims = box[: self._rank], box[self._rank :]
         for corner in self._chunk_corners(box):
             part = [
                 slice(max(side.start, first), min(side.stop, first + n))
@@ -79,9 +79,9 @@ class ChunkedDataset(SlicedArray):
             ]
             to = _moved(part, [side.start for side in keyed])
             if (chunk := self._inflated(corner)) is None:
-                values[to] = super().read_box((*part, *others))
+                values[to] = super().read_box((*part, *other_dims))
             else:
-                values[to] = chunk[(*_moved(part, corner), *others)]
+                values[to] = chunk[(*_moved(part, corner), *other_dims)]
                 self._meter.read(values[to].nbytes)
         return values
 
@@ -126,10 +126,14 @@ def _moved(part: Sequence[slice], origin: Sequence[int]) -> tuple[slice, ...]:
 
 def _unshuffled(raw: Any, item: int) -> NDArray[np.uint8]:
     """Undo the filter that stores the first bytes of all items, then the second bytes, etc."""
-    whole = len(raw) // item * item
-    planes = np.frombuffer(raw, np.uint8, whole).reshape(item, -1)
-    items = np.empty((whole // item, item), np.uint8)
+    whole_items_size = len(raw) // item * item
+    planes = np.frombuffer(raw, np.uint8, whole_items_size).reshape(item, -1)
+    items = np.empty((whole_items_size // item, item), np.uint8)
     for i, plane in enumerate(planes):
         items[:, i] = plane  # several times as fast as a copy of the transposed array
-    remainder = np.frombuffer(raw, np.uint8, offset=whole) if whole < len(raw) else items[:0, 0]
+    remainder = (
+        np.frombuffer(raw, np.uint8, offset=whole_items_size)
+        if whole_items_size < len(raw)
+        else items[:0, 0]
+    )
     return np.concatenate([items.reshape(-1), remainder])

@@ -45,8 +45,8 @@ class Npy(Format):
     """An array in a separate file, in C or Fortran order."""
 
     name, example = "npy", "'x.npy'"
-    suffixes, members = ("npy",), False
-    any_order = remote = True
+    suffixes, has_members = ("npy",), False
+    any_order = reads_urls = True
 
     def begins(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
@@ -136,15 +136,20 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
     text = f"{{'descr': {descr!r}, 'fortran_order': {fortran}, 'shape': {tuple(shape)!r}, }}"
     for version, length_bytes, encoding in ((1, 2, "latin1"), (2, 4, "latin1"), (3, 4, "utf8")):
         try:
-            body = text.encode(encoding)
+            text_bytes = text.encode(encoding)
         except UnicodeEncodeError:
             continue
         # NumPy leaves space for the first extent to grow to 21 digits
-        body += b" " * max(0, 21 - len(repr(shape[-1 if fortran else 0]))) if shape else b""
-        padding = -(8 + length_bytes + len(body) + 1) % ALIGNMENT
-        body += b" " * padding + b"\n"
-        if len(body) < 1 << (8 * length_bytes):
-            return MAGIC + bytes([version, 0]) + len(body).to_bytes(length_bytes, "little") + body
+        text_bytes += b" " * max(0, 21 - len(repr(shape[-1 if fortran else 0]))) if shape else b""
+        padding = -(8 + length_bytes + len(text_bytes) + 1) % ALIGNMENT
+        text_bytes += b" " * padding + b"\n"
+        if len(text_bytes) < 1 << (8 * length_bytes):
+            return (
+                MAGIC
+                + bytes([version, 0])
+                + len(text_bytes).to_bytes(length_bytes, "little")
+                + text_bytes
+            )
     raise ValueError(f"a header for shape {shape} of {dtype} does not fit in a .npy file")
 
 

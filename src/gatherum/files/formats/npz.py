@@ -47,16 +47,18 @@ class Npz(Format):
         with open(file.fd, "rb", closefd=False) as stream:
             with _damage(name):
                 archive = zipfile.ZipFile(stream)
-            info = _find(name, archive, location.member)
-            if info.compress_type == zipfile.ZIP_STORED:
-                holder, start = file, _stored_at(name, file, archive, info)
-                header = npy.read_header(name, file, start, info.file_size)
-            elif info.compress_type == zipfile.ZIP_DEFLATED:
+            member_info = _find(name, archive, location.member)
+            if member_info.compress_type == zipfile.ZIP_STORED:
+                holder, start = file, _stored_at(name, file, archive, member_info)
+                header = npy.read_header(name, file, start, member_info.file_size)
+            elif member_info.compress_type == zipfile.ZIP_DEFLATED:
                 holder, start = resources.scratch(), 0
-                header = _unpack(name, _pieces(name, archive, info), info.file_size, holder)
+                header = _unpack(
+                    name, _pieces(name, archive, member_info), member_info.file_size, holder
+                )
             else:
                 raise ValueError(
-                    f"{name}: compressed by the zip method {info.compress_type}; stored and "
+                    f"{name}: compressed by the zip method {member_info.compress_type}; stored and "
                     "deflated members are read"
                 )
         return header.source(location, holder, start, file)
@@ -80,8 +82,8 @@ def _damage(name: str) -> Iterator[None]:
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
     """Return the member with a name, with or without ``.npy``, as `numpy.load` does."""
     infos = archive.infolist()
-    for wanted in () if member is None else (member, f"{member}.npy"):
-        matches = [info for info in infos if info.filename == wanted]
+    for member_name in () if member is None else (member, f"{member}.npy"):
+        matches = [info for info in infos if info.filename == member_name]
         if len(matches) > 1:
             raise ValueError(f"{name}: the file has {len(matches)} arrays of that name")
         if matches:
@@ -91,41 +93,43 @@ def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.Zi
     return arrays[names.index(choose_member(name, "array", member, names))]
 
 
-def _stored_at(name: str, file: DiskFile, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+def _stored_at(
+    name: str, file: DiskFile, archive: zipfile.ZipFile, member_info: zipfile.ZipInfo
+) -> int:
     """Return the offset of a stored member. Check that it does not overlap the next one."""
-    offset = info.header_offset
+    offset = member_info.header_offset
     raw = file.read_bytes(offset, LOCAL_HEADER.size) if 0 <= offset < file.size else b""
-    offsets = [archive.start_dir, *(other.header_offset for other in archive.infolist())]
+    offsets = [archive.start_dir, *(neighbour.header_offset for neighbour in archive.infolist())]
     following = min((start_of for start_of in offsets if start_of > offset), default=0)
-    if len(raw) == LOCAL_HEADER.size and info.compress_size == info.file_size:
+    if len(raw) == LOCAL_HEADER.size and member_info.compress_size == member_info.file_size:
         fields = LOCAL_HEADER.unpack(raw)
         start: int = offset + LOCAL_HEADER.size + fields[-2] + fields[-1]
-        fits = start + info.file_size <= min(following, file.size)
+        fits = start + member_info.file_size <= min(following, file.size)
         if fields[0] == b"PK\3\4" and not fields[2] & 1 and fits:
             return start
     raise ValueError(f"{name}: damaged: its place in the file is not as announced")
 
 
-def _pieces(name: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Iterator[bytes]:
+def _pieces(name: str, archive: zipfile.ZipFile, member_info: zipfile.ZipInfo) -> Iterator[bytes]:
     """Yield a deflated member in pieces of bounded size."""
-    with _damage(name), archive.open(info) as unpacked:
+    with _damage(name), archive.open(member_info) as unpacked:
         while piece := unpacked.read(PIECE_BYTES):
             yield piece
 
 
 def _unpack(name: str, pieces: Iterator[bytes], size: int, scratch: DiskFile) -> npy.ArrayHeader:
     """Check the header of a member against its announced size, and copy it to a scratch file."""
-    head = next(pieces, b"")
-    end = npy.header_end(name, head)
-    while len(head) < end and (piece := next(pieces, b"")):
-        head += piece
-    header = npy.parse_header(name, head[:end], size)
-    done = 0
-    for piece in chain([head], pieces):
-        if done + len(piece) > size:
+    first_bytes = next(pieces, b"")
+    end = npy.header_end(name, first_bytes)
+    while len(first_bytes) < end and (piece := next(pieces, b"")):
+        first_bytes += piece
+    header = npy.parse_header(name, first_bytes[:end], size)
+    written = 0
+    for piece in chain([first_bytes], pieces):
+        if written + len(piece) > size:
             raise ValueError(f"{name}: damaged: holds more than its {size} bytes")
-        scratch.write_from(done, piece)
-        done += len(piece)
-    if done != size:
-        raise ValueError(f"{name}: damaged: ends at byte {done} of {size}")
+        scratch.write_from(written, piece)
+        written += len(piece)
+    if written != size:
+        raise ValueError(f"{name}: damaged: ends at byte {written} of {size}")
     return header

@@ -41,7 +41,7 @@ PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # bits of types that are not who
 
 def _letter_and_bits(row: DTypeRow) -> str | None:
     """Return a code such as "F32". The codes of types of other packages are irregular."""
-    return f"{row.kind.upper()}{row.bits}" if row.of_numpy else None
+    return f"{row.kind.upper()}{row.bits}" if row.is_of_numpy else None
 
 
 CODES = spellings("safetensors", SPELLING, ABSENT, _letter_and_bits)
@@ -53,7 +53,7 @@ class Safetensors(Format):
     """A tensor in a file that may contain several tensors. A written file contains only one."""
 
     name, example, suffixes = "safetensors", "'model.safetensors:tensor'", ("safetensors",)
-    remote = True
+    reads_urls = True
     temporary = "safetensors:copied"
 
     def begins(self, head: bytes) -> bool:
@@ -77,10 +77,10 @@ class Safetensors(Format):
         if not os.path.exists(out.resolved):
             return
         with closing(DiskFile(out.resolved, meter)) as file:
-            others = [name for name in read_header(out.file, file) if name != out.member]
-        if others:
+            other_names = [name for name in read_header(out.file, file) if name != out.member]
+        if other_names:
             raise ValueError(
-                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, others[:4]))}), "
+                f"{op}: {out.file} holds other tensors ({', '.join(map(repr, other_names[:4]))}), "
                 "which a new file would lose; choose a new file"
             )
 
@@ -106,7 +106,7 @@ class Tensor:
         if self.code in PACKED:
             raise ValueError(f"{where}: elements of type {self.code} are not whole bytes")
         row = ROW_OF[self.code]
-        return np.dtype(row.name).newbyteorder("<") if row.of_numpy else number_type(row.name)
+        return np.dtype(row.name).newbyteorder("<") if row.is_of_numpy else number_type(row.name)
 
 
 def read_header(name: str, file: DiskFile) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from gatherum.files.row_access.boxes import FlatBoxes, FortranLayout, copy_boxes
 from gatherum.files.row_access.dimension_names import Names
 from gatherum.files.row_access.flat import FlatArray, FlatLayout
 from gatherum.files.row_access.grid import BoxArray, BoxLayout
-from gatherum.files.row_access.table import TableLayout, filled_first
+from gatherum.files.row_access.table import TableLayout, largest_box
 
 __all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage", "boxes_of"]
 
@@ -139,8 +139,8 @@ class FlatStorage(Storage):
             self.array.dtype.itemsize,
             resources.budget.window,
         )
-        across = filled_first(shape[::-1], item, 64 * item)[::-1]
-        chunks = filled_first(shape, item, limit, unit=across)
+        across = largest_box(shape[::-1], item, 64 * item)[::-1]
+        chunks = largest_box(shape, item, limit, least_extents=across)
         boxes = FlatBoxes(self.array, True, chunks)
         return _copied_in_c_order(boxes, chunks, resources)
 
@@ -174,7 +174,7 @@ class BoxStorage(Storage):
     def flat(self, resources: Resources, *, any_order: bool = False) -> FlatStorage:
         """Return the same array in C order in a scratch file."""
         array, limit = self.array, resources.budget.window
-        chunks = filled_first(array.shape, array.dtype.itemsize, limit, unit=array.chunks)
+        chunks = largest_box(array.shape, array.dtype.itemsize, limit, least_extents=array.chunks)
         return _copied_in_c_order(array, chunks, resources)
 
 
@@ -194,5 +194,5 @@ def boxes_of(storage: Storage) -> BoxArray:
         return storage.array
     assert isinstance(storage, FlatStorage)
     array = storage.array
-    chunks = filled_first(array.shape, max(1, array.dtype.itemsize), PAGE)
+    chunks = largest_box(array.shape, max(1, array.dtype.itemsize), PAGE)
     return FlatBoxes(array, storage.fortran, chunks[::-1] if storage.fortran else chunks)

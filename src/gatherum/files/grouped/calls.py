@@ -25,10 +25,10 @@ from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import errors, options
+from gatherum.groups import errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
-from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.functions import FUNCTIONS, row_of
 from gatherum.groups.reducing import ReduceOptions, evaluated
 from gatherum.groups.rows import Method
 
@@ -99,7 +99,7 @@ class _Opened:
         if "weights" in self.sources:
             return
         for name in self.call.names:
-            row = FUNCTIONS[options.plain(name)]
+            row = row_of(name)
             check_defined(REDUCE_FILE, row, name, self.dtype)
             if None not in self.shape:
                 shape_limits.check_result(REDUCE_FILE, self.shape, row.result(self.dtype))
@@ -133,7 +133,7 @@ class _Opened:
 
     def _copies(self, name: str) -> float:
         """Return the memory that a function needs in memory, in sizes of the operands."""
-        row = FUNCTIONS[options.plain(name)]
+        row = row_of(name)
         if row.sorts:
             return SORTING
         plain = name in FUNCTIONS and "weights" not in self.sources and name != "logsumexp"

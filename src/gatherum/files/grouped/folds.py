@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
-from gatherum._functions.accumulator import Accumulator, begin, continued
+from gatherum._functions.accumulator import Accumulator, extended_accumulator, new_accumulator
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
-from gatherum.groups import errors, namespace, options
+from gatherum.groups import errors, namespace
 from gatherum.groups.dates import as_dates, as_integers, is_date
 from gatherum.groups.evaluation import initial_result
-from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.functions import FUNCTIONS, row_of
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.rows import FunctionRow, Method
 
@@ -29,7 +29,7 @@ __all__ = ["Folds", "is_folded"]
 
 def is_folded(name: str) -> bool:
     """Return True if a function is computed by one fold over batches of values."""
-    return FUNCTIONS[options.plain(name)].reduction is not None
+    return row_of(name).reduction is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Fold:
     @classmethod
     def of(cls, op: str, name: str, dtype: np.dtype[Any], fill_value: object) -> Fold:
         """Return the fold of a function of values of a dtype."""
-        row = FUNCTIONS[options.plain(name)]
+        row = row_of(name)
         result: Any = row.result(dtype)
         one_group = Grouping.of(op, "groups", np.zeros(1, np.int64), (1,), 0)
         initial = initial_result(row, result, one_group, np.zeros((), result), fill_value)
@@ -171,9 +171,9 @@ class Folds:
                 continue
             data = fold.begin((count, *self._row_shape))
             if (old := self._accumulators.get(fold.name)) is None:
-                accumulator = begin(data, fold.attributes)
+                accumulator = new_accumulator(data, fold.attributes)
             else:
-                accumulator = continued(old, data)
+                accumulator = extended_accumulator(old, data)
             self._accumulators[fold.name] = accumulator
         self._capacity = count
 

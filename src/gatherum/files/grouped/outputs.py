@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from gatherum._model.call import Attributes
 from gatherum.files.arguments.operands import Operand, Path, find_operand
 from gatherum.files.arguments.outputs import check_absent, check_target
-from gatherum.files.durable.whole import write_files
+from gatherum.files.durable.file_sets import write_files
 from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats import locate, locate_output
 from gatherum.files.formats.dtypes import name_of

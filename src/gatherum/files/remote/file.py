@@ -30,9 +30,11 @@ class RemoteFile(DiskFile):
     def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
         self.path, self.meter, self.fd = str(address), meter, -1
         self._remote = Remote(address, meter, options)
-        head = bytearray(HEAD)
-        self._version, count = self._remote.wait(self._remote.begin(memoryview(head)))
-        self._head = bytes(head[:count])
+        first_bytes = bytearray(HEAD)
+        self._version, count = self._remote.wait(
+            self._remote.read_beginning(memoryview(first_bytes))
+        )
+        self._head = bytes(first_bytes[:count])
         meter.read(count)
         # an object without a version is identified only by its URL
         self._mark = address.digest()
@@ -67,7 +69,7 @@ class RemoteFile(DiskFile):
     ) -> None:
         for start in range(0, len(buffer), length):
             piece = buffer[start : start + length]
-            pipeline.put(partial(self._remote.fill, offset + start, piece, self._version))
+            pipeline.add(partial(self._remote.fill, offset + start, piece, self._version))
 
     def read_bytes(self, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from position `offset`; fewer only at the file's end."""
@@ -117,16 +119,18 @@ class RemoteFile(DiskFile):
             raise self.truncated(self.size, until)
         if count == 1:
             row = rows[positions[0]]
-            then = partial(
+            when_received = partial(
                 _copy, row[None], np.zeros(positions.size - 1, np.int64), positions[1:], rows
             )
-            pipeline.put(partial(self._remote.fill, offset, row.data, self._version), then)
+            pipeline.add(partial(self._remote.fill, offset, row.data, self._version), when_received)
             return
         space = bytearray(length + stored.item)
         shape, strides = (count, stored.item), (stored.stride, 1)
         run: Bytes = np.ndarray(shape, np.uint8, space, 0, strides)
-        then = partial(_copy, run, row_numbers - first, positions, rows)
-        pipeline.put(partial(self._remote.fill, offset, memoryview(space), self._version), then)
+        when_received = partial(_copy, run, row_numbers - first, positions, rows)
+        pipeline.add(
+            partial(self._remote.fill, offset, memoryview(space), self._version), when_received
+        )
 
     def cached_share(self, offsets: Ints) -> float:
         """Return 0, because nothing is cached."""
@@ -155,12 +159,12 @@ def _runs(stored: StoredRows, row_numbers: Ints, waste: float, longest: int) -> 
     """Divide sorted requests into runs of at most `longest` bytes. Return their limits."""
     apart = pages_between(stored, row_numbers) > native.file_rows_bridge(stored, row_numbers, waste)
     starts = row_numbers * np.int64(stored.stride)
-    begun = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
-    piece = (starts - begun) // max(1, longest - stored.item + 1)
-    cuts: Ints = np.flatnonzero(apart | (np.diff(piece) != 0)) + 1
+    run_starts = np.maximum.accumulate(np.where(np.r_[True, apart], starts, -1))
+    piece_numbers = (starts - run_starts) // max(1, longest - stored.item + 1)
+    cuts: Ints = np.flatnonzero(apart | (np.diff(piece_numbers) != 0)) + 1
     return np.concatenate([[0], cuts, [row_numbers.size]])
 
 
-def _copy(source: Bytes, which: Ints, positions: Ints, rows: Bytes) -> None:
+def _copy(source: Bytes, source_rows: Ints, positions: Ints, rows: Bytes) -> None:
     """Copy rows from the memory of a run to their positions."""
-    rows[positions] = source[which]
+    rows[positions] = source[source_rows]

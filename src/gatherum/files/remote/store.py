@@ -40,12 +40,12 @@ class Remote:
         self._pending = set[Future[Any]]()
         self._stopped = False
 
-    def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
         """Start a coroutine in the event loop of the transport."""
         if self._stopped:
-            work.close()
+            coroutine.close()
             raise OSError(f"{self.address}: the run was given up")
-        future = asyncio.run_coroutine_threadsafe(work, self._transport.loop)
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._transport.loop)
         self._pending.add(future)
         future.add_done_callback(self._pending.discard)
         return future
@@ -56,49 +56,53 @@ class Remote:
         for future in list(self._pending):
             future.cancel()
 
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Return the result of a coroutine. An interruption cancels it."""
-        future = self.start(work)
+        future = self.start(coroutine)
         try:
             return future.result()
         finally:
             future.cancel()
 
-    async def begin(self, buffer: memoryview) -> tuple[Version, int]:
+    async def read_beginning(self, buffer: memoryview) -> tuple[Version, int]:
         """Return the version of the object, and the number of bytes read from its beginning."""
-        return await self._tried(
-            self.address, len(buffer), lambda: self._transport.begin(self.address, buffer)
+        return await self._with_retries(
+            self.address, len(buffer), lambda: self._transport.read_beginning(self.address, buffer)
         )
 
     async def version(self) -> Version:
         """Return the current version of the object."""
-        return await self._tried(self.address, 1, lambda: self._transport.version(self.address))
+        return await self._with_retries(
+            self.address, 1, lambda: self._transport.version(self.address)
+        )
 
     async def fill(self, start: int, buffer: memoryview, expected: Version) -> None:
         """Fill `buffer` from byte `start` of the object, and check its version."""
 
         async def once() -> None:
-            version, count = await self._transport.part(self.address, start, buffer)
+            version, count = await self._transport.read_part(self.address, start, buffer)
             if version is not None and expected.is_other(version):
                 raise Changed("it changed while it was being read")
             if count < len(buffer):
                 raise Failed(f"it returned {count} bytes, expected {len(buffer)}")
 
-        await self._tried(self.address, len(buffer), once)
+        await self._with_retries(self.address, len(buffer), once)
         self.meter.read(len(buffer))
 
-    async def whole(self, key: str, limit: int) -> bytes | None:
+    async def read_whole(self, key: str, limit: int) -> bytes | None:
         """Return an object below the URL of at most `limit` bytes, or None if it does not exist."""
         address = self.address.below(key)
         try:
-            content = await self._tried(address, 0, lambda: self._transport.whole(address, limit))
+            content = await self._with_retries(
+                address, 0, lambda: self._transport.read_whole(address, limit)
+            )
         except FileNotFoundError:
             return None
-        self.meter.asked(0, len(content))
+        self.meter.count_requests(0, len(content))
         self.meter.read(len(content))
         return content
 
-    async def _tried(
+    async def _with_retries(
         self, address: UrlAddress, nbytes: int, request: Callable[[], Awaitable[T]]
     ) -> T:
         """Make a request for `nbytes` bytes, and repeat it if that may succeed."""
@@ -108,7 +112,7 @@ class Remote:
             try:
                 async with self._slots:
                     until = until or time.monotonic() + LONGEST  # waiting for slots does not count
-                    self.meter.asked(1, nbytes)
+                    self.meter.count_requests(1, nbytes)
                     async with asyncio.timeout(until - time.monotonic()):
                         return await request()
             except TimeoutError:
@@ -134,22 +138,22 @@ class Pipeline:
         self._remote, self._at_once = remote, at_once
         self._waiting = deque[tuple[Future[None], Callable[[], object] | None]]()
 
-    def put(
+    def add(
         self,
-        work: Callable[[], Coroutine[Any, Any, None]],
-        then: Callable[[], object] | None = None,
+        make_coroutine: Callable[[], Coroutine[Any, Any, None]],
+        when_finished: Callable[[], object] | None = None,
     ) -> None:
-        """Start a coroutine when fewer than `at_once` are running. `then` is called afterwards."""
+        """Start a coroutine when fewer than `at_once` are running; then call `when_finished`."""
         while len(self._waiting) >= self._at_once:
             self._finish()
-        self._waiting.append((self._remote.start(work()), then))
+        self._waiting.append((self._remote.start(make_coroutine()), when_finished))
 
     def _finish(self) -> None:
-        future, then = self._waiting[0]
+        future, when_finished = self._waiting[0]
         future.result()
         self._waiting.popleft()
-        if then is not None:
-            then()
+        if when_finished is not None:
+            when_finished()
 
     def __enter__(self) -> "Pipeline":
         return self

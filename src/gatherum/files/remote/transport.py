@@ -122,23 +122,25 @@ class Http:
     def __init__(self, filesystem: Any) -> None:
         self._filesystem, self.loop = filesystem, filesystem.loop
 
-    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
+    async def read_beginning(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the beginning. Return the version and the number of bytes received."""
-        return await self.part(address, 0, buffer)
+        return await self.read_part(address, 0, buffer)
 
     async def version(self, address: UrlAddress) -> Version:
         """Return the object's current version."""
-        version, _ = await self.part(address, 0, memoryview(bytearray(1)))
+        version, _ = await self.read_part(address, 0, memoryview(bytearray(1)))
         return version
 
-    async def part(
+    async def read_part(
         self, address: UrlAddress, start: int, buffer: memoryview
     ) -> tuple[Version, int]:
         """Fill `buffer` from byte `start`. Return the version, and the number of bytes received."""
         last = start + len(buffer) - 1
         async with self._answer(address, {"Range": f"bytes={start}-{last}"}) as answer:
-            said = answer.headers.get("Content-Range", "")
-            if answer.status == 416 and (shorter := re.fullmatch(r"bytes \*/([0-9]{1,18})", said)):
+            content_range = answer.headers.get("Content-Range", "")
+            if answer.status == 416 and (
+                shorter := re.fullmatch(r"bytes \*/([0-9]{1,18})", content_range)
+            ):
                 return _version(answer, int(shorter[1])), 0
             _check_status(answer.status, answer.headers)
             if answer.status != 206:
@@ -146,7 +148,7 @@ class Http:
                     "the server does not give parts of files "
                     f"(status {answer.status} in place of 206)"
                 )
-            match = _PART.fullmatch(said)
+            match = _PART.fullmatch(content_range)
             if match is None:
                 raise Refused("the server does not say how large the file is (Content-Range)")
             first, end, size = (int(digits) for digits in match.groups())
@@ -157,7 +159,7 @@ class Http:
             await _fill(answer, buffer[: end + 1 - start])
             return _version(answer, size), end + 1 - start
 
-    async def whole(self, address: UrlAddress, limit: int) -> bytes:
+    async def read_whole(self, address: UrlAddress, limit: int) -> bytes:
         """Return an object of at most `limit` bytes."""
         async with self._answer(address, {}) as answer:
             _check_status(answer.status, answer.headers)
@@ -186,8 +188,8 @@ class Http:
         url = _encoded(self._filesystem, address)
         answer = failure = None
         try:
-            own = {**headers, "Accept-Encoding": "identity"}
-            options["headers"] = {**options.get("headers", {}), **own}
+            sent_headers = {**headers, "Accept-Encoding": "identity"}
+            options["headers"] = {**options.get("headers", {}), **sent_headers}
             session = await self._filesystem.set_session()
             async with session.get(url, **options) as answer:
                 if address.protocol == "https" and answer.url.scheme != "https":
@@ -220,8 +222,8 @@ def _encoded(filesystem: Any, address: UrlAddress) -> Any:
 def _check_status(status: int, headers: Mapping[str, str]) -> None:
     if 200 <= status < 300:
         return
-    known = {item.value: f" ({item.phrase})" for item in HTTPStatus}
-    words = f"the server answered {status}{known.get(status, '')}"
+    phrases = {item.value: f" ({item.phrase})" for item in HTTPStatus}
+    words = f"the server answered {status}{phrases.get(status, '')}"
     if status in (404, 410):
         raise Missing(words)
     if status >= 500 or status in AGAIN:
@@ -236,14 +238,14 @@ def _version(answer: Any, size: int) -> Version:
 
 async def _fill(answer: Any, buffer: memoryview) -> None:
     """Read exactly the number of bytes in `buffer`."""
-    done = 0
+    received = 0
     async for piece in answer.content.iter_any():
-        if done + len(piece) > len(buffer):
+        if received + len(piece) > len(buffer):
             raise Failed(f"the server gave more than the {len(buffer)} bytes that it announced")
-        buffer[done : done + len(piece)] = piece
-        done += len(piece)
-    if done < len(buffer):
-        raise Failed(f"the answer ended after {done} of {len(buffer)} bytes")
+        buffer[received : received + len(piece)] = piece
+        received += len(piece)
+    if received < len(buffer):
+        raise Failed(f"the answer ended after {received} of {len(buffer)} bytes")
 
 
 def _understood(error: Exception) -> Exception:
@@ -280,14 +282,16 @@ class Filesystem:
         self._filesystem = filesystem
         self.loop = filesystem.loop if filesystem.async_impl else get_loop()
 
-    async def begin(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
+    async def read_beginning(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning."""
         version = await self.version(address)
         most = min(len(buffer), version.size)
-        _, count = await self.part(address, 0, buffer[:most]) if most else (None, 0)
+        _, count = await self.read_part(address, 0, buffer[:most]) if most else (None, 0)
         return version, count
 
-    async def part(self, address: UrlAddress, start: int, buffer: memoryview) -> tuple[None, int]:
+    async def read_part(
+        self, address: UrlAddress, start: int, buffer: memoryview
+    ) -> tuple[None, int]:
         """Fill `buffer` from byte `start`."""
         content = await self._call("cat_file", address, start=start, end=start + len(buffer))
         if len(content) > len(buffer):
@@ -301,10 +305,10 @@ class Filesystem:
         about = await self._call("info", address)
         if about.get("type") == "directory" or not isinstance(about.get("size"), int):
             raise Refused("it is a folder, or does not say how large it is")
-        known = [str(about[key]) for key in WHEN if about.get(key) is not None]
-        return Version(about["size"], " ".join(known) or None)
+        version_fields = [str(about[key]) for key in WHEN if about.get(key) is not None]
+        return Version(about["size"], " ".join(version_fields) or None)
 
-    async def whole(self, address: UrlAddress, limit: int) -> bytes:
+    async def read_whole(self, address: UrlAddress, limit: int) -> bytes:
         """Return an object of at most `limit` bytes."""
         content: bytes = await self._call("cat_file", address, start=0, end=limit + 1)
         if len(content) > limit:

@@ -108,14 +108,16 @@ class DiskFile:
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
         """Fill `buffer` from position `offset`. Raise OSError if the file ends before."""
-        done = 0
-        while done < len(buffer):
+        received = 0
+        while received < len(buffer):
             with naming(self.path):
-                got = read_into(self.fd, buffer[done : done + LONGEST_TRANSFER], offset + done)
+                got = read_into(
+                    self.fd, buffer[received : received + LONGEST_TRANSFER], offset + received
+                )
             if got == 0:
-                raise self.truncated(offset + done, offset + len(buffer))
-            done += got
-        self.meter.read(done)
+                raise self.truncated(offset + received, offset + len(buffer))
+            received += got
+        self.meter.read(received)
 
     def read_rows(
         self,
@@ -235,14 +237,16 @@ class DiskFile:
     def write_from(self, offset: int, buffer: memoryview | bytes) -> None:
         """Write all of `buffer` at position `offset`."""
         view = memoryview(buffer)
-        done = 0
-        while done < len(view):
+        written = 0
+        while written < len(view):
             with naming(self.path):
-                done += write_some(self.fd, view[done : done + LONGEST_TRANSFER], offset + done)
-        if done >= WRITE_BEHIND and self._identity is not None:
+                written += write_some(
+                    self.fd, view[written : written + LONGEST_TRANSFER], offset + written
+                )
+        if written >= WRITE_BEHIND and self._identity is not None:
             # begin to write to the disk, so that `sync` takes less time
-            native.start_writing(self.fd, offset, done)
-        self.meter.wrote(done)
+            native.start_writing(self.fd, offset, written)
+        self.meter.count_written(written)
 
     def grow(self, size: int) -> None:
         """Make the file at least `size` bytes long."""
@@ -276,10 +280,10 @@ class DiskFile:
         if self._identity is None:
             return
         try:
-            now = self._state(os.stat(self.path))
+            current_state = self._state(os.stat(self.path))
         except FileNotFoundError:
             raise FileNotFoundError(f"{self.path}: vanished while it was being read") from None
-        if now != self._identity:
+        if current_state != self._identity:
             raise OSError(f"{self.path}: changed while it was being read")
 
     def is_intact(self) -> bool:
@@ -327,9 +331,9 @@ class MemoryFile(DiskFile):
             return 1
         step = max(1, TAKEN_BYTES // stored.item)
         for start in range(0, row_numbers.size, step):
-            part = slice(start, start + step)
-            taken = apply("gather", rows, row_numbers[part])
-            apply("scatter_nd", rows_out, positions[part, None], taken, out=rows_out)
+            piece = slice(start, start + step)
+            piece_rows = apply("gather", rows, row_numbers[piece])
+            apply("scatter_nd", rows_out, positions[piece, None], piece_rows, out=rows_out)
         return 1
 
     def cached_share(self, offsets: Ints) -> float:

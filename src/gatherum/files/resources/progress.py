@@ -80,10 +80,10 @@ class Lines(ProgressDisplay):
         self._last, self._written = time.monotonic(), 0
 
     def __call__(self, done: int, expected: int) -> None:
-        now = time.monotonic()
-        if now - self._last < PAUSE and done < expected:
+        time_now = time.monotonic()
+        if time_now - self._last < PAUSE and done < expected:
             return
-        self._last = now
+        self._last = time_now
         line = f"{self._label}: {self._phase}, {amounts_text(done, expected)}"
         print(line.ljust(self._written), end=self._end, file=sys.stderr, flush=True)
         self._written = len(line) if self._end == "\r" else 0

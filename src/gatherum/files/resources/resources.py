@@ -93,7 +93,7 @@ class Budget:
         return self.total // 4
 
     @property
-    def whole(self) -> int:
+    def whole_output(self) -> int:
         """Bytes for an output that fits in memory as a whole, with its requests (48 bytes each).
 
         Larger than `window`, because no other window is in memory.
@@ -174,8 +174,8 @@ def checked_options(options: object) -> dict[str, Any]:
         return {}
     found = type(options).__name__
     if isinstance(options, Mapping):
-        others = [type(key).__name__ for key in options if not isinstance(key, str)]
-        if not others:
+        key_types = [type(key).__name__ for key in options if not isinstance(key, str)]
+        if not key_types:
             return dict(options)
-        found = f"a key of type {others[0]}"
+        found = f"a key of type {key_types[0]}"
     raise errors.not_options(found)

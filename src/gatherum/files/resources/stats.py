@@ -57,13 +57,13 @@ class Stats:
 
     def __str__(self) -> str:
         chunks = "1 chunk" if self.chunks_touched == 1 else f"{self.chunks_touched:,} chunks"
-        touched = f"{chunks} touched, " if self._in_chunks else ""
-        asked = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
+        chunks_text = f"{chunks} touched, " if self._in_chunks else ""
+        requests_text = f", {self.requests:,} requests for {size_text(self.bytes_requested)}"
         return (
             f"{self.rows:,} rows, read {size_text(self.bytes_read)}, "
-            f"written {size_text(self.bytes_written)}, {touched}"
+            f"written {size_text(self.bytes_written)}, {chunks_text}"
             f"{self.seconds:.2f} s, peak memory {size_text(self.peak_memory)}"
-            f"{asked if self.requests else ''}"
+            f"{requests_text if self.requests else ''}"
         )
 
     def __repr__(self) -> str:
@@ -101,12 +101,12 @@ class Meter:
         with self._lock:
             self.bytes_read += nbytes
 
-    def wrote(self, nbytes: int) -> None:
+    def count_written(self, nbytes: int) -> None:
         """Count bytes written."""
         with self._lock:
             self.bytes_written += nbytes
 
-    def asked(self, requests: int, nbytes: int) -> None:
+    def count_requests(self, requests: int, nbytes: int) -> None:
         """Count requests and their bytes."""
         with self._lock:
             self.requests += requests

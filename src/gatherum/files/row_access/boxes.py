@@ -13,7 +13,7 @@ from gatherum.files.resources.stats import Meter
 
 from .flat import FlatArray, FlatRows
 from .grid import Box, BoxArray, BoxLayout, GridRows
-from .table import Panel, RowRuns, RowTable, filled_first
+from .table import Panel, RowRuns, RowTable, largest_box
 
 __all__ = ["FlatBoxes", "FortranLayout", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type"]
 
@@ -35,7 +35,7 @@ class FlatBoxes(BoxArray):
         """Return a box of the array."""
         stored = self._stored(box)
         values = self._as_row(stored).read(FIRST, ONE).rows
-        values = values.reshape([part.stop - part.start for part in stored])
+        values = values.reshape([dim_range.stop - dim_range.start for dim_range in stored])
         return values.T if self.fortran else values
 
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
@@ -49,7 +49,9 @@ class FlatBoxes(BoxArray):
 
     def _as_row(self, box: Box) -> FlatRows:
         """Return a box of the storage as the only row of the file."""
-        panel = Panel.of(self.array.shape, tuple((part.start, part.stop) for part in box))
+        panel = Panel.of(
+            self.array.shape, tuple((dim_range.start, dim_range.stop) for dim_range in box)
+        )
         return FlatRows(self.array, (), self.array.size, panel)
 
 
@@ -59,8 +61,8 @@ class FortranLayout(BoxLayout):
     def __init__(self, array: FlatArray, depth: int, budget: Budget) -> None:
         shape, item, limit = array.shape[::-1], array.dtype.itemsize, budget.piece
         across = max(1, limit // max(1, math.prod(shape[depth:]) * item))
-        keyed = filled_first(shape[:depth][::-1], 1, across)[::-1]
-        chunks = (*keyed, *filled_first(shape[depth:], item, limit))
+        keyed = largest_box(shape[:depth][::-1], 1, across)[::-1]
+        chunks = (*keyed, *largest_box(shape[depth:], item, limit))
         super().__init__(FlatBoxes(array, True, chunks), depth, budget)
 
     def rows_of(self, other: FlatArray, panel: Panel) -> RowTable:
@@ -95,8 +97,8 @@ def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[
         raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")
     shape, dtype = tuple(dataset.shape), np.dtype(dataset.dtype)
     while dtype.subdtype is not None:
-        dtype, inner = dtype.subdtype
-        shape += inner
+        dtype, inner_shape = dtype.subdtype
+        shape += inner_shape
     if dtype.kind == "S":  # h5py's metadata contain the encoding, which other formats do not keep
         dtype = np.dtype(dtype.str)
     return shape, dtype
@@ -121,7 +123,7 @@ class SlicedArray(BoxArray):
         self.shape, self.dtype = dataset_type(name, array)
         self._rank = len(array.shape)
         chunks = _chunk_sizes(array)
-        chunks = chunks or filled_first(self.shape, max(1, self.dtype.itemsize), piece)
+        chunks = chunks or largest_box(self.shape, max(1, self.dtype.itemsize), piece)
         chunks = (*chunks, *self.shape[len(chunks) :])
         self.chunks = tuple(max(1, int(n)) for n in chunks)
 
@@ -131,7 +133,7 @@ class SlicedArray(BoxArray):
         values = np.asarray(self._array[box[:rank]], self.dtype)
         if box[rank:]:
             values = values[(slice(None),) * rank + box[rank:]]
-        expected = tuple(part.stop - part.start for part in box)
+        expected = tuple(dim_range.stop - dim_range.start for dim_range in box)
         if values.shape != expected:
             raise OSError(f"{self._name}: returned shape {values.shape}, expected {expected}")
         self._meter.read(values.nbytes)

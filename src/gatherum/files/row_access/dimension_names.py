@@ -43,19 +43,19 @@ def _of_zarr(array: Any) -> tuple[tuple[str, ...], ...]:
 
 def _of_scales(dataset: Any) -> tuple[tuple[str, ...], ...]:
     """Return the labels of a dataset's dimensions, and the names of their scales."""
-    own: list[str | None] = [None] * dataset.ndim
+    own_names: list[str | None] = [None] * dataset.ndim
     with suppress(*DAMAGED):
-        own = _of_scale(dataset) if dataset.is_scale else own
+        own_names = _of_scale(dataset) if dataset.is_scale else own_names
     return tuple(
         tuple(dict.fromkeys(_of_dimension(dimension, name)))
-        for dimension, name in zip(dataset.dims, own, strict=True)
+        for dimension, name in zip(dataset.dims, own_names, strict=True)
     )
 
 
-def _of_dimension(dimension: Any, own: str | None) -> Iterator[str]:
-    """Yield the names of a dimension. `own` is the name if the dataset itself is its scale."""
+def _of_dimension(dimension: Any, own_name: str | None) -> Iterator[str]:
+    """Yield the names of a dimension. `own_name` is the name if the dataset itself is its scale."""
     with suppress(*DAMAGED):
-        yield from filter(None, (dimension.label, own))
+        yield from filter(None, (dimension.label, own_name))
         yield from filter(None, map(_last_part, dimension.values()))
 
 
@@ -67,10 +67,10 @@ def _of_scale(scale: Any) -> list[str | None]:
     """
     if scale.ndim == 1:
         return [_last_part(scale)]
-    wanted = [int(dimension) for dimension in scale.attrs["_Netcdf4Coordinates"]]
+    dimension_numbers = [int(dimension) for dimension in scale.attrs["_Netcdf4Coordinates"]]
     names: dict[int, str] = {}
     group = scale.parent
-    while not names.keys() >= set(wanted):
+    while not names.keys() >= set(dimension_numbers):
         for key in filter(partial(is_hard, group), group):
             if (
                 getattr(scale_dataset := group[key], "is_scale", False)
@@ -80,7 +80,7 @@ def _of_scale(scale: Any) -> list[str | None]:
         if group.name == "/":
             break
         group = group.parent
-    return [names.get(wanted[i]) for i in range(scale.ndim)]
+    return [names.get(dimension_numbers[i]) for i in range(scale.ndim)]
 
 
 def is_hard(group: Any, key: str) -> bool:

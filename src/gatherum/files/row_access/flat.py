@@ -12,7 +12,7 @@ from gatherum._system import native
 from gatherum.files.resources.disk import DiskFile, Reading, StoredRows, byte_view, pages_between
 from gatherum.files.resources.resources import Budget
 
-from .table import Ints, Panel, RowRuns, RowTable, Wanted, filled_first, panels
+from .table import Ints, Panel, RowRuns, RowsToRead, RowTable, largest_box, panels
 
 __all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
@@ -61,7 +61,7 @@ class FlatRows(RowTable):
     row.
     """
 
-    chunked = False
+    is_chunked = False
     quantum = 1
 
     def __init__(
@@ -83,31 +83,31 @@ class FlatRows(RowTable):
         self._per_row = max(1, self.row_length // step)
         self._ranges = np.array([(start - first) // step for start, _ in ranges], np.int64)
         extent = max(0, (self.extent - 1) * self._per_row + (last - first) // step + 1)
-        base = self.array.offset + first * item
-        self._stored = StoredRows(base, step * item, (end - first) * item, extent)
+        first_position = self.array.offset + first * item
+        self._stored = StoredRows(first_position, step * item, (end - first) * item, extent)
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
         row_numbers: Ints | None = None
         for coordinate, stride in zip(coordinates, self.strides, strict=True):
             if coordinate is not None:
-                part = coordinate if stride == 1 else coordinate * np.int64(stride)
-                row_numbers = part if row_numbers is None else row_numbers + part
+                scaled = coordinate if stride == 1 else coordinate * np.int64(stride)
+                row_numbers = scaled if row_numbers is None else row_numbers + scaled
         return np.zeros(length, np.int64) if row_numbers is None else row_numbers
 
     # -------------------------------------------------- rows to positions in memory
 
-    def ordered(self, row_numbers: Ints, positions: Ints | None) -> Wanted:
+    def in_storage_order(self, row_numbers: Ints, positions: Ints | None) -> RowsToRead:
         """Sort requests, unless they cover nearly all pages; the core then reads complete parts."""
         if self.array.file.in_memory:
-            return Wanted.as_asked(row_numbers, positions)
-        if self.width == self.row_length and self._bridge(row_numbers) == ANY_GAP:
-            return Wanted(row_numbers, positions, True)
-        return Wanted.sorted(row_numbers, positions)
+            return RowsToRead.in_request_order(row_numbers, positions)
+        if self.width == self.row_length and self._widest_gap(row_numbers) == ANY_GAP:
+            return RowsToRead(row_numbers, positions, True)
+        return RowsToRead.sorted(row_numbers, positions)
 
-    def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
+    def fetch(self, wanted: RowsToRead, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`. Return the number of reads."""
-        reading = Reading(self.array.file.waste if wanted.ordered else 1.0, once, limit)
+        reading = Reading(self.array.file.waste if wanted.joins_neighbours else 1.0, once, limit)
         return self._read_rows(wanted.row_numbers, wanted.positions, into, reading)
 
     def _read_rows(
@@ -143,7 +143,9 @@ class FlatRows(RowTable):
     def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the runs to read for sorted distinct `row_numbers`, of at most `most` rows."""
         cuts = (
-            np.flatnonzero(pages_between(self._whole(), row_numbers) > self._bridge(row_numbers))
+            np.flatnonzero(
+                pages_between(self._whole(), row_numbers) > self._widest_gap(row_numbers)
+            )
             + 1
         )
         first = row_numbers[np.r_[0, cuts]]
@@ -160,7 +162,7 @@ class FlatRows(RowTable):
         size = max(1, self.row_length * self.dtype.itemsize)
         return StoredRows(self.array.offset, size, size, self.extent)
 
-    def _bridge(self, row_numbers: Ints) -> int:
+    def _widest_gap(self, row_numbers: Ints) -> int:
         """Return the maximum gap in pages between two rows that is cheaper to read than to skip."""
         waste = self.array.file.waste
         return native.file_rows_bridge(self._whole(), np.ascontiguousarray(row_numbers), waste)
@@ -189,19 +191,19 @@ class FlatRows(RowTable):
     def write(self, runs: RowRuns) -> None:
         """Write runs of rows."""
         spans = [(int(f), int(n)) for f, n in zip(runs.first, runs.count, strict=True)]
-        view, done = byte_view(runs.rows), 0
+        view, written = byte_view(runs.rows), 0
         for offset, length in self._pieces(spans):
-            self.array.file.write_from(offset, view[done : done + length])
-            done += length
+            self.array.file.write_from(offset, view[written : written + length])
+            written += length
 
     def _pieces(self, spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Return byte offsets and lengths of runs of rows, in this panel."""
-        base, item = self.array.offset, self.dtype.itemsize
+        first_position, item = self.array.offset, self.dtype.itemsize
         size = self.row_length * item
         if self.width == self.row_length:
-            return [(base + first * size, count * size) for first, count in spans]
+            return [(first_position + first * size, count * size) for first, count in spans]
         return [
-            (base + row * size + start * item, (stop - start) * item)
+            (first_position + row * size + start * item, (stop - start) * item)
             for first, count in spans
             for row in range(first, first + count)
             for start, stop in self.panel.ranges
@@ -226,8 +228,8 @@ class FlatLayout:
 
     def panels(self) -> Iterator[Panel]:
         """Divide the rows into as few panels as memory allows."""
-        part = filled_first(self.row_shape, self.array.dtype.itemsize, self.budget.piece)
-        return panels(self.row_shape, part)
+        panel_shape = largest_box(self.row_shape, self.array.dtype.itemsize, self.budget.piece)
+        return panels(self.row_shape, panel_shape)
 
     def rows(self, panel: Panel) -> RowTable:
         """Return the table's rows in one panel."""

@@ -15,12 +15,12 @@ from .table import (
     Ints,
     Panel,
     RowRuns,
+    RowsToRead,
     RowTable,
-    Wanted,
-    distinct,
-    filled_first,
+    largest_box,
     panels,
     read_runs,
+    without_duplicates,
 )
 
 __all__ = ["Box", "BoxArray", "BoxLayout", "GridRows"]
@@ -58,7 +58,7 @@ class BoxArray:
 class GridRows(RowTable):
     """Rows of a chunked array, numbered chunk by chunk. A run is always one complete chunk."""
 
-    chunked = True
+    is_chunked = True
 
     def __init__(self, array: BoxArray, depth: int, panel: Panel) -> None:
         self.array, self.depth, self.panel = array, depth, panel
@@ -70,34 +70,36 @@ class GridRows(RowTable):
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
-        outer, inner = np.zeros(length, np.int64), np.zeros(length, np.int64)
+        chunk_numbers, rows_in_chunk = np.zeros(length, np.int64), np.zeros(length, np.int64)
         for coordinate, grid, chunk in zip(coordinates, self.grid, self.chunk, strict=True):
-            outer *= grid
-            inner *= chunk
+            chunk_numbers *= grid
+            rows_in_chunk *= chunk
             if coordinate is not None:
-                which, where = np.divmod(coordinate, chunk)
-                outer += which
-                inner += where
-        return outer * self.chunk_rows + inner
+                chunk_coordinate, coordinate_in_chunk = np.divmod(coordinate, chunk)
+                chunk_numbers += chunk_coordinate
+                rows_in_chunk += coordinate_in_chunk
+        return chunk_numbers * self.chunk_rows + rows_in_chunk
 
-    def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
+    def fetch(self, wanted: RowsToRead, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`. Return the number of chunks that were read."""
-        if not wanted.ordered:
-            wanted = Wanted.sorted(wanted.row_numbers, wanted.positions)
+        if not wanted.joins_neighbours:
+            wanted = RowsToRead.sorted(wanted.row_numbers, wanted.positions)
         row_numbers, positions = wanted.row_numbers, wanted.positions
         step = max(1, TAKEN_BYTES // max(1, self.width * self.dtype.itemsize))
-        taken = np.empty((min(step, len(row_numbers)), self.width), self.dtype)
+        buffer = np.empty((min(step, len(row_numbers)), self.width), self.dtype)
         self.array.announce(self._boxes_of(row_numbers))
-        touched = 0
+        chunk_count = 0
         for start, stop, runs in read_runs(self, row_numbers, limit):
-            touched += runs.first.size
+            chunk_count += runs.first.size
             for begin in range(start, stop, step):
                 end = min(stop, begin + step)
                 local = runs.locate(row_numbers[begin:end])
-                rows = apply("gather", runs.space, local, out=taken[: end - begin])
-                where = np.arange(begin, end) if positions is None else positions[begin:end]
-                apply("scatter_nd", into, where[:, None], rows, out=into)
-        return touched
+                rows = apply("gather", runs.space, local, out=buffer[: end - begin])
+                into_positions = (
+                    np.arange(begin, end) if positions is None else positions[begin:end]
+                )
+                apply("scatter_nd", into, into_positions[:, None], rows, out=into)
+        return chunk_count
 
     def stop(self) -> None:
         """Cancel pending work, because the call is over."""
@@ -105,7 +107,7 @@ class GridRows(RowTable):
 
     def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the chunks that contain sorted distinct `row_numbers`."""
-        chunks = distinct(row_numbers // self.chunk_rows)
+        chunks = without_duplicates(row_numbers // self.chunk_rows)
         return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)
 
     def read(self, first: Ints, count: Ints) -> RowRuns:
@@ -115,7 +117,7 @@ class GridRows(RowTable):
         rows = np.empty((first.size * self.chunk_rows, self.width), self.dtype)
         for chunk, values in zip(first, self._by_chunk(rows), strict=True):
             box = self._box(int(chunk))
-            inside = tuple(slice(0, part.stop - part.start) for part in box)
+            inside = tuple(slice(0, dim_range.stop - dim_range.start) for dim_range in box)
             if any(i.stop != n for i, n in zip(inside, values.shape, strict=True)):
                 byte_view(values)[:] = bytes(values.nbytes)
             values[inside] = self.array.read_box(box)
@@ -132,7 +134,7 @@ class GridRows(RowTable):
         """Write whole chunks."""
         for chunk, values in zip(runs.first, self._by_chunk(runs.rows), strict=True):
             box = self._box(int(chunk))
-            inside = tuple(slice(0, part.stop - part.start) for part in box)
+            inside = tuple(slice(0, dim_range.stop - dim_range.start) for dim_range in box)
             self.array.write_box(box, values[inside])
 
     def _by_chunk(self, rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
@@ -143,7 +145,7 @@ class GridRows(RowTable):
 
     def _boxes_of(self, row_numbers: Ints) -> Iterator[Box]:
         """Yield the boxes of the chunks that contain sorted numbers."""
-        chunks, _ = self.runs(distinct(row_numbers), 0)
+        chunks, _ = self.runs(without_duplicates(row_numbers), 0)
         yield from map(self._box, chunks.tolist())
 
     def _box(self, first: int) -> Box:
@@ -152,7 +154,7 @@ class GridRows(RowTable):
             slice(int(i) * c, min((int(i) + 1) * c, n))
             for i, c, n in zip(corner, self.chunk, self.array.shape, strict=False)
         )
-        return (*keyed, *(slice(*part) for part in self.panel.box))
+        return (*keyed, *(slice(*dim_range) for dim_range in self.panel.box))
 
 
 class BoxLayout:
@@ -165,9 +167,11 @@ class BoxLayout:
     def panels(self) -> Iterator[Panel]:
         """Divide the rows into as few panels as memory allows."""
         chunks, item = self.array.chunks, self.array.dtype.itemsize
-        rows, unit = math.prod(chunks[: self.depth]), chunks[self.depth :]
-        part = filled_first(self.row_shape, item * rows, self.budget.window, unit=unit)
-        return panels(self.row_shape, part)
+        rows, chunk_of_row = math.prod(chunks[: self.depth]), chunks[self.depth :]
+        panel_shape = largest_box(
+            self.row_shape, item * rows, self.budget.window, least_extents=chunk_of_row
+        )
+        return panels(self.row_shape, panel_shape)
 
     def rows(self, panel: Panel) -> RowTable:
         """Return the table's rows in one panel."""

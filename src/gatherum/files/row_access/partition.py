@@ -77,36 +77,36 @@ class Partition:
         self.starts = np.cumsum(buckets.sizes) - buckets.sizes
         self.filled = self.starts.copy()
         self._columns: list[FlatArray] = []
-        base = 0
+        offset = 0
         for dtype, width in columns:
-            column = FlatArray(self._file, base, (total, width), dtype)
+            column = FlatArray(self._file, offset, (total, width), dtype)
             self._columns.append(column)
-            base += column.nbytes
+            offset += column.nbytes
 
-    def put(self, row_numbers: Ints, *columns: NDArray[Any]) -> None:
+    def add(self, row_numbers: Ints, *columns: NDArray[Any]) -> None:
         """Add requests, in order."""
         bucket = self.buckets.of(row_numbers)
         order = np.argsort(bucket, kind="stable")
         counts = np.bincount(bucket, minlength=self.buckets.sizes.size)
-        ends = self.filled + counts
-        if np.any(ends > self.starts + self.buckets.sizes):
+        filled = self.filled + counts
+        if np.any(filled > self.starts + self.buckets.sizes):
             raise OSError("the indices changed while they were being read")
-        done = np.cumsum(counts)
+        ends = np.cumsum(counts)
         for column, values in zip(self._columns, columns, strict=True):
             width = column.shape[1]
             ordered = values[order].reshape(len(order), width)
             for b in np.flatnonzero(counts):
                 position = int(self.filled[b]) * width
-                column.write(position, ordered[done[b] - counts[b] : done[b]])
-        self.filled = ends
+                column.write(position, ordered[ends[b] - counts[b] : ends[b]])
+        self.filled = filled
 
     def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
         """Yield a bucket's requests in order, at most `most` at a time."""
         start, stop = int(self.starts[bucket]), int(self.filled[bucket])
         for begin in range(start, stop, most):
             end = min(stop, begin + most)
-            parts = ((column, column.shape[1]) for column in self._columns)
-            yield tuple(c.read(begin * n, end * n).reshape(-1, n) for c, n in parts)
+            columns_and_widths = ((column, column.shape[1]) for column in self._columns)
+            yield tuple(c.read(begin * n, end * n).reshape(-1, n) for c, n in columns_and_widths)
 
     def close(self) -> None:
         """Close the spill file."""

@@ -53,10 +53,10 @@ class Requests:
         dimensions = operator.dimensions(len(data_shape), shape, axis)
         self.indexed, self.tuple_size = dimensions.indexed, len(dimensions.indexed)
         # At each position of the free dimensions before the axis, all entries are requested.
-        outer = data_shape[: dimensions.addressed.start]
+        shape_before = data_shape[: dimensions.addressed.start]
         entries = shape[: len(shape) - operator.takes_tuples]
-        self.repeats, self.cycle = math.prod(outer), math.prod(entries)
-        self.shape = outer + entries  # the shape of the moved elements without the row
+        self.repeats, self.cycle = math.prod(shape_before), math.prod(entries)
+        self.shape = shape_before + entries  # the shape of the moved elements without the row
         self.depth = dimensions.addressed.stop
         self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
         # The table's dimension for each dimension of the requests; None for dimensions of the
@@ -105,9 +105,9 @@ class Requests:
         coordinates = self._positional(start, stop)
         for component, dim in enumerate(self.indexed):
             column, size = values[:, component], self.keyed[dim]
-            coordinates[dim], bad = resolve(column, size, self.mode, self.negative)
-            if bad is not None:
-                invalid = bad if invalid is None else invalid | bad
+            coordinates[dim], invalid_in_dim = resolve(column, size, self.mode, self.negative)
+            if invalid_in_dim is not None:
+                invalid = invalid_in_dim if invalid is None else invalid | invalid_in_dim
         if invalid is not None:
             self._refuse_invalid(start, values)
         return coordinates, invalid

@@ -23,16 +23,16 @@ __all__ = [
     "Panel",
     "RowRuns",
     "RowTable",
+    "RowsToRead",
     "TableLayout",
-    "Wanted",
-    "ahead",
     "as_items",
     "best_order",
-    "filled_first",
+    "computed_ahead",
+    "gathered_rows",
     "is_long",
+    "largest_box",
     "panels",
     "read_runs",
-    "taken",
 ]
 
 Ints = NDArray[np.int64]
@@ -61,24 +61,27 @@ class Panel:
 
     def columns(self) -> Iterator[tuple[int, int, slice]]:
         """Yield the ranges, each with the position of its columns in the panel."""
-        done = 0
+        position = 0
         for start, stop in self.ranges:
-            yield start, stop, slice(done, done + stop - start)
-            done += stop - start
+            yield start, stop, slice(position, position + stop - start)
+            position += stop - start
 
     @classmethod
     def of(cls, row_shape: tuple[int, ...], box: tuple[tuple[int, int], ...]) -> "Panel":
         """Return the panel for one part of each trailing dimension."""
-        outer = len(row_shape)
+        outer_dims = len(row_shape)
         length = 1  # of a range: the whole dimensions at the end, and the part before them
-        while outer and length == math.prod(row_shape[outer:]):
-            outer -= 1
-            length *= box[outer][1] - box[outer][0]
+        while outer_dims and length == math.prod(row_shape[outer_dims:]):
+            outer_dims -= 1
+            length *= box[outer_dims][1] - box[outer_dims][0]
         steps = [math.prod(row_shape[dim + 1 :]) for dim in range(len(row_shape))]
-        first = sum(part[0] * step for part, step in zip(box[outer:], steps[outer:], strict=True))
+        first = sum(
+            dim_range[0] * step
+            for dim_range, step in zip(box[outer_dims:], steps[outer_dims:], strict=True)
+        )
         starts = (
             first + sum(i * step for i, step in zip(corner, steps, strict=False))
-            for corner in product(*(range(*part) for part in box[:outer]))
+            for corner in product(*(range(*dim_range) for dim_range in box[:outer_dims]))
         )
         return cls(box, tuple((start, start + length) for start in starts) if length else ())
 
@@ -110,32 +113,36 @@ class RowRuns:
 def changed_rows(old: NDArray[Any], new: NDArray[Any]) -> Ints:
     """Return the numbers of the rows whose bytes differ. Both arrays are C-contiguous."""
     word = f"u{math.gcd(old.shape[1] * old.dtype.itemsize, 8)}"
-    before, after = (rows.reshape(-1).view(word).reshape(len(rows), -1) for rows in (old, new))
-    return np.flatnonzero((before != after).any(axis=1))
+    words_before, words_after = (
+        rows.reshape(-1).view(word).reshape(len(rows), -1) for rows in (old, new)
+    )
+    return np.flatnonzero((words_before != words_after).any(axis=1))
 
 
-def stretches(row_numbers: Ints) -> tuple[Ints, Ints]:
+def runs_of_numbers(row_numbers: Ints) -> tuple[Ints, Ints]:
     """Return the first number and the length of each run of consecutive sorted numbers."""
     starts = np.flatnonzero(np.diff(row_numbers, prepend=row_numbers[:1] - 2) != 1)
     return row_numbers[starts], np.diff(starts, append=row_numbers.size)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowsToRead:
     """Rows to read, in this order."""
 
     row_numbers: Ints
     positions: Ints | None  # the position of each row; None if consecutive
-    ordered: bool  # whether neighbours can be read together: ascending, or nearly all pages
+    joins_neighbours: (
+        bool  # whether neighbours can be read together: ascending, or nearly all pages
+    )
 
     @classmethod
-    def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "Wanted":
+    def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
         """Sort rows by the order of the storage."""
         order = np.argsort(row_numbers)
         return cls(row_numbers[order], order if positions is None else positions[order], True)
 
     @classmethod
-    def as_asked(cls, row_numbers: Ints, positions: Ints | None = None) -> "Wanted":
+    def in_request_order(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
         """Keep the order of the requests, which is best for long rows in the page cache."""
         return cls(row_numbers, positions, False)
 
@@ -147,20 +154,20 @@ class RowTable(Protocol):
     width: int
     extent: int
     quantum: int  # rows that are always read and written together
-    chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
+    is_chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
         """Return the numbers of the rows at the given keyed coordinates."""
 
-    def fetch(self, wanted: Wanted, into: NDArray[Any], *, limit: int, once: bool) -> int:
+    def fetch(self, wanted: RowsToRead, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`, with at most `limit` bytes for a piece of rows.
 
         `once`: the rows will not be read again. Return the number of pieces that were read.
         """
 
-    def ordered(self, row_numbers: Ints, positions: Ints | None) -> Wanted:
+    def in_storage_order(self, row_numbers: Ints, positions: Ints | None) -> RowsToRead:
         """Sort requests by the order of the storage, which is cheapest to read."""
-        return Wanted.sorted(row_numbers, positions)
+        return RowsToRead.sorted(row_numbers, positions)
 
     def cached_share(self, row_numbers: Ints) -> float:
         """Estimate the share of some rows in the page cache; 0 if unknown."""
@@ -205,7 +212,7 @@ def stopped_early(stop: Callable[[], object]) -> Iterator[None]:
         raise
 
 
-def ahead(
+def computed_ahead(
     items: Iterator[T], stop: Callable[[], object] = lambda: None
 ) -> Generator[T, None, None]:
     """Yield items. Each is computed while the previous one is used.
@@ -219,7 +226,7 @@ def ahead(
             yield item
 
 
-def taken(rows: NDArray[Any], positions: Ints) -> NDArray[Any]:
+def gathered_rows(rows: NDArray[Any], positions: Ints) -> NDArray[Any]:
     """Return the rows at `positions`, in memory that is freed as soon as the result is deleted."""
     return apply(
         "gather", rows, positions, out=np.empty((len(positions), rows.shape[1]), rows.dtype)
@@ -231,12 +238,12 @@ def as_items(array: NDArray[Any]) -> NDArray[Any]:
     return array.view(np.dtype((np.void, array.itemsize))) if array.dtype.names else array
 
 
-def distinct(ordered: Ints) -> Ints:
+def without_duplicates(ordered: Ints) -> Ints:
     """Return sorted numbers without duplicates."""
-    keep = np.empty(ordered.size, bool)
-    keep[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
-    return ordered[keep]
+    is_first = np.empty(ordered.size, bool)
+    is_first[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def read_runs(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int, int, RowRuns]]:
@@ -247,10 +254,10 @@ def read_runs(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int,
     if ordered.size == 0:
         return
     most = max(1, limit // max(1, table.width * table.dtype.itemsize))
-    first, count = table.runs(distinct(ordered), most)
+    first, count = table.runs(without_duplicates(ordered), most)
     batches = list(_batches(ordered, first, count, most))
     pieces = ((start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches)
-    yield from pieces if len(batches) == 1 else ahead(pieces, table.stop)
+    yield from pieces if len(batches) == 1 else computed_ahead(pieces, table.stop)
 
 
 def _batches(
@@ -279,36 +286,36 @@ def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel
         yield Panel.of(row_shape, box)
 
 
-def filled_first(
-    shape: tuple[int, ...], item: int, limit: int, *, unit: tuple[int, ...] | None = None
+def largest_box(
+    shape: tuple[int, ...], item: int, limit: int, *, least_extents: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
     """Return the largest box of at most `limit` bytes, extended from the last dimension on.
 
-    With `unit`, each extent is a multiple of the unit's extent, or the whole dimension.
+    With `least_extents`, each extent is a multiple of the unit's extent, or the whole dimension.
     """
-    unit = unit or (1,) * len(shape)
-    extents = [min(u, n) if n else 1 for u, n in zip(unit, shape, strict=True)]
+    least_extents = least_extents or (1,) * len(shape)
+    extents = [min(u, n) if n else 1 for u, n in zip(least_extents, shape, strict=True)]
     for dim in reversed(range(len(shape))):
         other_bytes = max(1, math.prod(extents) // extents[dim] * item)
         most = max(1, limit // other_bytes)
         if most >= shape[dim]:
             extents[dim] = max(1, shape[dim])
             continue
-        extents[dim] = max(extents[dim], most // unit[dim] * unit[dim])
+        extents[dim] = max(extents[dim], most // least_extents[dim] * least_extents[dim])
         break
     return tuple(extents)
 
 
-def best_order(table: RowTable, row_numbers: Ints, positions: Ints | None) -> Wanted:
+def best_order(table: RowTable, row_numbers: Ints, positions: Ints | None) -> RowsToRead:
     """Sort rows by the order that is cheapest to read."""
-    in_request_order = (
+    keeps_request_order = (
         row_numbers.size > ALWAYS_SORTED_ROWS
         and is_long(table)
         and table.is_far_apart(row_numbers.size)
     )
-    if in_request_order and table.cached_share(row_numbers) >= CACHED_SHARE:
-        return Wanted.as_asked(row_numbers, positions)
-    return table.ordered(row_numbers, positions)
+    if keeps_request_order and table.cached_share(row_numbers) >= CACHED_SHARE:
+        return RowsToRead.in_request_order(row_numbers, positions)
+    return table.in_storage_order(row_numbers, positions)
 
 
 def is_long(table: RowTable) -> bool:

@@ -23,20 +23,20 @@ class Writer:
         self._turn, self._failed = 0, False
 
     def rows(self, count: int) -> NDArray[Any]:
-        """Return memory for rows, to fill and pass to `put`.
+        """Return memory for rows, to fill and pass to `run_later`.
 
         Two buffers are used in turn, because new memory costs more than a copy.
         """
         self._turn += 1
         while self._jobs and self._jobs[0][0] < self._turn - 1:
             self._jobs.popleft()[1].result()
-        which = self._turn % 2
-        if len(self._buffers[which]) < count:
-            self._buffers[which] = np.empty((0, self.width), self.dtype)
-            self._buffers[which] = np.empty((count, self.width), self.dtype)
-        return self._buffers[which][:count]
+        buffer_number = self._turn % 2
+        if len(self._buffers[buffer_number]) < count:
+            self._buffers[buffer_number] = np.empty((0, self.width), self.dtype)
+            self._buffers[buffer_number] = np.empty((count, self.width), self.dtype)
+        return self._buffers[buffer_number][:count]
 
-    def put(self, job: Callable[..., object], *arguments: Any) -> None:
+    def run_later(self, job: Callable[..., object], *arguments: Any) -> None:
         """Run a job after all previous ones. A later call raises its error."""
         self._jobs.append((self._turn, self._thread.submit(self._do, job, *arguments)))
 

@@ -14,7 +14,7 @@ from gatherum._plans.plans import apply
 from gatherum.files.formats.storage import BoxStorage
 from gatherum.files.job import Job
 from gatherum.files.row_access.grid import Box, BoxArray
-from gatherum.files.row_access.table import Ints, ahead, as_items, distinct
+from gatherum.files.row_access.table import Ints, as_items, computed_ahead, without_duplicates
 
 from .stored_columns import StoredColumns
 
@@ -28,7 +28,7 @@ class ChunkSlices(StoredColumns):
     """
 
     @staticmethod
-    def apply(job: Job) -> bool:
+    def applies_to(job: Job) -> bool:
         """Return True if an array in chunks is gathered along a later axis, and its numbers fit."""
         later = job.op == "gather" and job.call.resolved_axis > 0 and job.table.order is None
         return later and 0 < job.entries <= job.budget.entries and math.prod(job.shape) > 0
@@ -53,23 +53,25 @@ class ChunkSlices(StoredColumns):
         job.meter.expect(result.nbytes)
         array.announce(_boxes(array, axis, ordered))
         reads = ((box, _read(array, box)) for box in _boxes(array, axis, ordered))
-        for box, values in ahead(reads, array.stop):
+        for box, values in computed_ahead(reads, array.stop):
             start, stop = np.searchsorted(ordered, [box[axis].start, box[axis].stop])
             local, positions = ordered[start:stop] - box[axis].start, order[start:stop]
-            taken = as_items(apply("gather", values, local, axis=axis))
-            slices[(*box[:axis], _as_slice(positions), *box[axis + 1 :])] = taken
+            selected = as_items(apply("gather", values, local, axis=axis))
+            slices[(*box[:axis], _as_slice(positions), *box[axis + 1 :])] = selected
             job.meter.chunks_touched += 1
-            job.meter.advance(taken.nbytes)
+            job.meter.advance(selected.nbytes)
 
 
 def _boxes(array: BoxArray, axis: int, ordered: Ints) -> Iterator[Box]:
     """Yield the chunks that contain slices with sorted numbers."""
-    sides = [
+    dim_ranges = [
         [slice(start, min(start + step, n)) for start in range(0, n, step)]
         for n, step in zip(array.shape, array.chunks, strict=True)
     ]
-    sides[axis] = [sides[axis][i] for i in distinct(ordered // array.chunks[axis])]
-    yield from product(*sides)
+    dim_ranges[axis] = [
+        dim_ranges[axis][i] for i in without_duplicates(ordered // array.chunks[axis])
+    ]
+    yield from product(*dim_ranges)
 
 
 def _read(array: BoxArray, box: Box) -> NDArray[np.generic]:

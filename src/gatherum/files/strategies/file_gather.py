@@ -17,7 +17,7 @@ from gatherum.files.row_access.table import Panel, RowTable, best_order
 from .chunk_slices import ChunkSlices
 from .stored_columns import StoredColumns
 from .table_pass import TablePass
-from .windows import WindowPass, Windows, valid
+from .windows import WindowPass, Windows, valid_numbers
 
 __all__ = ["IntoArray", "strategies"]
 
@@ -37,21 +37,21 @@ def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
     if sink.array.size == 0:
         yield IndexCheck()
         return
-    slices = _slices(job)
+    slices = _slice_strategy(job)
     if slices is not None and sink.array.nbytes <= job.budget.window:
         yield slices
         return
     for panel, table in job.panels():
-        yield _cheaper(job, sink, Windows(job, sink.array, panel, table))
+        yield _cheaper_strategy(job, sink, Windows(job, sink.array, panel, table))
 
 
-def _slices(job: Job) -> StoredColumns | None:
+def _slice_strategy(job: Job) -> StoredColumns | None:
     """Return the strategy that reads whole slices along an axis, if the table has such slices."""
-    if job.table.storage.fortran and StoredColumns.apply(job):
+    if job.table.storage.fortran and StoredColumns.applies_to(job):
         return StoredColumns()
     if not isinstance(job.table.storage, BoxStorage):
         return None
-    return ChunkSlices() if ChunkSlices.apply(job) else None
+    return ChunkSlices() if ChunkSlices.applies_to(job) else None
 
 
 class IntoArray:
@@ -64,7 +64,7 @@ class IntoArray:
             job.check_indices()
         if result.size == 0:
             return
-        if (slices := _slices(job)) is not None:
+        if (slices := _slice_strategy(job)) is not None:
             slices.gather(job, result)
             return
         job.meter.phase("gathering")
@@ -78,12 +78,16 @@ class IntoArray:
     ) -> None:
         """Gather one panel of the rows into its columns."""
         requests, budget = job.requests, job.budget
-        whole = panel.width == result.shape[1]
+        covers_rows = panel.width == result.shape[1]
         row_bytes = max(1, panel.width * table.dtype.itemsize)
-        most = budget.entries if whole else min(budget.entries, max(1, budget.window // row_bytes))
+        most = (
+            budget.entries
+            if covers_rows
+            else min(budget.entries, max(1, budget.window // row_bytes))
+        )
         for start, stop in requests.windows(most):
             rows = result[start:stop]
-            if not whole:
+            if not covers_rows:
                 rows = np.empty((stop - start, panel.width), table.dtype)
             (row_numbers, invalid), positions = requests.row_numbers(table, start, stop), None
             if invalid is not None and invalid.any():
@@ -92,9 +96,9 @@ class IntoArray:
                 row_numbers = row_numbers[positions]
             wanted = best_order(table, row_numbers, positions)
             job.meter.chunks_touched += table.fetch(wanted, rows, limit=budget.piece, once=False)
-            if not whole:
-                for first, last, part in panel.columns():
-                    result[start:stop, first:last] = rows[:, part]
+            if not covers_rows:
+                for first, last, columns in panel.columns():
+                    result[start:stop, first:last] = rows[:, columns]
             job.meter.advance((stop - start) * row_bytes)
 
 
@@ -105,10 +109,10 @@ class Survey:
     buckets: Buckets
     windowed_bytes: int
     passed_bytes: int
-    cached: float  # the share of the wanted rows in the page cache
+    cached_share: float  # the share of the wanted rows in the page cache
 
 
-def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
+def _cheaper_strategy(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
     """Check every index of a panel. Return its cheaper strategy.
 
     Windows may read the same rows repeatedly from the disk; a pass over the table reads each once.
@@ -117,14 +121,14 @@ def _cheaper(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePa
     survey = _survey(sink, windows)
     job.meter.phase("gathering")
     job.meter.expect(job.requests.count * windows.row_bytes)
-    if _passes(sink, windows, survey):
+    if _prefers_pass(sink, windows, survey):
         return TablePass(windows, survey.buckets)
-    return WindowPass(windows, survey.cached)
+    return WindowPass(windows, survey.cached_share)
 
 
-def _passes(sink: FileSink, windows: Windows, survey: Survey) -> bool:
+def _prefers_pass(sink: FileSink, windows: Windows, survey: Survey) -> bool:
     """Return True if one pass over the table is better. A resumed run keeps its strategy."""
-    if windows.window_count == 1 or not windows.whole:
+    if windows.window_count == 1 or not windows.covers_rows:
         return False
     if records := sink.records():
         return any("passed" in record for record in records)
@@ -135,7 +139,7 @@ def _is_cheaper(windows: Windows, survey: Survey) -> bool:
     """Return True if a pass saves more than parking the rows costs."""
     row_cost = PARKED_BYTE_COST * windows.row_bytes + PARKED_ROW_COST
     parked = windows.requests.count * row_cost
-    return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached) > parked
+    return (survey.windowed_bytes - survey.passed_bytes) * (1 - survey.cached_share) > parked
 
 
 def _is_settled(sink: FileSink, cached: float) -> bool:
@@ -150,18 +154,22 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
     if windows.window_count == 1:
         row_numbers = windows.keep_row_numbers()
         return Survey(buckets, 0, 0, table.cached_share(row_numbers))
-    cached = table.cached_share(windows.row_numbers(0, windows.length)[0])
-    settled = _is_settled(sink, cached)  # counting is not needed
-    windowed = 0
-    for start, stop in windows.requests.windows(CHECKED_INDICES if settled else windows.length):
+    cached_share = table.cached_share(windows.row_numbers(0, windows.length)[0])
+    is_settled = _is_settled(sink, cached_share)  # counting is not needed
+    windowed_bytes = 0
+    for start, stop in windows.requests.windows(CHECKED_INDICES if is_settled else windows.length):
         row_numbers, invalid = windows.row_numbers(start, stop)
-        if not settled:
-            windowed += _cost(windows, buckets, buckets.count(valid(row_numbers, invalid)))
-    return Survey(buckets, windowed, _cost(windows, buckets, buckets.counts), cached)
+        if not is_settled:
+            windowed_bytes += _bytes_to_read(
+                windows, buckets, buckets.count(valid_numbers(row_numbers, invalid))
+            )
+    return Survey(
+        buckets, windowed_bytes, _bytes_to_read(windows, buckets, buckets.counts), cached_share
+    )
 
 
-def _cost(windows: Windows, buckets: Buckets, counts: Ints) -> int:
+def _bytes_to_read(windows: Windows, buckets: Buckets, counts: Ints) -> int:
     """Estimate the bytes to read the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
-    bytes_per_row = row * table.quantum if table.chunked else row + PAGE  # chunks are read whole
+    bytes_per_row = row * table.quantum if table.is_chunked else row + PAGE  # chunks are read whole
     return int(np.minimum(counts * bytes_per_row, buckets.bin_rows * row).sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._functions.accumulator import begin
+from gatherum._functions.accumulator import new_accumulator
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._plans.plans import apply
 from gatherum.files.durable.sinks import WHOLE, ScatterSink, Sink
@@ -16,7 +16,7 @@ from gatherum.files.job import IndexCheck, Job, Strategy
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
-from gatherum.files.row_access.table import Panel, RowRuns, TableLayout, read_runs, taken
+from gatherum.files.row_access.table import Panel, RowRuns, TableLayout, gathered_rows, read_runs
 
 __all__ = ["Updates", "strategies"]
 
@@ -26,7 +26,7 @@ Slices = Iterator[tuple[Ints, NDArray[Any]]]
 
 def strategies(job: Job, sink: Sink) -> Iterator[Strategy[Any]]:
     """Yield the strategies that scatter to a sink, one for each panel of the table."""
-    if sink.whole:
+    if sink.takes_whole_result:
         yield WholeScatter()
         return
     assert isinstance(sink, ScatterSink)
@@ -46,7 +46,7 @@ class WholeScatter:
     def run(self, job: Job, sink: Sink) -> None:
         """Read all operands, scatter, and write the result."""
         sink.prepare()
-        if sink.has(WHOLE):
+        if sink.has_finished(WHOLE):
             return
         job.meter.phase("scattering")
         job.meter.expect(sum(source.nbytes for source in job.sources.values()))
@@ -69,42 +69,46 @@ class Updates:
         rank = len(lead) + len(row_shape)
         shape = (1,) * (rank - len(array.shape)) + array.shape
         self.lead, self.row_shape, self.panel = lead, row_shape, panel
-        self.own_lead, self.own_row = shape[: len(lead)], shape[len(lead) :]
-        self.columns_stored = self.own_row == row_shape
-        length = math.prod(self.own_row)
+        self.stored_lead, self.stored_row_shape = shape[: len(lead)], shape[len(lead) :]
+        self.columns_stored = self.stored_row_shape == row_shape
+        length = math.prod(self.stored_row_shape)
         stored = panel if self.columns_stored else Panel((), ((0, length),))
         self._rows = FlatRows(array, (1,), length, stored)
-        self._stretched = self.own_lead != lead
+        self._broadcasts = self.stored_lead != lead
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
         """Return the rows of requests `start` to `stop`, of shape (requests, columns)."""
-        if self._stretched:
-            rows = self._picked(self._sources(start, stop))
+        if self._broadcasts:
+            rows = self._read_sources(self._sources(start, stop))
         else:
             rows = self._rows.read(np.array([start]), np.array([stop - start])).rows
         if self.columns_stored:
             return rows
         # A single row may have as many dimensions as NumPy supports.
         many = (stop - start,) if self.lead else ()
-        stretched = np.broadcast_to(rows.reshape((*many, *self.own_row)), (*many, *self.row_shape))
-        box: tuple[Any, ...] = tuple(slice(*part) for part in self.panel.box)
+        stretched = np.broadcast_to(
+            rows.reshape((*many, *self.stored_row_shape)), (*many, *self.row_shape)
+        )
+        box: tuple[Any, ...] = tuple(slice(*dim_range) for dim_range in self.panel.box)
         return stretched[(..., *box)].reshape(stop - start, self.panel.width)
 
     def _sources(self, start: int, stop: int) -> Ints:
         """Return the stored row of each request."""
         position, source, step = np.arange(start, stop), np.zeros(stop - start, np.int64), 1
-        for extent, own in zip(reversed(self.lead), reversed(self.own_lead), strict=True):
+        for extent, stored_extent in zip(
+            reversed(self.lead), reversed(self.stored_lead), strict=True
+        ):
             position, coordinate = np.divmod(position, extent)
-            if own != 1:
+            if stored_extent != 1:
                 source += coordinate * step
-                step *= own
+                step *= stored_extent
         return source
 
-    def _picked(self, sources: Ints) -> NDArray[Any]:
-        wanted, where = np.unique(sources, return_inverse=True)
-        first, count = self._rows.runs(wanted, max(1, wanted.size))
+    def _read_sources(self, sources: Ints) -> NDArray[Any]:
+        distinct_sources, source_numbers = np.unique(sources, return_inverse=True)
+        first, count = self._rows.runs(distinct_sources, max(1, distinct_sources.size))
         runs = self._rows.read(first, count)
-        return taken(runs.rows, runs.locate(wanted)[where])
+        return gathered_rows(runs.rows, runs.locate(distinct_sources)[source_numbers])
 
 
 class BucketScatter:
@@ -131,7 +135,7 @@ class BucketScatter:
         if self.requests.count <= self.most:
             numbers, rows = self._read(0, self.requests.count)
             self._begin(sink)
-            self._direct(0, numbers, rows)
+            self._apply_at_once(0, numbers, rows)
         else:
             buckets = self._survey()
             self._begin(sink)
@@ -141,7 +145,7 @@ class BucketScatter:
         """Begin to write. Every index has been checked."""
         self.meter.phase("scattering")
         self.meter.expect(2 * self.requests.count * self.row_bytes)
-        self.sink, self.into = sink, sink.rows(self.panel)
+        self.sink, self.output_rows = sink, sink.rows(self.panel)
 
     def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""
@@ -163,73 +167,73 @@ class BucketScatter:
 
     def _by_bucket(self, buckets: Buckets, scratch: Callable[[], DiskFile]) -> None:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
-        kept = Partition(buckets, columns, self.budget.window, scratch)
-        with closing(kept) as partition:
+        updates_by_bucket = Partition(buckets, columns, self.budget.window, scratch)
+        with closing(updates_by_bucket) as partition:
             for start, stop in self.requests.windows(self.most):
                 row_numbers, rows = self._read(start, stop)
-                partition.put(row_numbers, row_numbers, rows)
+                partition.add(row_numbers, row_numbers, rows)
             for bucket, size in enumerate(buckets.sizes.tolist()):
                 if size <= self.most:
                     for row_numbers, rows in partition.slices(bucket, self.most):
-                        self._direct(bucket, row_numbers[:, 0], rows)
+                        self._apply_at_once(bucket, row_numbers[:, 0], rows)
                 else:
-                    self._folded(bucket, partition)
+                    self._apply_in_slices(bucket, partition)
                 self.meter.advance(size * self.row_bytes)
 
-    def _direct(self, bucket: int, row_numbers: Ints, rows: NDArray[Any]) -> None:
+    def _apply_at_once(self, bucket: int, row_numbers: Ints, rows: NDArray[Any]) -> None:
         """Apply all updates of a bucket. Updates of the same destination keep their order."""
-        part = {"bucket": bucket, "columns": self.label}
-        if self.sink.has(part):
+        record = {"bucket": bucket, "columns": self.label}
+        if self.sink.has_finished(record):
             return
         order = np.argsort(row_numbers, kind="stable")
         ordered, stored = row_numbers[order], 0
         for start, stop, runs in read_runs(self.table, ordered, self.budget.piece):
             self.meter.chunks_touched += runs.first.size
             positions = runs.locate(ordered[start:stop])
-            self._apply(runs.rows, positions, taken(rows, order[start:stop]))
-            self.into.write(runs)
+            self._apply(runs.rows, positions, gathered_rows(rows, order[start:stop]))
+            self.output_rows.write(runs)
             stored += runs.rows.nbytes
-        self.sink.finish(part, stored)
+        self.sink.finish(record, stored)
 
-    def _folded(self, bucket: int, partition: Partition) -> None:
+    def _apply_in_slices(self, bucket: int, partition: Partition) -> None:
         """Apply more updates than fit in memory to their few rows, slice by slice."""
-        part = {"bucket": bucket, "columns": self.label}
-        if self.sink.has(part):
+        record = {"bucket": bucket, "columns": self.label}
+        if self.sink.has_finished(record):
             return
-        wanted, stored = np.zeros(0, np.int64), 0
+        destinations, stored = np.zeros(0, np.int64), 0
         for row_numbers, _ in self._slices(partition, bucket):
-            wanted = np.union1d(wanted, row_numbers)
-        for start, stop, runs in read_runs(self.table, wanted, self.budget.piece // 4):
+            destinations = np.union1d(destinations, row_numbers)
+        for start, stop, runs in read_runs(self.table, destinations, self.budget.piece // 4):
             self.meter.chunks_touched += runs.first.size
-            for rows, columns in self._tiles(wanted[start:stop]):
+            for rows, columns in self._tiles(destinations[start:stop]):
                 self._fold(runs, rows, columns, self._slices(partition, bucket))
-            self.into.write(runs)
+            self.output_rows.write(runs)
             stored += runs.rows.nbytes
-        self.sink.finish(part, stored)
+        self.sink.finish(record, stored)
 
-    def _tiles(self, wanted: Ints) -> Iterator[tuple[Ints, slice]]:
+    def _tiles(self, row_numbers: Ints) -> Iterator[tuple[Ints, slice]]:
         """Divide rows into tiles of rows and columns whose accumulators fit in memory."""
-        most = wanted.size * self.table.width
+        most = row_numbers.size * self.table.width
         if self.accumulates:
             bytes_per_element = element_bytes(self.table.dtype, self.attributes.reduction)
             most = min(most, self.budget.fold // bytes_per_element)
         across = max(1, min(most, self.table.width))
         down = max(1, most // across)
-        for row in range(0, wanted.size, down):
+        for row in range(0, row_numbers.size, down):
             for column in range(0, self.table.width, across):
-                yield wanted[row : row + down], slice(column, column + across)
+                yield row_numbers[row : row + down], slice(column, column + across)
 
-    def _fold(self, runs: RowRuns, wanted: Ints, columns: slice, slices: Slices) -> None:
+    def _fold(self, runs: RowRuns, row_numbers: Ints, columns: slice, slices: Slices) -> None:
         """Apply all updates of some rows and columns of a piece, slice by slice."""
-        positions, target = runs.locate(wanted), runs.rows[:, columns]
-        updates = of_rows(slices, wanted, columns)
+        positions, target = runs.locate(row_numbers), runs.rows[:, columns]
+        updates = updates_of_rows(slices, row_numbers, columns)
         if not self.accumulates:  # consecutive scatters are the left fold
-            for where, values in updates:
-                self._apply(target, positions[where], values)
+            for update_rows, values in updates:
+                self._apply(target, positions[update_rows], values)
             return
-        fold = begin(taken(target, positions), self.attributes)
-        for where, values in updates:
-            fold.scatter_nd(where[:, None], values)
+        fold = new_accumulator(gathered_rows(target, positions), self.attributes)
+        for update_rows, values in updates:
+            fold.scatter_nd(update_rows[:, None], values)
         apply("scatter_nd", target, positions[:, None], fold.finish(), out=target)
 
     def _apply(self, rows: NDArray[Any], positions: Ints, updates: NDArray[Any]) -> None:
@@ -247,11 +251,15 @@ class BucketScatter:
             yield row_numbers[:, 0], rows
 
 
-def of_rows(slices: Slices, wanted: Ints, columns: slice) -> Slices:
+def updates_of_rows(slices: Slices, sorted_rows: Ints, columns: slice) -> Slices:
     """Yield the updates of sorted rows, in order: the position of each row, and its values."""
     for row_numbers, rows in slices:
-        mine = np.flatnonzero((row_numbers >= wanted[0]) & (row_numbers <= wanted[-1]))
-        if mine.size:
+        selected = np.flatnonzero(
+            (row_numbers >= sorted_rows[0]) & (row_numbers <= sorted_rows[-1])
+        )
+        if selected.size:
             values = rows[:, columns]
-            values = values if mine.size == row_numbers.size else taken(values, mine)
-            yield np.searchsorted(wanted, row_numbers[mine]), values
+            values = (
+                values if selected.size == row_numbers.size else gathered_rows(values, selected)
+            )
+            yield np.searchsorted(sorted_rows, row_numbers[selected]), values

@@ -37,15 +37,15 @@ def reordered(op: str, table: Source, indices: errors.Shape, axes: Axes, batch_d
             f"{op}: {argument('axes')} must name a dimension for each component of an index tuple, "
             f"{indices[-1]} here, got {len(addressed)}"
         )
-    if shared := [axis for axis in addressed if axis in batch]:
+    if repeated := [axis for axis in addressed if axis in batch]:
         raise ValueError(
-            f"{op}: {argument('axes')} must name no batch dimension, got {shared[0]} with "
+            f"{op}: {argument('axes')} must name no batch dimension, got {repeated[0]} with "
             f"{argument('batch_dims')} {len(batch)}"
         )
-    others = (
+    other_axes = (
         axis for axis in range(len(table.shape)) if axis not in batch and axis not in addressed
     )
-    order = (*batch, *addressed, *others)
+    order = (*batch, *addressed, *other_axes)
     if order == tuple(range(len(order))):
         return table
     boxes = Reordered(boxes_of(table.storage), order)
@@ -96,11 +96,14 @@ def _named(op: str, table: Source, name: str) -> int:
             f"{op}: {table.location} has no names of dimensions, got {name!r}; write "
             f"{argument('axes')} as numbers"
         )
-    matches = [axis for axis, known in enumerate(names) if name in known]
+    matches = [axis for axis, spellings_of_axis in enumerate(names) if name in spellings_of_axis]
     if len(matches) != 1:
-        known = ", ".join(" or ".join(map(repr, spellings)) for spellings in names if spellings)
+        dimensions = ", ".join(
+            " or ".join(map(repr, spellings)) for spellings in names if spellings
+        )
         raise ValueError(
-            f"{op}: {table.location} must have one dimension {name!r}; its dimensions are {known}"
+            f"{op}: {table.location} must have one dimension {name!r}; its dimensions are "
+            f"{dimensions}"
         )
     return matches[0]
 

@@ -24,7 +24,7 @@ class StoredColumns:
     """
 
     @staticmethod
-    def apply(job: Job) -> bool:
+    def applies_to(job: Job) -> bool:
         """Return True if slices of a table in Fortran order are contiguous and fit in a window."""
         table = job.table
         storage = table.storage
@@ -35,7 +35,7 @@ class StoredColumns:
 
     def run(self, job: Job, sink: FileSink) -> None:
         """Write a result that fits in memory."""
-        if sink.has(WHOLE):
+        if sink.has_finished(WHOLE):
             return
         result: NDArray[np.generic] = np.empty(job.shape, job.table.dtype)
         self.gather(job, result)
@@ -44,11 +44,11 @@ class StoredColumns:
 
     def gather(self, job: Job, result: NDArray[np.generic]) -> None:
         """Gather into memory."""
-        storage, outer = job.table.storage, job.table.shape[:-1]
+        storage, shape_before = job.table.storage, job.table.shape[:-1]
         assert isinstance(storage, FlatStorage)
-        size, count = math.prod(outer), job.entries
+        size, count = math.prod(shape_before), job.entries
         rows = FlatRows(storage.array, (1,), size, Panel.of((size,), ((0, size),)))
-        columns = result.reshape(*outer, count)
+        columns = result.reshape(*shape_before, count)
         most = max(1, job.budget.window // _slice_bytes(job))
         job.meter.phase("gathering")
         job.meter.expect(result.nbytes)
@@ -58,17 +58,17 @@ class StoredColumns:
             coordinates, invalid = job.requests.coordinates(start, stop)
             row_numbers, positions = coordinates[-1], None
             assert row_numbers is not None
-            taken = np.empty((stop - start, size), job.table.dtype)
+            slices = np.empty((stop - start, size), job.table.dtype)
             if invalid is not None and invalid.any():
-                byte_view(taken)[:] = job.fill.tobytes() * taken.size
+                byte_view(slices)[:] = job.fill.tobytes() * slices.size
                 positions = np.flatnonzero(~invalid)
                 row_numbers = row_numbers[positions]
             wanted = best_order(rows, row_numbers, positions)
             job.meter.chunks_touched += rows.fetch(
-                wanted, taken, limit=job.budget.piece, once=False
+                wanted, slices, limit=job.budget.piece, once=False
             )
-            columns[..., start:stop] = taken.reshape(stop - start, *outer[::-1]).T
-            job.meter.advance(taken.nbytes)
+            columns[..., start:stop] = slices.reshape(stop - start, *shape_before[::-1]).T
+            job.meter.advance(slices.nbytes)
 
 
 def _slice_bytes(job: Job) -> int:

@@ -16,14 +16,14 @@ from gatherum.files.row_access.table import (
     CACHED_SHARE,
     Panel,
     RowRuns,
+    RowsToRead,
     RowTable,
-    Wanted,
-    ahead,
+    computed_ahead,
     is_long,
 )
 from gatherum.files.row_access.writer import Writer
 
-__all__ = ["WindowPass", "Windows", "valid"]
+__all__ = ["WindowPass", "Windows", "valid_numbers"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -39,21 +39,21 @@ class Windows:
         self.table, self.out, self.panel, self.fill = table, out, panel, job.fill
         self.requests, self.budget, self.meter = job.requests, job.budget, job.meter
         self.row_length = out.size // self.requests.count
-        self.whole = panel.width == self.row_length
+        self.covers_rows = panel.width == self.row_length
         self.row_bytes = max(1, panel.width * table.dtype.itemsize)
         self.length = self._length()
         self._written = FlatRows(out, (1,), self.row_length, panel)
-        self._kept: tuple[Ints, Mask | None] | None = None
+        self._numbers_of_only_window: tuple[Ints, Mask | None] | None = None
 
     def _length(self) -> int:
         """Choose the number of requests of a window: all of them, if they fit in memory."""
         count, row, budget = self.requests.count, self.row_bytes, self.budget
-        if self.table.chunked:
+        if self.table.is_chunked:
             return max(1, min(budget.window // row, budget.entries, count))
-        if count * (row + REQUEST_BYTES) <= budget.whole:
+        if count * (row + REQUEST_BYTES) <= budget.whole_output:
             return count
         # two windows of rows are in memory: one is written while the next is filled
-        return max(1, min(budget.window // row, budget.whole // (2 * row + REQUEST_BYTES)))
+        return max(1, min(budget.window // row, budget.whole_output // (2 * row + REQUEST_BYTES)))
 
     @property
     def window_count(self) -> int:
@@ -62,15 +62,15 @@ class Windows:
 
     def keep_row_numbers(self) -> Ints:
         """Keep the row numbers of the only window, and return them."""
-        self._kept = self.row_numbers(0, self.requests.count)
-        return self._kept[0]
+        self._numbers_of_only_window = self.row_numbers(0, self.requests.count)
+        return self._numbers_of_only_window[0]
 
     def row_numbers(self, start: int, stop: int) -> tuple[Ints, Mask | None]:
         """Return the row numbers of requests, and a mask of invalid requests."""
-        return self._kept or self.requests.row_numbers(self.table, start, stop)
+        return self._numbers_of_only_window or self.requests.row_numbers(self.table, start, stop)
 
     def fetch(
-        self, table: RowTable, wanted: Wanted, into: NDArray[Any], *, once: bool = False
+        self, table: RowTable, wanted: RowsToRead, into: NDArray[Any], *, once: bool = False
     ) -> None:
         """Read rows of the table, or parked rows, to their positions in `into`."""
         limit = self.budget.piece
@@ -97,7 +97,9 @@ class WindowPass:
 
     def __init__(self, windows: Windows, cached: float) -> None:
         self.windows, self.requests, self.cached = windows, windows.requests, cached
-        self._columns: Any = ALL if windows.whole else [list(p) for p in windows.panel.ranges[:1]]
+        self._columns: Any = (
+            ALL if windows.covers_rows else [list(p) for p in windows.panel.ranges[:1]]
+        )
 
     def run(self, job: Job, sink: FileSink) -> None:
         """Write the output window by window."""
@@ -105,27 +107,29 @@ class WindowPass:
         in_pieces = self.cached >= CACHED_SHARE and table.is_far_apart(length)
         piece = min(PIECE_BYTES, job.budget.piece)
         longest = max(1, piece // windows.row_bytes) if in_pieces else length
-        order = Wanted.as_asked if in_pieces and is_long(table) else table.ordered
+        order = (
+            RowsToRead.in_request_order if in_pieces and is_long(table) else table.in_storage_order
+        )
         pieces = self._pieces(self._finished(sink), longest, order)
         # A thread is started only if it has enough work.
         single_thread = (SERIAL_PIECES if in_pieces else 1) * longest >= self.requests.count
         with (
             Writer(table.width, table.dtype) as writer,
-            closing(pieces if single_thread else ahead(pieces)) as prepared,
+            closing(pieces if single_thread else computed_ahead(pieces)) as prepared,
         ):
-            do = _call_now if single_thread else writer.put
-            for start, stop, wanted, bad in prepared:
+            run_job = _call_now if single_thread else writer.run_later
+            for start, stop, wanted, invalid in prepared:
                 if wanted is not None:
                     rows = writer.rows(stop - start)
-                    windows.blank(rows, bad)
+                    windows.blank(rows, invalid)
                     windows.fetch(table, wanted, rows)
-                    do(windows.write, start, rows)
+                    run_job(windows.write, start, rows)
                 job.meter.advance((stop - start) * windows.row_bytes)
                 window = (stop - 1) // length * length
                 if stop == min(window + length, self.requests.count) and wanted is not None:
                     nbytes = (stop - window) * windows.row_bytes
-                    part: Record = {WINDOW: [window, stop], COLUMNS: self._columns}
-                    do(sink.finish, part, nbytes)
+                    record: Record = {WINDOW: [window, stop], COLUMNS: self._columns}
+                    run_job(sink.finish, record, nbytes)
 
     def _finished(self, sink: FileSink) -> list[tuple[int, int]]:
         """Return the requests that earlier runs have finished, in windows of any sizes."""
@@ -134,20 +138,20 @@ class WindowPass:
             if WINDOW in record and record[COLUMNS] == self._columns:
                 start, stop = record[WINDOW]
                 earlier.append((start, stop))
-        joined: list[tuple[int, int]] = []
+        joined_ranges: list[tuple[int, int]] = []
         for start, stop in sorted(earlier):
-            if joined and start <= joined[-1][1]:
-                joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+            if joined_ranges and start <= joined_ranges[-1][1]:
+                joined_ranges[-1] = joined_ranges[-1][0], max(stop, joined_ranges[-1][1])
             else:
-                joined.append((start, stop))
-        return joined
+                joined_ranges.append((start, stop))
+        return joined_ranges
 
     def _pieces(
         self,
         finished: list[tuple[int, int]],
         longest: int,
-        order: Callable[[Ints, Ints | None], Wanted],
-    ) -> Generator[tuple[int, int, Wanted | None, Mask | None], None, None]:
+        order: Callable[[Ints, Ints | None], RowsToRead],
+    ) -> Generator[tuple[int, int, RowsToRead | None, Mask | None], None, None]:
         """Divide the windows into pieces.
 
         Yield start, stop, the rows to read, and a mask of invalid requests. The rows are None for a
@@ -160,16 +164,19 @@ class WindowPass:
             row_numbers, invalid = self.windows.row_numbers(start, stop)
             for begin in range(0, stop - start, longest):
                 piece = slice(begin, min(begin + longest, stop - start))
-                wanted, bad = row_numbers[piece], None if invalid is None else invalid[piece]
-                if bad is None or not bad.any():
-                    yield start + begin, start + piece.stop, order(wanted, None), None
+                piece_numbers, invalid_in_piece = (
+                    row_numbers[piece],
+                    None if invalid is None else invalid[piece],
+                )
+                if invalid_in_piece is None or not invalid_in_piece.any():
+                    yield start + begin, start + piece.stop, order(piece_numbers, None), None
                 else:
-                    positions = np.flatnonzero(~bad)
+                    positions = np.flatnonzero(~invalid_in_piece)
                     yield (
                         start + begin,
                         start + piece.stop,
-                        order(wanted[positions], positions),
-                        bad,
+                        order(piece_numbers[positions], positions),
+                        invalid_in_piece,
                     )
 
 
@@ -177,6 +184,6 @@ def _call_now(function: Callable[..., object], *arguments: Any) -> None:
     function(*arguments)
 
 
-def valid(row_numbers: Ints, invalid: Mask | None) -> Ints:
+def valid_numbers(row_numbers: Ints, invalid: Mask | None) -> Ints:
     """Return the numbers of the valid requests."""
     return row_numbers if invalid is None else row_numbers[~invalid]

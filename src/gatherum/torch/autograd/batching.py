@@ -21,7 +21,7 @@ from gatherum.torch.tracing.fakes import moved_shape
 Batched: TypeAlias = tuple[Tensor, int]
 
 
-def front(tensor: Tensor, dim: int | None, n: int) -> Tensor:
+def batch_first(tensor: Tensor, dim: int | None, n: int) -> Tensor:
     """Move the batch to the front. Without a batch dimension, repeat the tensor without a copy."""
     return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
@@ -44,7 +44,7 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     axis = operator.resolve(*shapes, arguments[0] if arguments else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
-        data, indices = front(data, data_dim, n), front(indices, indices_dim, n)
+        data, indices = batch_first(data, data_dim, n), batch_first(indices, indices_dim, n)
         return op(data, indices, axis + 1, *options), 0
     if indices_dim is None:
         return op(data.movedim(data_dim, 0), indices, axis + 1, *options), 0
@@ -62,10 +62,10 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     n, (data_dim, indices_dim, updates_dim), options = info.batch_size, dims[:3], arguments[1:]
     members = _member(data, data_dim), _member(indices, indices_dim), _member(updates, updates_dim)
     axis, shape = moved_shape(scatter_attributes(operator.name, *arguments), *members)
-    data = front(data, data_dim, n)
-    updates = stretched(front(updates, updates_dim, n), shape)
+    data = batch_first(data, data_dim, n)
+    updates = broadcast_updates(batch_first(updates, updates_dim, n), shape)
     if operator.addressing.shares_front:
-        indices = front(indices, indices_dim, n)
+        indices = batch_first(indices, indices_dim, n)
         return overload(operator.name)(data, indices, updates, axis + 1, *options), 0
     if indices_dim is None:
         return overload(operator.name)(data, indices, updates, axis + 1, *options), 0
@@ -77,11 +77,11 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
     return result.movedim(1, axis + 1), 0
 
 
-def stretched(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
+def broadcast_updates(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Broadcast the updates of a batch, behind the batch dimension, to the moved shape."""
     missing = len(shape) - (updates.dim() - 1)
-    n, own = updates.shape[0], updates.shape[1:]
-    return updates.reshape(n, *(1,) * missing, *own).expand(n, *shape)
+    n, member_shape = updates.shape[0], updates.shape[1:]
+    return updates.reshape(n, *(1,) * missing, *member_shape).expand(n, *shape)
 
 
 def _register(operator: Operator) -> None:

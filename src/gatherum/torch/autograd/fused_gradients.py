@@ -38,35 +38,38 @@ _SCHEMA = (
 )
 
 
-def applies(destinations: Destinations, wanted: tuple[bool, bool]) -> bool:
+def is_preferred(destinations: Destinations, needed: tuple[bool, bool]) -> bool:
     """Return True if the core's pass supports the gradients and is faster.
 
     The pass groups the updates by destination. For maxima and minima of single items, this costs
     more than it saves.
     """
-    reduction, takes_part = destinations.attributes.fold
-    of_data, of_updates = wanted
-    pays = reduction in _PRODUCTS or len(destinations.moved_shape()) > len(
+    reduction, include_self = destinations.attributes.fold
+    needs_data, needs_updates = needed
+    saves_time = reduction in _PRODUCTS or len(destinations.moved_shape()) > len(
         destinations.addressed().moved_shape()
     )
-    wanted_here = of_updates or (of_data and takes_part)
-    return private.exchange is not None and reduction in _HAS_GRADIENTS and pays and wanted_here
+    computes_any = needs_updates or (needs_data and include_self)
+    return (
+        private.exchange is not None and reduction in _HAS_GRADIENTS and saves_time and computes_any
+    )
 
 
-def call(
-    destinations: Destinations, values: ScatterValues, gradient: Tensor, wanted: tuple[bool, bool]
+def gradients_of(
+    destinations: Destinations, values: ScatterValues, gradient: Tensor, needed: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of data and of updates; None for a gradient that is not requested.
 
     The gradient of updates has the moved shape.
     """
     data, updates, result = values
-    op, options = destinations.attributes.op, destinations.attributes.positional
-    both = overload(NAME)(
-        op, gradient, data, destinations.indices, updates, result, *options, *wanted
+    op, fold_and_mode = destinations.attributes.op, destinations.attributes.positional
+    gradients = overload(NAME)(
+        op, gradient, data, destinations.indices, updates, result, *fold_and_mode, *needed
     )
     of_data, of_updates = (
-        part if asked else None for part, asked in zip(both, wanted, strict=True)
+        of_operand if is_needed else None
+        for of_operand, is_needed in zip(gradients, needed, strict=True)
     )
     return of_data, of_updates
 
@@ -75,41 +78,52 @@ def destinations_of(
     scatter: str, data: Tensor, indices: Tensor, *arguments: Any
 ) -> tuple[Destinations, tuple[bool, bool]]:
     """Return the op's destinations, and which gradients are requested."""
-    *options, of_data, of_updates = arguments
+    *options, needs_data, needs_updates = arguments
     attributes = scatter_attributes(scatter, *options)
-    return Destinations(namespace, attributes, indices, tuple(data.shape)), (of_data, of_updates)
+    return Destinations(namespace, attributes, indices, tuple(data.shape)), (
+        needs_data,
+        needs_updates,
+    )
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
-    destinations, wanted = destinations_of(scatter, data, indices, *arguments)
-    (reduction, takes_part), moved_shape = destinations.attributes.fold, destinations.moved_shape()
-    product = reduction in _PRODUCTS
+    destinations, needed = destinations_of(scatter, data, indices, *arguments)
+    (reduction, include_self), moved_shape = (
+        destinations.attributes.fold,
+        destinations.moved_shape(),
+    )
+    is_product = reduction in _PRODUCTS
     dtype = gradient.dtype
-    wide = dtypes.wide(dtype) if product else dtype  # keep factors in the accumulation dtype
+    computed_dtype = (
+        dtypes.derivative_dtype(dtype) if is_product else dtype
+    )  # keep factors in the accumulation dtype
 
-    def whole(tensor: Tensor) -> Tensor:
-        return tensor.to(wide).contiguous()
+    def contiguous(tensor: Tensor) -> Tensor:
+        return tensor.to(computed_dtype).contiguous()
 
     gradients = native.differentiate(
-        scatter, whole(gradient), whole(data) if takes_part else None, indices,
-        whole(updates.expand(moved_shape)), None if product else whole(result),
-        *destinations.attributes.positional, *wanted,
+        scatter, contiguous(gradient), contiguous(data) if include_self else None, indices,
+        contiguous(updates.expand(moved_shape)), None if is_product else contiguous(result),
+        *destinations.attributes.positional, *needed,
     )  # fmt: skip
-    return tuple(gradient.new_empty(0) if part is None else part.to(dtype) for part in gradients)
+    return tuple(
+        gradient.new_empty(0) if of_operand is None else of_operand.to(dtype)
+        for of_operand in gradients
+    )
 
 
-def _shapes(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
+def _fake(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:  # fmt: skip
-    destinations, (of_data, of_updates) = destinations_of(scatter, data, indices, *arguments)
+    destinations, (needs_data, needs_updates) = destinations_of(scatter, data, indices, *arguments)
     moved_shape = destinations.moved_shape()
     return (
-        gradient.new_empty(data.shape if of_data else (0,)),
-        gradient.new_empty(moved_shape if of_updates else (0,)),
+        gradient.new_empty(data.shape if needs_data else (0,)),
+        gradient.new_empty(moved_shape if needs_updates else (0,)),
     )
 
 
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA)
     LIBRARY.impl(_name, _on_cpu, "CPU")
-    torch.library.register_fake(f"gatherum::{_name}", _shapes, lib=LIBRARY)
+    torch.library.register_fake(f"gatherum::{_name}", _fake, lib=LIBRARY)

@@ -27,7 +27,7 @@ from gatherum._system import native
 from gatherum.torch import errors as torch_errors
 from gatherum.torch import namespace, private, shared_results
 from gatherum.torch.checks import check_changeable, check_storages, refuse_subclass
-from gatherum.torch.dlpack import fills
+from gatherum.torch.dlpack import needs_fill_item
 from gatherum.torch.library.ops import (
     LIBRARY,
     below,
@@ -41,13 +41,13 @@ from gatherum.torch.library.ops import (
 
 from . import fused_gradients
 from .recording import (
-    apply,
-    below_recording,
     has_tangent,
     may_have_tangents,
     recording,
-    redispatched,
-    value_alone,
+    run_below_autograd,
+    run_below_this_level,
+    run_or_record,
+    without_tangent,
 )
 
 is_traced = torch.compiler.is_dynamo_compiling
@@ -75,21 +75,21 @@ class _DispatchedGather(_Call):  # type: ignore[misc]
     ) -> Any:
         _save(ctx, gather_attributes(operator.name, *arguments), data, indices)
         ctx.unused = (None,) * (1 + len(arguments))
-        return below_recording(overload(operator.name), keyset, data, indices, *arguments)
+        return run_below_this_level(overload(operator.name), keyset, data, indices, *arguments)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None, *ctx.unused
-        destinations, _ = _saved(ctx)
+        destinations, _ = _destinations_and_values(ctx)
         with _resumed(ctx):
-            return None, None, destinations.total(gradient), *ctx.unused
+            return None, None, destinations.sum_updates(gradient), *ctx.unused
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording():
-            destinations, _ = _saved(ctx)
-            return destinations.take(tangents[2])
+            destinations, _ = _destinations_and_values(ctx)
+            return destinations.gather(tangents[2])
 
 
 class _PlainCall(_Call):  # type: ignore[misc]
@@ -104,7 +104,7 @@ class _PlainCall(_Call):  # type: ignore[misc]
         """Return the destinations of the call."""
         op, axis, mode, negative = ctx.call
         ctx.attributes = Attributes(op, axis, mode=mode, negative=negative)
-        return _saved(ctx)[0]
+        return _destinations_and_values(ctx)[0]
 
 
 class _PlainGather(_PlainCall):
@@ -122,17 +122,17 @@ class _PlainGather(_PlainCall):
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None
-        total = None
+        of_data = None
         if not is_traced():
             op, axis, mode, negative = ctx.call
-            total = native.scatter_into_zeros(
+            of_data = native.scatter_into_zeros(
                 _INVERSE[op], ctx.shape, ctx.saved_tensors[0], gradient,
                 axis, "add", True, _MODE_OF_DERIVATIVES[mode], negative, False,
             )  # fmt: skip
-        if total is None:
+        if of_data is None:
             with _resumed(ctx):
-                total = _PlainCall.destinations(ctx).total(gradient)
-        return total, None, None
+                of_data = _PlainCall.destinations(ctx).sum_updates(gradient)
+        return of_data, None, None
 
 
 class _PlainSum(_PlainCall):
@@ -152,14 +152,14 @@ class _PlainSum(_PlainCall):
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None
-        taken = None
+        of_updates = None
         if not is_traced():
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
-            taken = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
-        if taken is None:
-            taken = _PlainCall.destinations(ctx).take(gradient)
-        return taken, None, None
+            of_updates = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
+        if of_updates is None:
+            of_updates = _PlainCall.destinations(ctx).gather(gradient)
+        return of_updates, None, None
 
 
 class _Scatter(_Call):  # type: ignore[misc]
@@ -178,8 +178,8 @@ class _Scatter(_Call):  # type: ignore[misc]
         if keyset is None:
             result = native.run_on_tensors(operator.name, data, indices, updates, arguments)
         else:
-            result = below_recording(overload(operator.name), keyset, *operands)
-        linear = derivatives.derivative_rule(attributes.reduction).linear
+            result = run_below_this_level(overload(operator.name), keyset, *operands)
+        linear = derivatives.derivative_rule(attributes.reduction).is_linear
         values = () if linear else (data, updates, result)
         _save(ctx, attributes, data, indices, *values)
         ctx.updates_shape = updates.shape
@@ -190,15 +190,17 @@ class _Scatter(_Call):  # type: ignore[misc]
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
         if gradient is None:
             return None, None, None, None, None, *ctx.unused
-        destinations, values = _saved(ctx)
+        destinations, values = _destinations_and_values(ctx)
         _, _, needs_data, _, needs_updates = ctx.needs_input_grad[:5]
-        wanted = needs_data, needs_updates
-        onward = private.transforms_active()
+        needed = needs_data, needs_updates
+        is_transformed = private.transforms_active()
         on_cpu = gradient.device.type == "cpu"
-        in_core = on_cpu and not onward and fused_gradients.applies(destinations, wanted)
-        differentiate = fused_gradients.call if in_core else derivatives.cotangents
+        runs_in_core = (
+            on_cpu and not is_transformed and fused_gradients.is_preferred(destinations, needed)
+        )
+        differentiate = fused_gradients.gradients_of if runs_in_core else derivatives.cotangents
         with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
-            of_data, of_updates = differentiate(destinations, values, gradient, wanted)
+            of_data, of_updates = differentiate(destinations, values, gradient, needed)
             if of_updates is not None:
                 of_updates = namespace.sum_to(of_updates, ctx.updates_shape)
         return None, None, of_data, None, of_updates, *ctx.unused
@@ -206,10 +208,10 @@ class _Scatter(_Call):  # type: ignore[misc]
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording(), namespace.float_mode():
-            destinations, values = _saved(ctx)
+            destinations, values = _destinations_and_values(ctx)
             if private.transforms_active():
                 # Use the values without the tangents of this level.
-                values = values and ScatterValues(*map(value_alone, values))
+                values = values and ScatterValues(*map(without_tangent, values))
             return derivatives.tangent(destinations, values, tangents[2], tangents[4])
 
 
@@ -220,7 +222,7 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
     if may_have_tangents() or private.transforms_active():
         ctx.save_for_forward(indices, *values)
     ctx.attributes, ctx.shape = attributes, tuple(data.shape)
-    ctx.shared = shared_results.shared(data)
+    ctx.shared = shared_results.current(data)
 
 
 def _resumed(ctx: Any) -> AbstractContextManager[Any]:
@@ -228,7 +230,7 @@ def _resumed(ctx: Any) -> AbstractContextManager[Any]:
     return nullcontext() if ctx.shared is None else shared_results.sharing_gradients(ctx.shared)
 
 
-def _saved(ctx: Any) -> tuple[Destinations, Any]:
+def _destinations_and_values(ctx: Any) -> tuple[Destinations, Any]:
     indices, *values = ctx.saved_tensors
     names = ("indices", "data", "updates", "result")
     if not torch.compiler.is_compiling():
@@ -258,13 +260,15 @@ def _recorded_gradients(
 ) -> Any:  # fmt: skip
     """Differentiate with torch operations if the gradients may be differentiated."""
     tensors = gradient, data, indices, updates, result
-    recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
-    if recorded or private.transforms_active() or has_tangent(tensors):
-        destinations, wanted = fused_gradients.destinations_of(scatter, data, indices, *arguments)
+    is_recorded = torch.is_grad_enabled() and private.any_requires_grad(*tensors)
+    if is_recorded or private.transforms_active() or has_tangent(tensors):
+        destinations, needed = fused_gradients.destinations_of(scatter, data, indices, *arguments)
         values = ScatterValues(data, updates, result)
-        gradients = derivatives.cotangents(destinations, values, gradient, wanted)
-        return tuple(gradient.new_empty(0) if part is None else part for part in gradients)
-    return redispatched(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
+        gradients = derivatives.cotangents(destinations, values, gradient, needed)
+        return tuple(
+            gradient.new_empty(0) if of_operand is None else of_operand for of_operand in gradients
+        )
+    return run_below_autograd(overload(fused_gradients.NAME), keyset, scatter, *tensors, *arguments)
 
 
 def record(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, *arguments: Any) -> Any:
@@ -293,46 +297,48 @@ def _recording_kernel(operator: Operator) -> Callable[..., Any]:
     function = _Scatter if operator.scatters else _DispatchedGather
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        if (result := _plain(operator, *operands)) is not None:
+        if (result := _run_if_plain(operator, *operands)) is not None:
             return result
         check_storages(operator.name, names, operands)
         try:
-            return apply(function, op, keyset, operands, operands, operator)
+            return run_or_record(function, op, keyset, operands, operands, operator)
         except (RuntimeError, TypeError) as error:
-            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
+            refuse_subclass(_caller_name(operator, operands[len(names) :]), names, operands, error)
             raise
 
     return kernel
 
 
-def _named(operator: Operator, arguments: tuple[Any, ...]) -> str:
+def _caller_name(operator: Operator, arguments: tuple[Any, ...]) -> str:
     """Return the function name for error messages, from the op's other arguments."""
     attributes = scatter_attributes if operator.scatters else gather_attributes
     caller = caller_of(attributes(operator.name, *arguments).caller)
     return caller.op if caller else operator.name
 
 
-def _plain(operator: Operator, data: Tensor, indices: Tensor, *arguments: Any) -> Tensor | None:
+def _run_if_plain(
+    operator: Operator, data: Tensor, indices: Tensor, *arguments: Any
+) -> Tensor | None:
     """Return the result of a call on plain tensors, or None for any other call.
 
     This skips the kernels below, which take several times as long as a small call.
     """
     updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        if shared_results.shared(data) is not None and sharing.orders(indices.numel()):
+        if shared_results.current(data) is not None and sharing.orders(indices.numel()):
             return None  # the scatter uses the order that an earlier call has computed
         attributes = scatter_attributes(operator.name, *arguments[1:])
     else:
         attributes = gather_attributes(operator.name, *arguments)
-        if fills(attributes.mode, fill_of(arguments)):
+        if needs_fill_item(attributes.mode, fill_of(arguments)):
             return None
     call = operator.name, data, indices, updates, attributes.positional
-    result: Tensor | None = index_errors.run_for(attributes.caller, native.run_if_plain, *call)
+    result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
     return result
 
 
 def _refusing_kernel(
-    operator: Operator, name: str, onward: Callable[..., Any]
+    operator: Operator, name: str, next_kernel: Callable[..., Any]
 ) -> Callable[..., Any]:
     """Return the Autograd kernel of a writing form, which has no derivative."""
     names = operand_names(operator, name)
@@ -343,9 +349,9 @@ def _refusing_kernel(
         if recorded or has_tangent(operands):
             raise torch_errors.out_of_gradients(operator.name)
         try:
-            return onward(keyset, *operands)
+            return next_kernel(keyset, *operands)
         except (RuntimeError, TypeError) as error:
-            refuse_subclass(_named(operator, operands[len(names) :]), names, operands, error)
+            refuse_subclass(_caller_name(operator, operands[len(names) :]), names, operands, error)
             raise
 
     return kernel
@@ -354,20 +360,20 @@ def _refusing_kernel(
 def _counting_kernel(operator: Operator, name: str, operand: int) -> Callable[..., Any]:
     """Return the kernel that tracks the change of a tensor, because autograd may have saved it."""
     op = overload(name)
-    changed = operand_names(operator, name)[operand]
+    changed_operand = operand_names(operator, name)[operand]
 
     def kernel(keyset: Any, *operands: Any) -> Any:
-        check_changeable(operator.name, changed, operands[operand])
-        written = True
+        check_changeable(operator.name, changed_operand, operands[operand])
+        is_written = True
         try:
             if private.redispatches:
                 return private.below_counting(op, keyset, operands)
             return below(op)(*operands)
         except (IndexError, TypeError, ValueError):
-            written = not operator.scatters  # scatters raise before they write
+            is_written = not operator.scatters  # scatters raise before they write
             raise
         finally:
-            if written:
+            if is_written:
                 torch.autograd.graph.increment_version(operands[operand])
 
     return kernel
@@ -379,11 +385,13 @@ def _register(operator: Operator) -> None:
             LIBRARY.impl(name, _recording_kernel(operator), "Autograd", with_keyset=True)
             continue
         operand = 0 if name.endswith("_") else 3 if operator.scatters else 2
-        counted = onward = _counting_kernel(operator, name, operand)
+        counting_kernel = next_kernel = _counting_kernel(operator, name, operand)
         if private.redispatches:
-            LIBRARY.impl(name, counted, "ADInplaceOrView", with_keyset=True)
-            onward = partial(redispatched, overload(name))
-        LIBRARY.impl(name, _refusing_kernel(operator, name, onward), "Autograd", with_keyset=True)
+            LIBRARY.impl(name, counting_kernel, "ADInplaceOrView", with_keyset=True)
+            next_kernel = partial(run_below_autograd, overload(name))
+        LIBRARY.impl(
+            name, _refusing_kernel(operator, name, next_kernel), "Autograd", with_keyset=True
+        )
 
 
 for _operator in OPERATORS.values():

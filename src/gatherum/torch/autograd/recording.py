@@ -21,17 +21,17 @@ from gatherum.torch import private
 from gatherum.torch.library.ops import below, name_of
 
 
-def redispatched(op: Any, keyset: Any, *operands: Any) -> Any:
+def run_below_autograd(op: Any, keyset: Any, *operands: Any) -> Any:
     """Dispatch to the kernels below the Autograd key."""
     if private.redispatches:
         return private.below_autograd(op, keyset, operands)
     return below(op)(*operands)
 
 
-def below_recording(op: Any, keyset: Any, *operands: Any) -> Any:
-    """Dispatch like `redispatched` from a function of a single level; the other levels record."""
+def run_below_this_level(op: Any, keyset: Any, *operands: Any) -> Any:
+    """Run a call as `run_below_autograd` does, but let the other levels record it."""
     with recording():
-        return redispatched(op, keyset, *operands)
+        return run_below_autograd(op, keyset, *operands)
 
 
 @contextmanager
@@ -47,13 +47,13 @@ def recording() -> Iterator[None]:
         yield
 
 
-def value_alone(saved: Tensor) -> Tensor:
+def without_tangent(saved: Tensor) -> Tensor:
     """Return a saved tensor without its tangent of this level."""
     value: Tensor = forward_ad.unpack_dual(saved, level=0)[0]
     return value
 
 
-def apply(
+def run_or_record(
     function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
 ) -> Any:
     """Run a call of an op. Record it with a function if it may be differentiated.
@@ -64,12 +64,12 @@ def apply(
         private.check_transforms(name_of(op))
         with private.single_level():
             return function.apply(keyset, *before, *call)
-    if not records(operands):
-        return redispatched(op, keyset, *call)
+    if not requires_recording(operands):
+        return run_below_autograd(op, keyset, *call)
     return function.apply(keyset, *before, *call)
 
 
-def records(operands: tuple[Any, ...]) -> bool:
+def requires_recording(operands: tuple[Any, ...]) -> bool:
     """Return True if an operand requires a gradient or may have a tangent."""
     if torch.is_grad_enabled() and private.any_requires_grad(*operands):
         return True

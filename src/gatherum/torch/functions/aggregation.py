@@ -23,20 +23,20 @@ from gatherum._model.reductions import FOLDS, ROWS
 from gatherum._plans import sharing
 from gatherum._plans.sharing import Shared
 from gatherum.torch import checks, dtypes, namespace, operands, private, shared_results
-from gatherum.torch.autograd.batching import front, shape_of_one, stretched
+from gatherum.torch.autograd.batching import batch_first, broadcast_updates, shape_of_one
 from gatherum.torch.autograd.recording import (
-    apply,
-    below_recording,
     recording,
-    records,
-    value_alone,
+    requires_recording,
+    run_below_this_level,
+    run_or_record,
+    without_tangent,
 )
 from gatherum.torch.library.ops import LIBRARY, overload, with_below
 from gatherum.torch.plain_folds import is_dispatched
 from gatherum.torch.torch_scatter.scatter_arguments import checked_out
 
-_LINEAR = tuple(name for name in FOLDS if ROWS[name].linear)
-_on_arrays: Any = aggregation.aggregate
+_LINEAR = tuple(name for name in FOLDS if ROWS[name].is_linear)
+_aggregate_arrays: Any = aggregation.aggregate
 
 
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
@@ -65,7 +65,7 @@ def run(
         )
         fill = None if fold.fill_value is None else operands.as_fill(NAME, fold.fill_value, data)
     fold = fold._replace(size=size, axis=axis, fill_value=fill)
-    result = _again(data, sources, targets, weights, fold)
+    result = _aggregate(data, sources, targets, weights, fold)
     return result if out is None else checked_out(NAME, out, result).copy_(result)
 
 
@@ -89,11 +89,11 @@ def _array(tensor: Tensor, plan_dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _on_cpu(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, *options = _full(call)
+    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
     bounds, negative, pointer, fill, axis = options
     plan_dtype: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype
-        return _composed(*call)
+        return _aggregate_with_messages(*call)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
                           tuple(tensors))  # fmt: skip
@@ -101,7 +101,7 @@ def _on_cpu(*call: Any) -> Tensor:
     scale = scales[0] if scales else None
     ends = Pointer(pointer, target_array) if pointer else target_array
     with errors.for_tensors():
-        result = _on_arrays(
+        result = _aggregate_arrays(
             table, source_array, ends, size, reduction, scale, mode=bounds, negative=negative,
             fill_value=fill, axis=axis,
         )  # fmt: skip
@@ -110,13 +110,15 @@ def _on_cpu(*call: Any) -> Tensor:
     return torch.from_numpy(result.view(np.uint16)).view(data.dtype)
 
 
-def _composed(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, *options = _full(call)
+def _aggregate_with_messages(*call: Any) -> Tensor:
+    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
     bounds, negative, pointer, fill, axis = options
     fold = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
-    targets = _listed(targets, sources.shape[0], pointer)
+    targets = _targets_of_edges(targets, sources.shape[0], pointer)
     with namespace.float_mode():
-        result: Tensor = edge_reductions.composed(namespace, data, sources, targets, weights, fold)
+        result: Tensor = edge_reductions.aggregate_with_messages(
+            namespace, data, sources, targets, weights, fold
+        )
     return result
 
 
@@ -124,23 +126,25 @@ def _on_cuda(*call: Any) -> Tensor:
     """Fold rows straight from the data if the axis is 0 and an edge has at most one weight."""
     from gatherum.torch import cuda
 
-    data, sources, targets, size, reduction, weights, *options = _full(call)
+    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
     bounds, negative, pointer, fill, axis = options
-    plain = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
+    folds_rows = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
     if weights is not None:
-        plain = plain and weights.dim() <= sources.dim() and not is_exact(Reduction[reduction])
+        folds_rows = (
+            folds_rows and weights.dim() <= sources.dim() and not is_exact(Reduction[reduction])
+        )
     with shared_results.sharing_calls() as shared, namespace.float_mode():
         if pointer:
-            targets = _listed(targets, sources.shape[0], pointer)
+            targets = _targets_of_edges(targets, sources.shape[0], pointer)
             cuda.keep_adjacent(targets)
-        if not plain or shared is None or 0 in (*data.shape, size):
-            return _composed(data, sources, targets, size, reduction, weights, bounds, negative, "",
-                             fill, axis)  # fmt: skip
+        if not folds_rows or shared is None or 0 in (*data.shape, size):
+            edges = data, sources, targets, size, reduction, weights
+            return _aggregate_with_messages(*edges, bounds, negative, "", fill, axis)
         fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
-        return _folded(data, sources, targets, weights, fold, shared)
+        return _fold_rows(data, sources, targets, weights, fold, shared)
 
 
-def _folded(
+def _fold_rows(
     data: Tensor,
     sources: Tensor,
     targets: Tensor,
@@ -153,7 +157,7 @@ def _folded(
 
     rows = data.shape[0]
     if fold.skips:
-        targets = edge_reductions.complete(namespace, sources, targets, rows, fold)
+        targets = edge_reductions.valid_targets(namespace, sources, targets, rows, fold)
     index_dtype = dtypes.of_plan(edges.source_dtype(rows))
 
     def numbers() -> Tensor:
@@ -169,18 +173,18 @@ def _folded(
     return cuda.fold_rows(shared, data, row_edges, table, fold.reduction)
 
 
-def _listed(targets: Tensor, edges: int, pointer: str) -> Tensor:
+def _targets_of_edges(targets: Tensor, edges: int, pointer: str) -> Tensor:
     """Return the target of each edge. Expand a pointer if one was passed instead."""
     if not pointer:
         return targets
-    known: Any = namespace.to_numpy(targets)
+    indptr: Any = namespace.to_numpy(targets)
     with errors.for_tensors():
-        segments = sparse_edges.segment_numbers(NAME, pointer, known, edges)
+        segments = sparse_edges.segment_numbers(NAME, pointer, indptr, edges)
     return torch.from_numpy(segments).to(targets.device)
 
 
-def _shape(data: Tensor, *edges: Any) -> Tensor:
-    size, axis = edges[2], _full((data, *edges))[-1]
+def _fake(data: Tensor, *edges: Any) -> Tensor:
+    size, axis = edges[2], _with_defaults((data, *edges))[-1]
     return data.new_empty((*data.shape[:axis], size, *data.shape[axis + 1 :]))
 
 
@@ -206,7 +210,7 @@ class _Sum(_Function):  # type: ignore[misc]
         options = bounds, negative, pointer, fill, axis
         call = data, sources, targets, size, reduction, weights, *options
         with shared_results.sharing_calls() as ctx.shared:
-            return below_recording(overload(NAME), keyset, *call)
+            return run_below_this_level(overload(NAME), keyset, *call)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -218,88 +222,94 @@ class _Sum(_Function):  # type: ignore[misc]
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording(), namespace.float_mode():
-            data, sources, targets, *more = ctx.saved_tensors
-            weights = more[0] if more else None
+            data, sources, targets, *saved_weights = ctx.saved_tensors
+            weights = saved_weights[0] if saved_weights else None
             if private.transforms_active():
-                data = value_alone(data)
-                weights = None if weights is None else value_alone(weights)
-            parts = []
+                data = without_tangent(data)
+                weights = None if weights is None else without_tangent(weights)
+            result_tangents = []
             if tangents[1] is not None:
-                parts.append(_again(tangents[1], sources, targets, weights, ctx.fold))
+                result_tangents.append(_aggregate(tangents[1], sources, targets, weights, ctx.fold))
             if tangents[6] is not None:
-                parts.append(_again(data, sources, targets, tangents[6], ctx.fold))
-            return sum(parts[1:], parts[0]) if parts else None
+                result_tangents.append(_aggregate(data, sources, targets, tangents[6], ctx.fold))
+            return sum(result_tangents[1:], result_tangents[0]) if result_tangents else None
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Any:
     """Return the gradients of the arguments of `_Sum`."""
-    data, sources, targets, *more = ctx.saved_tensors
-    targets = _listed(targets, sources.shape[0], ctx.fold.pointer)
-    fold, weights = ctx.fold._replace(pointer=""), more[0] if more else None
+    data, sources, targets, *saved_weights = ctx.saved_tensors
+    targets = _targets_of_edges(targets, sources.shape[0], ctx.fold.pointer)
+    fold, weights = ctx.fold._replace(pointer=""), saved_weights[0] if saved_weights else None
     if divides(Reduction[fold.reduction]):
-        ones = data.new_ones(ctx.rows, dtype=dtypes.wide(data.dtype))
-        counts = _again(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
+        ones = data.new_ones(ctx.rows, dtype=dtypes.derivative_dtype(data.dtype))
+        counts = _aggregate(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
         counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
         trailing = (1,) * (gradient.dim() - 1 - fold.axis)
         gradient = gradient.to(ones.dtype) / counts.reshape(-1, *trailing)
         data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
     of_data = of_weights = None
     if ctx.needs_input_grad[1]:
-        back = fold._replace(size=ctx.rows, reduction="add")
+        reversed_fold = fold._replace(size=ctx.rows, reduction="add")
         factors = None if weights is None else weights.conj()
-        of_data = _again(gradient, targets, sources, factors, back).to(ctx.saved_tensors[0].dtype)
+        of_data = _aggregate(gradient, targets, sources, factors, reversed_fold).to(
+            ctx.saved_tensors[0].dtype
+        )
     if weights is not None and ctx.needs_input_grad[6]:
         ends = sources, targets
-        per_edge = edge_reductions.of_weights(namespace, gradient, data, *ends, more[0].dim(), fold)
-        of_weights = namespace.sum_to(per_edge, more[0].shape).to(more[0].dtype)
+        per_edge = edge_reductions.weight_gradients(
+            namespace, gradient, data, *ends, saved_weights[0].dim(), fold
+        )
+        of_weights = namespace.sum_to(per_edge, saved_weights[0].shape).to(saved_weights[0].dtype)
     return None, of_data, None, None, None, None, of_weights, None, None, None, None, None
 
 
-def _again(
+def _aggregate(
     data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
 ) -> Tensor:
     options = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
-    more = () if fold[5:] == (None, 0) else (fold.fill_value, fold.axis)
-    call = data, sources, targets, *options, *more
+    axis_and_fill = () if fold[5:] == (None, 0) else (fold.fill_value, fold.axis)
+    call = data, sources, targets, *options, *axis_and_fill
     tensors = (data, sources, targets) if weights is None else (data, sources, targets, weights)
-    direct = shared_results.on_device(data) and not is_dispatched(*tensors)
-    result: Tensor = (_on_cuda if direct else overload(NAME))(*call)
+    runs_on_device = shared_results.on_device(data) and not is_dispatched(*tensors)
+    result: Tensor = (_on_cuda if runs_on_device else overload(NAME))(*call)
     return result
 
 
-def _full(call: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_defaults(call: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return all arguments of a call, with defaults for omitted ones."""
     return *call, *(None, "raise", True, "", None, 0)[len(call) - 5 :]
 
 
-def _recorded(keyset: Any, *arguments: Any) -> Any:
+def _run_autograd(keyset: Any, *arguments: Any) -> Any:
     """Run a call, and record it if it may be differentiated."""
-    call = _full(arguments)
+    call = _with_defaults(arguments)
     operands = call[0], call[5]
-    if call[4] not in _LINEAR and (private.transforms_active() or records(operands)):
-        return _composed(*call)
-    return apply(_Sum, overload(NAME), keyset, call, operands)
+    if call[4] not in _LINEAR and (private.transforms_active() or requires_recording(operands)):
+        return _aggregate_with_messages(*call)
+    return run_or_record(_Sum, overload(NAME), keyset, call, operands)
 
 
-def _batched(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
-    data, sources, targets, size, reduction, weights, *options, axis = _full(call)
+def _run_batch(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
+    data, sources, targets, size, reduction, weights, *options, axis = _with_defaults(call)
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
         call = sources, targets, size, reduction, weights, *options, axis + 1
         return overload(NAME)(data.movedim(dims[0], 0), *call), 0
     bounds, negative, pointer, fill = options
     edges = shape_of_one(sources, dims[1])
-    targets = _listed(targets, prod(edges), pointer)
+    targets = _targets_of_edges(targets, prod(edges), pointer)
     data, sources, targets = (
-        front(operand, dim, info.batch_size)
+        batch_first(operand, dim, info.batch_size)
         for operand, dim in zip((data, sources, targets), dims[:3], strict=True)
     )
     if weights is not None:
-        weights = front(weights, dims[5], info.batch_size)
+        weights = batch_first(weights, dims[5], info.batch_size)
         trailing = tuple(data.shape[axis + 2 :])
-        shape = edge_reductions.weighted_shape(edges, trailing, weights.dim() - 1)
-        weights = edge_reductions.lifted(namespace, stretched(weights, shape), len(edges) + 1, axis)
+        shape = edge_reductions.weights_shape(edges, trailing, weights.dim() - 1)
+        weights = edge_reductions.weights_of_moved_axis(
+            namespace, broadcast_updates(weights, shape), len(edges) + 1, axis
+        )
     fold = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
-    result = edge_reductions.composed(
+    result = edge_reductions.aggregate_with_messages(
         namespace, data.movedim(axis + 1, 1), sources, targets, weights, fold, batched=True
     )
     return result.movedim(1, axis + 1), 0
@@ -314,6 +324,6 @@ for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
     LIBRARY.impl(_name, _on_cpu, "CPU")
     LIBRARY.impl(_name, _on_cuda, "CUDA")
-    torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
-    torch.library.register_vmap(f"gatherum::{_name}", _batched, lib=LIBRARY)
-LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)
+    torch.library.register_fake(f"gatherum::{_name}", _fake, lib=LIBRARY)
+    torch.library.register_vmap(f"gatherum::{_name}", _run_batch, lib=LIBRARY)
+LIBRARY.impl(NAME, _run_autograd, "Autograd", with_keyset=True)

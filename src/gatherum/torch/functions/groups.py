@@ -21,7 +21,7 @@ def reduce(
     if not isinstance(func, (list, tuple)):
         return _reduce(values, groups, size, func, axis, **more)
     return {  # a node of a graph has no dict as its result
-        name: _reduce(values, groups, size, name, axis, **options.of_one(name, more))
+        name: _reduce(values, groups, size, name, axis, **options.keywords_for(name, more))
         for name in func
     }
 

@@ -69,7 +69,9 @@ def _are_unobserved(*tensors: Any) -> bool:
     """Return True if all operands are plain tensors and the call is not recorded."""
     if private.transforms_active() or private.count_dispatch_modes():
         return False
-    return all(type(tensor) is Tensor for tensor in tensors) and not recording.records(tensors)
+    return all(type(tensor) is Tensor for tensor in tensors) and not recording.requires_recording(
+        tensors
+    )
 
 
 def _are_plain(*tensors: Any) -> bool:

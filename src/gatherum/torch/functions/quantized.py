@@ -35,11 +35,15 @@ def run(
 ) -> Tensor:
     """Run `gather_quantized` on data that are a tensor."""
     checks.check_container(NAME, "data", data)
-    zeros = None if zero_points is None else _as_tensor("zero_points", zero_points, data)
-    factors = _as_tensor("scales", scales, data)
+    zero_point_tensor = (
+        None if zero_points is None else _as_tensor("zero_points", zero_points, data)
+    )
+    scale_tensor = _as_tensor("scales", scales, data)
     with errors.for_tensors():
-        chosen = operands.as_indices(NAME, indices, data)
-    result: Tensor = overload(NAME)(data, chosen, factors, zeros, *attributes)
+        index_tensor = operands.as_indices(NAME, indices, data)
+    result: Tensor = overload(NAME)(
+        data, index_tensor, scale_tensor, zero_point_tensor, *attributes
+    )
     return result
 
 
@@ -52,7 +56,7 @@ def _as_tensor(operand: str, value: Any, data: Tensor) -> Tensor:
     return operands.as_tensor(NAME, operand, array, data)
 
 
-def _spec(
+def _checked_spec(
     attributes: QuantizedAttributes,
     data: Tensor,
     indices: Tensor,
@@ -72,12 +76,14 @@ def _spec(
         dtype = dtypes.plan_dtype(NAME, "indices", indices.dtype)
         with errors.for_tensors():
             raise errors.not_an_index_dtype(NAME, dtype, False)
-    described = [None if t is None else (tuple(t.shape), _name(t)) for t in (data, scales, zeros)]
+    described = [
+        None if t is None else (tuple(t.shape), _dtype_name(t)) for t in (data, scales, zeros)
+    ]
     with errors.for_tensors():
         return spec_of(attributes, *described)  # type: ignore[arg-type]  # two of them are there
 
 
-def _name(tensor: Tensor) -> str:
+def _dtype_name(tensor: Tensor) -> str:
     return str(dtypes.plan_dtype(NAME, "data", tensor.dtype).name)
 
 
@@ -85,19 +91,25 @@ def _on_cpu(
     data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
 ) -> Tensor:
     attributes = QuantizedAttributes(*options)
-    spec = _spec(attributes, data, indices, scales, zeros)
+    spec = _checked_spec(attributes, data, indices, scales, zeros)
     tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
     checks.check_storages(NAME, _OPERANDS, tensors)
-    table, chosen, factors, *points = map(dtypes.as_array, tensors)
-    stored = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
+    table, index_array, scale_array, *zero_points = map(dtypes.as_array, tensors)
+    stored_dtype = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
     with errors.for_tensors():
         result = run_on_arrays(
-            attributes, spec, table, chosen, factors, points[0] if points else None, stored
+            attributes,
+            spec,
+            table,
+            index_array,
+            scale_array,
+            zero_points[0] if zero_points else None,
+            stored_dtype,
         )
-    return torch.from_numpy(result).view(_result(attributes))
+    return torch.from_numpy(result).view(_result_dtype(attributes))
 
 
-def _result(attributes: QuantizedAttributes) -> torch.dtype:
+def _result_dtype(attributes: QuantizedAttributes) -> torch.dtype:
     dtype: torch.dtype = getattr(torch, attributes.result)
     return dtype
 
@@ -108,14 +120,16 @@ def _on_cuda(
     from gatherum.torch import cuda
 
     attributes = QuantizedAttributes(*options)
-    _spec(attributes, data, indices, scales, zeros)
+    _checked_spec(attributes, data, indices, scales, zeros)
     tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
     checks.check_storages(NAME, _OPERANDS, tensors)
     with errors.for_tensors():
-        return cuda.gather_quantized(attributes, data, indices, scales, zeros, _result(attributes))
+        return cuda.gather_quantized(
+            attributes, data, indices, scales, zeros, _result_dtype(attributes)
+        )
 
 
-def _elsewhere(data: Tensor, *arguments: Any) -> Tensor:
+def _refuse_device(data: Tensor, *arguments: Any) -> Tensor:
     for name, tensor in zip(_OPERANDS, (data, *arguments[:3]), strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
@@ -126,12 +140,12 @@ def _fake(
     data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
 ) -> Tensor:
     attributes = QuantizedAttributes(*options)
-    spec = _spec(attributes, data, indices, scales, zeros)
+    spec = _checked_spec(attributes, data, indices, scales, zeros)
     shape = spec.result_shape(tuple(indices.shape))
-    return data.new_empty(shape, dtype=_result(attributes))
+    return data.new_empty(shape, dtype=_result_dtype(attributes))
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     data, indices, scales, zeros, *options = inputs
     ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
     ctx.attributes, ctx.shape = QuantizedAttributes(*options), tuple(scales.shape)
@@ -143,9 +157,9 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
 
     It is the sum, over each block, of the gradient times the values before scaling.
     """
-    none = (None,) * (len(QuantizedAttributes._fields) + 1)
+    no_gradients = (None,) * (len(QuantizedAttributes._fields) + 1)
     if not ctx.needs_input_grad[2]:
-        return None, None, None, *none
+        return None, None, None, *no_gradients
     data, indices, *zeros = ctx.saved_tensors
     attributes = ctx.attributes._replace(result="float32")
     ones = torch.ones(ctx.shape, device=data.device)
@@ -158,9 +172,11 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         attributes.block_size,
     )
     if q != axis:
-        scaled = _summed(scaled, q if q < axis else q + indices.dim() - 1, block_size, ctx.shape[q])
+        scaled = _block_sums(
+            scaled, q if q < axis else q + indices.dim() - 1, block_size, ctx.shape[q]
+        )
         block_size = 1
-    positions = torch.arange(_size(data, attributes, axis), device=data.device)
+    positions = torch.arange(_value_count(data, attributes, axis), device=data.device)
     block_numbers = overload("gather")(
         positions // block_size, indices, 0, attributes.mode, attributes.negative, -1
     )
@@ -168,20 +184,22 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     scaled = overload("scatter_slices")(
         zero, block_numbers, scaled, axis, "add", True, "drop", False
     )
-    return None, None, scaled.to(ctx.dtype), *none
+    return None, None, scaled.to(ctx.dtype), *no_gradients
 
 
-def _size(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
+def _value_count(data: Tensor, attributes: QuantizedAttributes, axis: int) -> int:
     """Return the number of values along the axis."""
-    in_byte = codes_of(_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
+    in_byte = codes_of(_dtype_name(data), attributes.bits).in_byte if axis == data.dim() - 1 else 1
     return int(data.shape[axis]) * in_byte
 
 
-def _summed(x: Tensor, d: int, block_size: int, block_count: int) -> Tensor:
+def _block_sums(x: Tensor, dim: int, block_size: int, block_count: int) -> Tensor:
     """Sum the blocks of a dimension in order, so that every device has the same bits."""
-    places = torch.arange(x.shape[d], device=x.device) // block_size
-    zeros = x.new_zeros((*x.shape[:d], block_count, *x.shape[d + 1 :]))
-    total: Tensor = overload("scatter_slices")(zeros, places, x, d, "add", True, "drop", False)
+    block_numbers = torch.arange(x.shape[dim], device=x.device) // block_size
+    zeros = x.new_zeros((*x.shape[:dim], block_count, *x.shape[dim + 1 :]))
+    total: Tensor = overload("scatter_slices")(
+        zeros, block_numbers, x, dim, "add", True, "drop", False
+    )
     return total
 
 
@@ -192,6 +210,8 @@ _SCHEMA = (
 LIBRARY.define(NAME + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
 LIBRARY.impl(NAME, _on_cpu, "CPU")
 LIBRARY.impl(NAME, _on_cuda, "CUDA")
-LIBRARY.impl(NAME, _elsewhere, "CompositeExplicitAutograd")
+LIBRARY.impl(NAME, _refuse_device, "CompositeExplicitAutograd")
 torch.library.register_fake(f"gatherum::{NAME}", _fake, lib=LIBRARY)
-torch.library.register_autograd(f"gatherum::{NAME}", _backward, setup_context=_keep, lib=LIBRARY)
+torch.library.register_autograd(
+    f"gatherum::{NAME}", _backward, setup_context=_save_inputs, lib=LIBRARY
+)

@@ -25,7 +25,7 @@ from gatherum.torch.tracing import traced_operands
 _ops = torch.ops.gatherum
 
 
-def named(op: str) -> Callable[..., Tensor]:
+def generated_function(op: str) -> Callable[..., Tensor]:
     """Return the function of an operator that `api` does not define, from its table row."""
     operator = OPERATORS[op]
     like: Any = scatters.scatter_slices if operator.scatters else gathers.gather
@@ -59,7 +59,7 @@ def run_traced(
         return call(attributes, data, indices, updates, fill_value, out)
 
 
-def _through_ops(
+def _run_op(
     attributes: Attributes,
     tensors: tuple[Tensor, ...],
     options: tuple[Any, ...],
@@ -78,8 +78,9 @@ def _through_ops(
     return out
 
 
-def _check(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
-           ) -> None:  # fmt: skip
+def _check_tensors(
+    op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
+) -> None:
     named = (("data", data), ("indices", indices), ("updates", updates), ("out", out))
     for name, tensor in named:
         if tensor is not None:
@@ -98,13 +99,13 @@ def call(
     converter: Any = traced_operands if traced else operands
     indices = converter.as_indices(op, indices, data)
     if not traced:  # in a traced graph, the fake kernels check operands
-        _check(op, data, indices, None, out)
+        _check_tensors(op, data, indices, None, out)
     check_range(operator, data.shape, indices.shape, attributes.axis)
     if operator.scatters:
         updates = converter.as_updates(op, updates, data)
         if not traced:
-            _check(op, data, indices, updates, out)
-        return _through_ops(attributes, (data, indices, updates), attributes.positional, out)
+            _check_tensors(op, data, indices, updates, out)
+        return _run_op(attributes, (data, indices, updates), attributes.positional, out)
     fill = converter.as_fill(op, fill_value, data) if attributes.fills else 0
     options = attributes.axis, attributes.mode, attributes.negative, fill
-    return _through_ops(attributes, (data, indices), options, out)
+    return _run_op(attributes, (data, indices), options, out)

@@ -49,7 +49,7 @@ def _call_of_version_0_1(op: str, names: tuple[str, ...], *arguments: Any) -> An
 
 def _call_for(caller: str, *call: Any) -> Any:
     """Run a call whose error messages name the calling function."""
-    return index_errors.run_for(caller, native.dispatch_call, *call)
+    return index_errors.run_named(caller, native.dispatch_call, *call)
 
 
 def register_ops() -> None:

@@ -181,7 +181,7 @@ def _zeros_on_cuda(device: int) -> int:
     return cuda.zeros_address(device)
 
 
-def _elsewhere(op: str) -> Kernel:
+def _refuse_device(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
     def kernel(data: Tensor, *others: Any) -> Any:
@@ -216,7 +216,7 @@ for _operator in OPERATORS.values():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CPU")
             for _key in ("CompositeExplicitAutograd", "NestedTensorCPU", "NestedTensorCUDA"):
-                LIBRARY.impl(_each, _elsewhere(_operator.name), _key)
+                LIBRARY.impl(_each, _refuse_device(_operator.name), _key)
     for _name, _kernel in kernels(_operator, _on_cuda).items():
         for _each in with_below(_name):
             LIBRARY.impl(_each, _kernel, "CUDA")

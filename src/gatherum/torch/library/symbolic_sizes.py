@@ -41,7 +41,7 @@ def _is_plain(condition: Any) -> bool:
     return not (torch.compiler.is_dynamo_compiling() or isinstance(condition, torch.SymBool))
 
 
-def same(first: Any, second: Any) -> bool:
+def may_be_equal(first: Any, second: Any) -> bool:
     """Return True if two shapes may be equal."""
     if len(first) != len(second):
         return False
@@ -72,15 +72,15 @@ def as_size(op: str, name: str, value: object) -> int:
     return int(size) if type(size) is bool else size
 
 
-def least(index: Tensor) -> int:
+def least_size(index: Tensor) -> int:
     """Return the smallest size of a dimension for which all indices are valid."""
     if not (torch.compiler.is_compiling() or is_scripted()):
         return max(int(index.max()) + 1, 0) if index.numel() else 0
     none = index.new_full((1,), -1, dtype=torch.int64)  # for an empty index
-    return of(torch.cat((none, index.reshape(-1).to(torch.int64))).max() + 1)
+    return size_in(torch.cat((none, index.reshape(-1).to(torch.int64))).max() + 1)
 
 
-def of(tensor: Tensor) -> int:
+def size_in(tensor: Tensor) -> int:
     """Return a size that a tensor contains."""
     if is_scripted():
         return cast(int, tensor)

@@ -9,13 +9,24 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, lifted, run
+from .scatter_calls import (
+    INDEX_DTYPES,
+    Constant,
+    Declined,
+    Ordered,
+    Scatter,
+    run,
+    with_one_dimension,
+)
 
 # The words of ``scatter_reduce`` and of ``scatter``.
-WORDS, SCATTER_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin")), ("add", "multiply")
+REDUCE_WORDS, SCATTER_WORDS = (
+    frozenset(("sum", "prod", "mean", "amax", "amin")),
+    ("add", "multiply"),
+)
 
 
-def _elements(
+def _scatter_elements(
     data: Tensor, dim: int, index: Tensor, src: Tensor, reduction: str, include_self: bool = True
 ) -> Scatter | Tensor:
     """Write the elements of `src` that have an index."""
@@ -26,7 +37,7 @@ def _elements(
             raise Ordered
         return data
     if not data.dim():
-        data, index, src = lifted(data, index, src)
+        data, index, src = with_one_dimension(data, index, src)
     rank, shape = data.dim(), index.shape
     if len(shape) != rank or src.dim() != rank:
         raise Declined
@@ -35,12 +46,12 @@ def _elements(
             raise Declined
         src = src.as_strided(shape, src.stride())
     op = "scatter_elements"
-    if rank > 1 and (vector := _vector(index, dim, data)) is not None:
+    if rank > 1 and (vector := _repeated_vector(index, dim, data)) is not None:
         op, index = "scatter_slices", vector
     return Scatter(op, data, index, src, dim, reduction, include_self)
 
 
-def _vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
+def _repeated_vector(index: Tensor, dim: int, data: Tensor) -> Tensor | None:
     """Return the vector that the index repeats, or None if it does not repeat a vector."""
     strides, shape = index.stride(), index.shape
     dim %= len(shape)
@@ -56,7 +67,9 @@ def scatter(
     """Override ``scatter`` of a tensor. Without `reduce`, the last of several elements remains."""
     if reduce and reduce not in SCATTER_WORDS:
         raise Declined
-    return _elements(data, dim, index, src, ALIASES.get(reduce, reduce) if reduce else "none")
+    return _scatter_elements(
+        data, dim, index, src, ALIASES.get(reduce, reduce) if reduce else "none"
+    )
 
 
 def scatter_value(
@@ -72,17 +85,17 @@ def scatter_value(
 
 def scatter_add(data: Tensor, dim: int, index: Tensor, src: Tensor) -> Scatter | Tensor:
     """Override ``scatter_add``."""
-    return _elements(data, dim, index, src, "add")
+    return _scatter_elements(data, dim, index, src, "add")
 
 
 def scatter_reduce(
     data: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Scatter | Tensor:
     """Override ``scatter_reduce``."""
-    if reduce not in WORDS:
+    if reduce not in REDUCE_WORDS:
         raise Declined
     reduction = ALIASES.get(reduce, reduce)
-    call = _elements(data, dim, index, src, reduction, include_self)
+    call = _scatter_elements(data, dim, index, src, reduction, include_self)
     is_inexact = data.is_floating_point() or data.is_complex()
     if reduction == "mean" and not is_inexact and isinstance(call, Scatter):
         return _integer_mean(call)

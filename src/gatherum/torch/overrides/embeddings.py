@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, sums_of_rows
 
 SUM, MEAN, MAX = 0, 1, 2  # torch's numbers of modes
 
@@ -20,8 +20,12 @@ def embedding_dense_backward(
         raise Declined
     if gradient.shape[:-1] != indices.shape:
         raise Declined
-    call = totals(
-        (size, gradient.shape[-1]), indices, gradient, mode="drop", cleared=_row(padding, size)
+    call = sums_of_rows(
+        (size, gradient.shape[-1]),
+        indices,
+        gradient,
+        mode="drop",
+        zeroed_row=_padding_row(padding, size),
     )
     if not scale_by_frequency:
         return call
@@ -29,21 +33,21 @@ def embedding_dense_backward(
     return run(call._replace(updates=gradient * shares))
 
 
-def _row(padding: int, size: int) -> int:
+def _padding_row(padding: int, size: int) -> int:
     """Return the row of an index that is ignored, -1 if there is none."""
     return padding if padding < size else -1
 
 
 def _counts(indices: Tensor, size: int) -> Tensor:
     """Return the number of times that each index occurs."""
-    unit = torch.ones((), dtype=torch.int64, device=indices.device)
-    return run(totals((size,), indices, unit))
+    one = torch.ones((), dtype=torch.int64, device=indices.device)
+    return run(sums_of_rows((size,), indices, one))
 
 
 def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
     """Return one over the number of times that each index occurs."""
-    times = _counts(indices, size).take(indices.to(torch.int64))
-    return times.to(torch.float64).reciprocal_().to(dtype)
+    occurrences = _counts(indices, size).take(indices.to(torch.int64))
+    return occurrences.to(torch.float64).reciprocal_().to(dtype)
 
 
 class Bags(NamedTuple):
@@ -67,8 +71,10 @@ def embedding_bag(
 
     A maximum has no order. On the CPU, torch adds float32 and float64 in order.
     """
-    exact = weight.dtype in (torch.float32, torch.float64) and weight.device.type == "cpu"
-    if mode == MAX or (mode == SUM and scales is None and exact):
+    is_ordered_by_torch = (
+        weight.dtype in (torch.float32, torch.float64) and weight.device.type == "cpu"
+    )
+    if mode == MAX or (mode == SUM and scales is None and is_ordered_by_torch):
         raise Ordered
     if indices.dim() != 1 or offsets.dim() != 1 or weight.dim() != 2:
         raise Declined
@@ -83,23 +89,23 @@ def embedding_bag(
 
 def run_bags(call: Bags) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return the four tensors of torch's ``_embedding_bag``."""
-    weight, indices, ends, scales, mean, last_offset, padding = call
-    edges = indices.numel()
+    weight, indices, ends, scales, is_mean, last_offset, padding = call
+    index_count = indices.numel()
     if not last_offset:
-        ends = torch.cat([ends, ends.new_full((1,), edges)])
+        ends = torch.cat([ends, ends.new_full((1,), index_count)])
     sizes = ends.diff()
-    if int(ends[0]) != 0 or int(ends[-1]) != edges or bool((sizes < 0).any()):
+    if int(ends[0]) != 0 or int(ends[-1]) != index_count or bool((sizes < 0).any()):
         raise Declined
-    bags = torch.repeat_interleave(sizes, output_size=edges)
-    taken, bag_of_row = indices, bags
+    bags = torch.repeat_interleave(sizes, output_size=index_count)
+    row_numbers, bag_of_row = indices, bags
     if padding >= 0:
-        kept = indices != padding
-        taken, bag_of_row = indices[kept], bags[kept]
-        scales = scales if scales is None else scales[kept]
+        is_kept = indices != padding
+        row_numbers, bag_of_row = indices[is_kept], bags[is_kept]
+        scales = scales if scales is None else scales[is_kept]
         sizes = _counts(bag_of_row, sizes.numel()).to(ends.dtype)
     shape = sizes.numel(), weight.shape[1]
-    output = run(totals(shape, bag_of_row, weight, taken=taken, factors=scales))
-    if mean:
+    output = run(sums_of_rows(shape, bag_of_row, weight, update_rows=row_numbers, factors=scales))
+    if is_mean:
         output /= sizes.clamp(min=1).to(torch.float32).unsqueeze(1)
     return output, bags, sizes, sizes
 
@@ -115,9 +121,9 @@ def embedding_bag_dense_backward(
         return _of_maxima(gradient, sizes, maxima, size)
     if bags.numel() != indices.numel():
         raise Declined
-    call = totals(
-        (size, gradient.shape[1]), indices, gradient, taken=bags, factors=scales,
-        divisors=sizes if mode == MEAN else None, cleared=_row(padding, size),
+    call = sums_of_rows(
+        (size, gradient.shape[1]), indices, gradient, update_rows=bags, factors=scales,
+        divisors=sizes if mode == MEAN else None, zeroed_row=_padding_row(padding, size),
     )  # fmt: skip
     if not scale_by_frequency:
         return call
@@ -127,10 +133,10 @@ def embedding_bag_dense_backward(
 
 def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
     """Add the gradient of each maximum to the element that has the maximum."""
-    if bool((filled := sizes > 0).all()):
+    if bool((is_nonempty := sizes > 0).all()):
         positions, updates = maxima, gradient
     else:
-        positions, updates = maxima[filled], gradient[filled]
+        positions, updates = maxima[is_nonempty], gradient[is_nonempty]
     if not positions.numel():
         return gradient.new_zeros((size, gradient.shape[1]))
     zeros = Constant(0, (size, gradient.shape[1]))

@@ -16,12 +16,20 @@ from torch import Tensor
 
 from gatherum._model.reductions import ALIASES
 
-from .scatter_calls import INDEX_DTYPES, Declined, Invalid, Ordered, Scatter, lifted, run
+from .scatter_calls import (
+    INDEX_DTYPES,
+    Declined,
+    Invalid,
+    Ordered,
+    Scatter,
+    run,
+    with_one_dimension,
+)
 
-WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
+REDUCE_WORDS = frozenset(("prod", "mean", "amax", "amin"))  # of ``index_reduce``
 
 
-def _slices(
+def _scatter_slices(
     data: Tensor, dim: int, index: Tensor, source: Tensor, reduction: str,
     include_self: bool = True, factors: Any = None,
 ) -> Scatter:  # fmt: skip
@@ -30,10 +38,10 @@ def _slices(
         raise Declined
     if index.dim() > 1 or source.dim() != data.dim():
         raise Declined
-    data, index, source = lifted(data, index, source)
-    expected = list(data.shape)
-    expected[dim] = index.shape[0]
-    if list(source.shape) != expected:
+    data, index, source = with_one_dimension(data, index, source)
+    expected_shape = list(data.shape)
+    expected_shape[dim] = index.shape[0]
+    if list(source.shape) != expected_shape:
         raise Declined
     return Scatter(
         "scatter_slices", data, index, source, dim, reduction, include_self, factors=factors
@@ -43,18 +51,18 @@ def _slices(
 def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Scatter:
     """Override ``index_add``."""
     if alpha == 1:
-        return _slices(data, dim, index, source, "add")
+        return _scatter_slices(data, dim, index, source, "add")
     if data.dtype is torch.bool or torch.result_type(source, alpha) is not source.dtype:
         raise Declined
     torch.full((), alpha, dtype=source.dtype)  # raises torch's error for a number beyond the dtype
-    return _slices(data, dim, index, source, "add", factors=alpha)
+    return _scatter_slices(data, dim, index, source, "add", factors=alpha)
 
 
 def index_copy(data: Tensor, dim: int, index: Tensor, source: Tensor) -> Scatter:
     """Override ``index_copy``. If an index occurs more than once, its last slice is stored."""
     if index.dtype is not torch.int64:
         raise Declined
-    return _slices(data, dim, index, source, "none")
+    return _scatter_slices(data, dim, index, source, "none")
 
 
 def index_reduce(
@@ -62,13 +70,15 @@ def index_reduce(
     include_self: bool = True,
 ) -> Scatter:  # fmt: skip
     """Override ``index_reduce``."""
-    integer_mean = reduce == "mean" and not data.is_floating_point()
-    if reduce not in WORDS or integer_mean:
+    is_integer_mean = reduce == "mean" and not data.is_floating_point()
+    if reduce not in REDUCE_WORDS or is_integer_mean:
         raise Declined
-    whole = data.dim() > 1 and include_self  # torch then calls operators on whole slices
-    if not whole and (data.dtype is torch.bool or data.is_complex()):
+    torch_moves_slices = (
+        data.dim() > 1 and include_self
+    )  # torch then calls operators on whole slices
+    if not torch_moves_slices and (data.dtype is torch.bool or data.is_complex()):
         raise Declined
-    return _slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self)
+    return _scatter_slices(data, dim, index, source, ALIASES.get(reduce, reduce), include_self)
 
 
 def put(data: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Scatter | Tensor:
@@ -88,31 +98,32 @@ def index_put(
     unsafe: bool = False,
 ) -> Scatter:  # fmt: skip
     """Override ``_index_put_impl_``, which assigns to ``data[indices]`` or adds to it."""
-    named = [(dim, index) for dim, index in enumerate(indices) if index is not None]
+    indexed_dims = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     reduction = "add" if accumulate else "none"
-    if sum(_width(index) for index in indices) > data.dim():
+    if sum(_indexed_dim_count(index) for index in indices) > data.dim():
         raise Invalid
-    if len(named) == 1 and named[0][1].dtype is torch.bool:  # a mask has no duplicates
+    is_mask = len(indexed_dims) == 1 and indexed_dims[0][1].dtype is torch.bool
+    if is_mask:  # it has no duplicates
         raise Ordered
-    if values.dtype is not data.dtype or not named:
+    if values.dtype is not data.dtype or not indexed_dims:
         raise Declined
-    if len(named) > 1:
-        return _several(data, indices, values, reduction)
-    dim, index = named[0]
+    if len(indexed_dims) > 1:
+        return _scatter_tuples(data, indices, values, reduction)
+    dim, index = indexed_dims[0]
     if index.dtype not in INDEX_DTYPES:
         raise Declined
     if not index.numel():
         raise Ordered
-    operands = data, _placed(index, data), _placed(values, data), dim, reduction
+    operands = data, _on_device_of(index, data), _on_device_of(values, data), dim, reduction
     return Scatter("scatter_slices", *operands, negative=True)
 
 
-def _width(index: Tensor | None) -> int:
+def _indexed_dim_count(index: Tensor | None) -> int:
     """Return the number of dimensions that an index selects from."""
     return index.dim() if index is not None and index.dtype is torch.bool else 1
 
 
-def _placed(tensor: Tensor, data: Tensor) -> Tensor:
+def _on_device_of(tensor: Tensor, data: Tensor) -> Tensor:
     """Return a tensor on the data's device, if torch also moves it there."""
     return tensor if tensor.device == data.device else tensor.to(data.device)
 
@@ -125,38 +136,49 @@ def _integer_indices(data: Tensor, indices: Sequence[Tensor | None]) -> list[tup
     result: list[tuple[int, Tensor]] = []
     dim = 0
     for index in indices:
-        width = 1
+        dim_count = 1
         if index is None:
             pass
         elif index.dtype is torch.bool:
-            width = index.dim()
-            if not width or index.shape != data.shape[dim : dim + width]:
+            dim_count = index.dim()
+            if not dim_count or index.shape != data.shape[dim : dim + dim_count]:
                 raise Declined
-            positions_by_dim = _placed(index, data).nonzero().unbind(1)
+            positions_by_dim = _on_device_of(index, data).nonzero().unbind(1)
             result += [(dim + i, positions) for i, positions in enumerate(positions_by_dim)]
         elif index.dtype in INDEX_DTYPES:
-            result.append((dim, _placed(index, data)))
+            result.append((dim, _on_device_of(index, data)))
         else:
             raise Declined
-        dim += width
+        dim += dim_count
     return result
 
 
-def _several(
+def _scatter_tuples(
     data: Tensor, indices: Sequence[Tensor | None], values: Tensor, reduction: str
 ) -> Scatter:
     """Write to several indexed dimensions, as a scatter of tuples."""
     integer_indices = _integer_indices(data, indices)
     dims = [dim for dim, _ in integer_indices]
     components = torch.broadcast_tensors(*(index for _, index in integer_indices))
-    rank, others = components[0].dim(), [dim for dim in range(data.dim()) if dim not in dims]
-    shape = [data.shape[dim] for dim in others]
-    adjacent = dims[-1] - dims[0] == len(dims) - 1
-    front = dims[0] if adjacent else 0  # the dimensions that torch leaves in front of the index's
-    whole = [*shape[:front], *components[0].shape, *shape[front:]]
-    if not prod(whole):
+    index_rank, other_dims = (
+        components[0].dim(),
+        [dim for dim in range(data.dim()) if dim not in dims],
+    )
+    other_sizes = [data.shape[dim] for dim in other_dims]
+    are_adjacent = dims[-1] - dims[0] == len(dims) - 1
+    dims_in_front = (
+        dims[0] if are_adjacent else 0
+    )  # the dimensions that torch leaves in front of the index's
+    moved_shape = [*other_sizes[:dims_in_front], *components[0].shape, *other_sizes[dims_in_front:]]
+    if not prod(moved_shape):
         raise Declined
-    order = [*range(front, front + rank), *range(front), *range(front + rank, len(whole))]
-    updates = _placed(values, data).expand(whole).permute(order)
-    permuted = data.permute(*dims, *others)
-    return Scatter("scatter_nd", permuted, tuple(components), updates, 0, reduction, negative=True)
+    index_dims_first = [
+        *range(dims_in_front, dims_in_front + index_rank),
+        *range(dims_in_front),
+        *range(dims_in_front + index_rank, len(moved_shape)),
+    ]
+    updates = _on_device_of(values, data).expand(moved_shape).permute(index_dims_first)
+    data_dims_first = data.permute(*dims, *other_dims)
+    return Scatter(
+        "scatter_nd", data_dims_first, tuple(components), updates, 0, reduction, negative=True
+    )

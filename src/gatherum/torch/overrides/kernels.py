@@ -25,18 +25,18 @@ from .scatter_calls import Declined, Invalid, Ordered, Scatter, core_fields, run
 from .table import ROWS, Row
 
 # How often each operator ran here, and how often torch's kernel ran instead.
-_RAN: Counter[str] = Counter()
-_PASSED: Counter[str] = Counter()
-_COUNTING = threading.Lock()
+_RUNS_HERE: Counter[str] = Counter()
+_RUNS_IN_TORCH: Counter[str] = Counter()
+_COUNT_LOCK = threading.Lock()
 _CORE_KERNELS: dict[str, native.OverrideKernel] = {}  # they count their runs, and remember calls
 
 
 def counts() -> tuple[Counter[str], Counter[str]]:
     """Return the number of calls of each operator on gatherum's and on torch's kernels."""
-    with _COUNTING:
+    with _COUNT_LOCK:
         runs = Counter({name: kernel.runs for name, kernel in _CORE_KERNELS.items()})
-        passed = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
-        return _RAN + runs, _PASSED + passed
+        torch_runs = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
+        return _RUNS_HERE + runs, _RUNS_IN_TORCH + torch_runs
 
 
 def _kernel(
@@ -45,11 +45,11 @@ def _kernel(
     """Return a kernel that runs `complete`, or torch's kernel if it does not support the call."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
-        quiet = False
+        runs_quietly = False
         try:
             result = complete(args, options)
         except Declined as reason:
-            quiet = isinstance(reason, Invalid)
+            runs_quietly = isinstance(reason, Invalid)
         except torch.OutOfMemoryError:
             raise
         except (IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
@@ -59,16 +59,16 @@ def _kernel(
             # of the core. Nothing is written yet, so torch's kernel can run the call or raise its
             # error. On a device, an index out of bounds would make the device unusable for the
             # process.
-            quiet = isinstance(error, IndexError)
-            if device and quiet:
+            runs_quietly = isinstance(error, IndexError)
+            if device and runs_quietly:
                 raise
         else:
-            with _COUNTING:
-                _RAN[name] += 1
+            with _COUNT_LOCK:
+                _RUNS_HERE[name] += 1
             return result
-        with _COUNTING:
-            _PASSED[name] += 1
-        if quiet:
+        with _COUNT_LOCK:
+            _RUNS_IN_TORCH[name] += 1
+        if runs_quietly:
             return _run_quietly(name, torch_kernel, keyset, args, options)
         return torch_kernel.call_boxed(keyset, *args, **options)
 
@@ -88,8 +88,8 @@ def _core_first(
             result = None
         if result is None:
             return kernel(keyset, *args, **options)
-        with _COUNTING:
-            _RAN[name] += 1
+        with _COUNT_LOCK:
+            _RUNS_HERE[name] += 1
         return result
 
     private.leave_untraced(core_first)
@@ -135,7 +135,7 @@ class _Overload(NamedTuple):
             raise Declined
         if out is not None:
             _check_out(out, args)
-        elif self.name == self.row.in_place and _meets_others(data, args[1:]):
+        elif self.name == self.row.in_place and _shares_memory_with(data, args[1:]):
             raise Invalid
         result = description = self._describe(args, options)
         if isinstance(description, Bags):
@@ -150,14 +150,14 @@ class _Overload(NamedTuple):
                 return data if out is None else out
         if self.name == self.row.in_place:
             return data if result is data else data.copy_(result)
-        return _returned(result, data, out)
+        return _as_torch_returns(result, data, out)
 
     def _describe(self, args: Any, options: dict[str, Any]) -> Any:
         try:
             if not options:
                 return self.row.describe(*args)
             return self.row.describe(
-                *args, **{key: options[key] for key in options if key != "out"}
+                *args, **{name: options[name] for name in options if name != "out"}
             )
         except Ordered:
             self._remember(args, options, None)
@@ -200,19 +200,20 @@ def _has_no_indices(call: Scatter, others: Any) -> bool:
     return not (first.numel() or call.segments or may_be_masks)
 
 
-def _meets_others(data: Tensor, others: Any) -> bool:
+def _shares_memory_with(data: Tensor, operands: Any) -> bool:
     """Return True if torch reports that an operand shares memory with `data`, which is written."""
-    tensors = [tensor for tensor in _tensors_in(others) if private.share_storage(data, tensor)]
-    return any(tensor is data or _meet(tensor, data) for tensor in tensors)
+    tensors = [tensor for tensor in _tensors_in(operands) if private.share_storage(data, tensor)]
+    return any(tensor is data or _intersect(tensor, data) for tensor in tensors)
 
 
-def _meet(one: Tensor, other: Tensor) -> bool:
+def _intersect(first_tensor: Tensor, second_tensor: Tensor) -> bool:
     """Return True if the memory of two tensors in C order intersects."""
     (first, size), (second, other_size) = (
-        (tensor.data_ptr(), tensor.numel() * tensor.element_size()) for tensor in (one, other)
+        (tensor.data_ptr(), tensor.numel() * tensor.element_size())
+        for tensor in (first_tensor, second_tensor)
     )
     intersects: bool = first < second + other_size and second < first + size
-    return intersects and one.is_contiguous() and other.is_contiguous()
+    return intersects and first_tensor.is_contiguous() and second_tensor.is_contiguous()
 
 
 def _check_out(out: Tensor, args: Any) -> None:
@@ -225,7 +226,7 @@ def _check_out(out: Tensor, args: Any) -> None:
         raise Declined
 
 
-def _returned(result: Tensor, data: Tensor, out: Tensor | None) -> Tensor:
+def _as_torch_returns(result: Tensor, data: Tensor, out: Tensor | None) -> Tensor:
     """Return a result in the shape that torch returns, in `out` if it is not None."""
     if result.dim() and not data.dim():
         result = result.view(())

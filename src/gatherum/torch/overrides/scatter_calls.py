@@ -52,19 +52,19 @@ class Scatter(NamedTuple):
     mode: str = "raise"  # "drop": rows with an invalid index are not used
     negative: bool = False
     segments: str = ""  # "lengths" or "offsets", if `indices` has those of successive updates
-    # Row i of the updates is `updates[taken[i]] / divisors[taken[i]] * factors[i]`.
-    taken: Tensor | None = None
+    # Row i of the updates is `updates[update_rows[i]] / divisors[update_rows[i]] * factors[i]`.
+    update_rows: Tensor | None = None
     divisors: Tensor | None = None  # zeros are replaced by ones
     factors: Any = None  # a tensor, or a number for all rows
-    cleared: int = -1  # the row that is set to zeros afterwards, if it is not negative
+    zeroed_row: int = -1  # the row that is set to zeros afterwards, if it is not negative
 
 
-def lifted(*tensors: Tensor) -> list[Tensor]:
+def with_one_dimension(*tensors: Tensor) -> list[Tensor]:
     """Make tensors without dimensions vectors of one element, as which torch treats them."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
-def totals(
+def sums_of_rows(
     shape: tuple[int, ...], indices: Tensor, updates: Tensor | Constant, **more: Any
 ) -> Scatter:
     """Describe the sums of rows with the same index. Other rows are zeros."""
@@ -74,12 +74,12 @@ def totals(
 def core_fields(call: Scatter) -> tuple[Any, ...]:
     """Return the fields of a scatter. Each constant is a tuple of one tensor."""
     data, _, updates = _materialized(call)
-    parts = call._replace(data=data, updates=updates)
+    fields = call._replace(data=data, updates=updates)
     if isinstance(call.data, Constant):
-        return tuple(parts._replace(data=(data,)))
+        return tuple(fields._replace(data=(data,)))
     if isinstance(call.updates, Constant):
-        return tuple(parts._replace(updates=(updates,)))
-    return tuple(parts)
+        return tuple(fields._replace(updates=(updates,)))
+    return tuple(fields)
 
 
 def run(call: Scatter, target: Tensor | None = None) -> Tensor:
@@ -88,25 +88,25 @@ def run(call: Scatter, target: Tensor | None = None) -> Tensor:
     if isinstance(data, int):
         data = updates.new_zeros(()).expand(_size_for(indices, data))
     if call.segments:
-        indices = _expanded(call.segments, indices, updates.shape[0])
+        indices = _segments_of_updates(call.segments, indices, updates.shape[0])
     elif isinstance(indices, tuple):
         indices = torch.stack(indices, -1)
     if call.divisors is not None:
         divisors = call.divisors.clamp(min=1).to(torch.float32).unsqueeze(1)
         updates = updates / divisors.to(updates.dtype)
-    if call.taken is not None and _is_aggregated(call, updates):
+    if call.update_rows is not None and _is_aggregated(call, updates):
         options = data.shape[0], "add", call.factors, "raise", False, ""
-        result: Tensor = torch.ops.gatherum.aggregate(updates, call.taken, indices, *options)
+        result: Tensor = torch.ops.gatherum.aggregate(updates, call.update_rows, indices, *options)
     else:
-        if call.taken is not None:
-            updates = updates.index_select(0, call.taken)
+        if call.update_rows is not None:
+            updates = updates.index_select(0, call.update_rows)
         if isinstance(call.factors, Tensor):
             updates = updates * call.factors.unsqueeze(1)
         elif call.factors is not None:
             updates = updates * call.factors
         result = _scatter(call, data, indices, updates, target)
-    if call.cleared >= 0:
-        result[call.cleared].zero_()
+    if call.zeroed_row >= 0:
+        result[call.zeroed_row].zero_()
     return result
 
 
@@ -132,7 +132,7 @@ def _size_for(indices: Tensor, least: int) -> int:
     return max(int(highest) + 1, least)
 
 
-def _expanded(segments: str, bounds: Tensor, count: int) -> Tensor:
+def _segments_of_updates(segments: str, bounds: Tensor, count: int) -> Tensor:
     """Return the number of the segment of each update."""
     lengths = bounds.diff() if segments == "offsets" else bounds
     if segments == "offsets" and int(bounds[0]) != 0:
@@ -144,10 +144,10 @@ def _expanded(segments: str, bounds: Tensor, count: int) -> Tensor:
 
 def _is_aggregated(call: Scatter, rows: Tensor) -> bool:
     """Return True if the sums of selected rows are computed without a copy of these rows."""
-    assert call.taken is not None
+    assert call.update_rows is not None
     if call.factors is not None and rows.element_size() < 4:  # the products are rounded
         return False
-    return bool(rows.is_cuda) or call.taken.numel() * rows.shape[1] > _FEW
+    return bool(rows.is_cuda) or call.update_rows.numel() * rows.shape[1] > _FEW
 
 
 def _scatter(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gatherum._system import native
 
-from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, totals
+from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, run, sums_of_rows
 
 
 def _fold_of(word: str) -> tuple[str, float]:
@@ -47,26 +47,34 @@ def segment_reduce(
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Scatter | Tensor:  # fmt: skip
     """Override ``segment_reduce`` of segments that all slices share."""
-    reduction, start = _fold_of(reduce)
-    bounds, count, segments = lengths, 0, "lengths"
+    reduction, initial_value = _fold_of(reduce)
+    lengths_or_offsets, segment_count, segments = lengths, 0, "lengths"
     if offsets is not None:
-        bounds, count, segments = offsets, -1, "offsets"
+        lengths_or_offsets, segment_count, segments = offsets, -1, "offsets"
     if axis or indices is not None or not data.is_floating_point() or not data.numel():
         raise Declined
-    if bounds is None or bounds.dim() != 1 or bounds.dtype not in INDEX_DTYPES:
+    if (
+        lengths_or_offsets is None
+        or lengths_or_offsets.dim() != 1
+        or lengths_or_offsets.dtype not in INDEX_DTYPES
+    ):
         raise Declined
-    count += bounds.numel()
-    if count < 1:
+    segment_count += lengths_or_offsets.numel()
+    if segment_count < 1:
         raise Declined
     if initial is not None:
-        start = initial
-    zeros = Constant(start, (count, *data.shape[1:]))
-    call = Scatter("scatter_slices", zeros, bounds, data, 0, reduction, segments=segments)
+        initial_value = initial
+    initial_values = Constant(initial_value, (segment_count, *data.shape[1:]))
+    call = Scatter(
+        "scatter_slices", initial_values, lengths_or_offsets, data, 0, reduction, segments=segments
+    )
     if reduce != "mean":
         return call
     if initial is None:  # the mean of an empty segment is NaN
-        return call._replace(data=zeros._replace(value=nan), reduction="mean", include_self=False)
-    lengths = bounds if segments == "lengths" else bounds.diff()
+        return call._replace(
+            data=initial_values._replace(value=nan), reduction="mean", include_self=False
+        )
+    lengths = lengths_or_offsets if segments == "lengths" else lengths_or_offsets.diff()
     counts = lengths.view(-1, *[1] * (data.dim() - 1)).to(data.dtype)
     return run(call).div_(counts.clamp_(min=1))
 
@@ -74,8 +82,8 @@ def segment_reduce(
 def coalesce_few(data: Tensor) -> Tensor | None:
     """Override ``_coalesce`` of few elements on the host. Return None for other tensors."""
     shape = data.shape
-    parts = native.coalesce(data._indices(), data._values(), shape)
-    return None if parts is None else _coalesced(*parts, shape)
+    columns_and_sums = native.coalesce(data._indices(), data._values(), shape)
+    return None if columns_and_sums is None else _coalesced(*columns_and_sums, shape)
 
 
 def coalesce(data: Tensor) -> Tensor:
@@ -90,7 +98,7 @@ def coalesce(data: Tensor) -> Tensor:
     keys, positions = torch.unique(keys, return_inverse=True)
     zeros = indices.new_zeros(()).expand(rank, keys.numel())
     columns = run(Scatter("scatter_slices", zeros, positions, indices, axis=1))
-    sums = run(totals((keys.numel(), *values.shape[1:]), positions, values))
+    sums = run(sums_of_rows((keys.numel(), *values.shape[1:]), positions, values))
     return _coalesced(columns, sums, shape)
 
 

@@ -36,13 +36,12 @@ class _Use:
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
-        self.before = kernels.counts()
-        self.after: tuple[Any, Any] | None = None
+        self.counts_at_start = kernels.counts()
+        self.counts_at_end: tuple[Any, Any] | None = None
 
     def report(self) -> Report:
-        after = self.after or kernels.counts()
-        ran, passed = (now - then for now, then in zip(after, self.before, strict=True))
-        return Report(dict(ran), dict(passed))
+        end, start = self.counts_at_end or kernels.counts(), self.counts_at_start
+        return Report(dict(end[0] - start[0]), dict(end[1] - start[1]))
 
 
 class _Switch:
@@ -52,7 +51,7 @@ class _Switch:
         self.lock = threading.Lock()
         self.active: list[_Use] = []
         self.library: torch.library.Library | None = None
-        self.before = False, False  # torch's switch, and whether it only warns
+        self.state_outside = False, False  # torch's switch, and whether it only warns
 
     def start(self, strict: bool) -> _Use:
         """Override the kernels for a new use, if it is the first one."""
@@ -60,25 +59,27 @@ class _Switch:
             use = _Use(strict)
             if not self.active:
                 only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
-                self.before = torch.are_deterministic_algorithms_enabled(), only_warns
+                self.state_outside = torch.are_deterministic_algorithms_enabled(), only_warns
                 self.library = kernels.override()
             self.active.append(use)
-            self._tell_torch()
+            self._set_torch_mode()
             return use
 
     def stop(self, use: _Use) -> None:
         """End a use, and restore torch's kernels after the last one."""
         with self.lock:
-            use.after = kernels.counts()
+            use.counts_at_end = kernels.counts()
             self.active.remove(use)
             if not self.active and self.library is not None:
                 kernels.restore(self.library)
                 self.library = None
-            self._tell_torch()
+            self._set_torch_mode()
 
-    def _tell_torch(self) -> None:
+    def _set_torch_mode(self) -> None:
         """Set torch's switch for the newest active use."""
-        enabled, only_warns = (True, not self.active[-1].strict) if self.active else self.before
+        enabled, only_warns = (
+            (True, not self.active[-1].strict) if self.active else self.state_outside
+        )
         torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
 
 
@@ -144,17 +145,17 @@ class reproducible(ContextDecorator):
         return Report({}, {}) if self._last is None else self._last.report()
 
 
-_script: list[_Use] = []  # the use of `set_reproducible`
+_process_uses: list[_Use] = []  # the use of `set_reproducible`
 
 
 def set_reproducible(flag: bool, *, strict: bool = True) -> None:
     """Turn `reproducible` on for the rest of the process, or off again."""
     if not isinstance(flag, bool):
         raise TypeError(f"set_reproducible: `flag` must be a bool, got {flag!r}")
-    while _script:
-        _SWITCH.stop(_script.pop())
+    while _process_uses:
+        _SWITCH.stop(_process_uses.pop())
     if flag:
-        _script.append(_SWITCH.start(strict))
+        _process_uses.append(_SWITCH.start(strict))
 
 
 def is_reproducible() -> bool:

@@ -1,6 +1,6 @@
 """Maxima and minima with argmax and argmin in one core pass: ``gatherum::extremes``.
 
-The op has no derivative and no rule for `torch.func`; see `applies`.
+The op has no derivative and no rule for `torch.func`; see `is_supported`.
 """
 
 from __future__ import annotations
@@ -36,25 +36,26 @@ _SCHEMA = (
 )
 
 
-def applies(src: Tensor) -> bool:
+def is_supported(src: Tensor) -> bool:
     """Return True if the core's pass supports the call: CPU memory and no transforms."""
-    watched = (
+    is_watched = (
         private.transforms_active() or private.in_forward_mode() or symbolic_sizes.is_scripted()
     )
-    return src.device.type == "cpu" and not watched
+    return src.device.type == "cpu" and not is_watched
 
 
-def call(destinations: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, none: int
-         ) -> tuple[Tensor, Tensor]:  # fmt: skip
+def values_and_positions(
+    destinations: Destinations, data: Tensor, updates: Tensor, fold: FoldRule, no_position: int
+) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the number of the first update equal to each.
 
-    `none` is the number if the old value is the maximum or minimum, or a destination has no
+    `no_position` is the number if the old value is the maximum or minimum, or a destination has no
     updates.
     """
     attributes = destinations.attributes.with_fold(fold)
     operands = data, destinations.indices, updates
     result: tuple[Tensor, Tensor] = overload(NAME)(
-        attributes.op, *operands, *attributes.positional, none, attributes.caller
+        attributes.op, *operands, *attributes.positional, no_position, attributes.caller
     )
     return result
 
@@ -62,7 +63,7 @@ def call(destinations: Destinations, data: Tensor, updates: Tensor, fold: FoldRu
 def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
     options, caller = _split(arguments)
-    none = arguments[len(options)]
+    no_position = arguments[len(options)]
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
@@ -72,11 +73,13 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *argum
     values = _new(plan.shape, data.dtype)
     positions = _new(plan.shape, torch.int64)
 
-    def at(name: str, tensor: Tensor) -> Any:
-        return addresses.view(scatter, name, tensor)
+    def view_named(name: str, tensor: Tensor) -> Any:
+        return addresses.view_of(scatter, name, tensor)
 
-    views = at("data", data), at("indices", indices), at("updates", updates)
-    native.extremes(plan, *views, at("out", values), at("positions", positions), none)
+    views = view_named("data", data), view_named("indices", indices), view_named("updates", updates)
+    native.extremes(
+        plan, *views, view_named("out", values), view_named("positions", positions), no_position
+    )
     return values, positions
 
 
@@ -91,7 +94,7 @@ def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     return torch.from_numpy(memory).view(dtype)
 
 
-def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
+def _fake(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
             ) -> tuple[Tensor, Tensor]:  # fmt: skip
     options, caller = _split(arguments)
     with index_errors.naming(caller):
@@ -101,4 +104,4 @@ def _shapes(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *argum
 
 LIBRARY.define(NAME + _SCHEMA)
 LIBRARY.impl(NAME, _on_cpu, "CPU")
-torch.library.register_fake(f"gatherum::{NAME}", _shapes, lib=LIBRARY)
+torch.library.register_fake(f"gatherum::{NAME}", _fake, lib=LIBRARY)

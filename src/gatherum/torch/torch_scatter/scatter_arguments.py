@@ -26,7 +26,7 @@ from gatherum.torch import errors as torch_errors
 from gatherum.torch.dtypes import WIDE_UNSIGNED
 from gatherum.torch.library import symbolic_sizes
 
-_UNREAD = *WIDE_UNSIGNED, torch.bool  # dtypes of an index that `known_take` does not read
+_UNREAD = *WIDE_UNSIGNED, torch.bool  # dtypes of an index that `plain_gather` does not read
 # The names of a scatter's data and updates in folds.
 FOLDED = "out", "src"
 
@@ -40,12 +40,12 @@ FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
 _INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
 
 
-def called(destinations: Destinations) -> AbstractContextManager[None]:
+def naming_caller(destinations: Destinations) -> AbstractContextManager[None]:
     """Return a context in which errors name the function and operands of the original call."""
     return torch_errors.naming(destinations.attributes.caller)
 
 
-def known_call(
+def plain_scatter(
     src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
 ) -> Tensor | None:
     """Return the result of a scatter of plain tensors into zeros, None for any other call.
@@ -62,7 +62,7 @@ def known_call(
     return result
 
 
-def known_take(op: str, src: Any, index: Any) -> Tensor | None:
+def plain_gather(op: str, src: Any, index: Any) -> Tensor | None:
     """Return the result of a gather of plain tensors with one index per row, or None."""
     if torch.compiler.is_dynamo_compiling() or type(src) is not Tensor or not src.dim():
         return None
@@ -84,28 +84,28 @@ def reduction_of(op: str, reduce: object) -> str:
 def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any
                ) -> tuple[Tensor, Destinations]:  # fmt: skip
     """Check the operands of a scatter. Return `src` and the destinations."""
-    src = dense(op, "src", src, src)
+    src = checked_tensor(op, "src", src, src)
     index = as_index(op, "index", index, src)
     if src.dim() == 0:
         raise errors.too_few_dimensions(op, "src", 0)
-    dim = dimension(op, dim, src.dim())
+    dim = resolved_dim(op, dim, src.dim())
     if out is not None:
-        out = changed(op, out, src)
+        out = changeable_out(op, out, src)
         size = out.shape[dim] if out.dim() == src.dim() else 0
         expected = (*src.shape[:dim], size, *src.shape[dim + 1 :])
-        if not symbolic_sizes.same(out.shape, expected):
+        if not symbolic_sizes.may_be_equal(out.shape, expected):
             raise errors.other_shape(op, "out", expected, tuple(out.shape))
     elif dim_size is not None:
         size = symbolic_sizes.as_size(op, "dim_size", dim_size)
     else:
         checks.check_values(op, "index", index, "give `dim_size`")
-        size = symbolic_sizes.least(index)
+        size = symbolic_sizes.least_size(index)
     return src, cheapest_destinations(
         Caller(op, "index", *FOLDED), index, src.shape, dim, size, "raise"
     )
 
 
-def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
+def checked_tensor(op: str, name: str, value: object, src: Tensor) -> Tensor:
     """Return a tensor that the core can read, or raise TypeError."""
     if not isinstance(value, Tensor):
         checks.refuse_operand(op, name, value)
@@ -113,9 +113,9 @@ def dense(op: str, name: str, value: object, src: Tensor) -> Tensor:
     return value
 
 
-def changed(op: str, out: object, src: Tensor) -> Tensor:
+def changeable_out(op: str, out: object, src: Tensor) -> Tensor:
     """Return `out`, which will be changed in place."""
-    tensor = dense(op, "out", out, src)
+    tensor = checked_tensor(op, "out", out, src)
     if not torch.compiler.is_compiling():
         checks.check_storage(op, "out", tensor)
         checks.check_changeable(op, "out", tensor)
@@ -128,31 +128,31 @@ def as_index(op: str, name: str, value: object, src: Tensor) -> Tensor:
         array_likes.check_items(op, name, value)
         with errors.for_tensors():
             value = operands.as_indices(op, value, src, name)
-    index = dense(op, name, value, src)
+    index = checked_tensor(op, name, value, src)
     if not torch.compiler.is_compiling():
         checks.check_storage(op, name, index)  # torch reads it here
     if index.dtype not in WIDE_UNSIGNED:
         return index
-    narrow = index.to(torch.int64)
+    signed_index = index.to(torch.int64)
     if index.dtype == torch.uint64:
-        _check_fits(op, name, narrow)
-    return narrow
+        _check_fits(op, name, signed_index)
+    return signed_index
 
 
-def _check_fits(op: str, name: str, narrow: Tensor) -> None:
+def _check_fits(op: str, name: str, signed_index: Tensor) -> None:
     """Raise an error for uint64 numbers that became negative, if the values can be read."""
     traced = torch.compiler.is_compiling() or symbolic_sizes.is_scripted()
-    if traced or narrow.is_meta or checks.is_batched(narrow):
+    if traced or signed_index.is_meta or checks.is_batched(signed_index):
         return
-    if len(invalid := (narrow < 0).nonzero()):
+    if len(invalid := (signed_index < 0).nonzero()):
         position = tuple(invalid[0].tolist())
-        value = int(narrow[position]) + 2**64
+        value = int(signed_index[position]) + 2**64
         if name == "index":
             raise torch_errors.index_past_sizes(op, value, position)
         raise errors.too_wide_index(op, name, value, position)
 
 
-def dimension(op: str, dim: Any, rank: int) -> int:
+def resolved_dim(op: str, dim: Any, rank: int) -> int:
     """Return `dim` counted from the front."""
     try:
         dim = operator.index(dim)
@@ -177,29 +177,29 @@ def cheapest_destinations(
             raise errors.not_an_index_dtype(caller.op, dtype, False, caller.indices)
     sizes = tuple(index.shape)
     shape = (*moved_shape[:dim], size, *moved_shape[dim + 1 :])
-    if symbolic_sizes.same(sizes, (moved_shape[dim],)):
+    if symbolic_sizes.may_be_equal(sizes, (moved_shape[dim],)):
         attributes = Attributes(
             "scatter_slices", dim, mode=mode, negative=False, caller=caller.text
         )
         return Destinations(namespace, attributes, index, shape)
-    whole = (1,) * dim + sizes if len(sizes) == 1 else sizes
-    whole += (1,) * (len(moved_shape) - len(whole))
-    if not broadcasts(whole, moved_shape, symbolic_sizes.may_hold):
+    padded_sizes = (1,) * dim + sizes if len(sizes) == 1 else sizes
+    padded_sizes += (1,) * (len(moved_shape) - len(padded_sizes))
+    if not broadcasts(padded_sizes, moved_shape, symbolic_sizes.may_hold):
         has_dim = not caller.op.startswith("segment")
         dims = range(len(moved_shape)) if has_dim else ()
-        fits = (n for n in dims if symbolic_sizes.same(sizes, (moved_shape[n],)))
+        fits = (n for n in dims if symbolic_sizes.may_be_equal(sizes, (moved_shape[n],)))
         raise torch_errors.no_broadcast(
             caller.op, "index", sizes, "src", tuple(moved_shape), next(fits, None)
         )
-    index = index.reshape(whole)
-    if not _all_one(whole[dim + 1 :]):
+    index = index.reshape(padded_sizes)
+    if not _all_one(padded_sizes[dim + 1 :]):
         name, axis, index = "scatter_elements", dim, index.expand(moved_shape)
-    elif not _all_one(whole[:dim]):
-        rows = index.reshape(whole[: dim + 1]).expand(tuple(moved_shape[: dim + 1]))
+    elif not _all_one(padded_sizes[:dim]):
+        rows = index.reshape(padded_sizes[: dim + 1]).expand(tuple(moved_shape[: dim + 1]))
         name, axis, index = "scatter_nd", dim, rows.unsqueeze(-1)
     else:
         name, axis = "scatter_slices", dim
-        index = index.reshape(whole[dim]).expand(moved_shape[dim])
+        index = index.reshape(padded_sizes[dim]).expand(moved_shape[dim])
     caller = caller._replace(place="same" if tuple(index.shape) == sizes else "")
     return Destinations(
         namespace,
@@ -215,7 +215,7 @@ def _all_one(shape: Any) -> bool:
 
 def checked_out(op: str, out: Tensor, result: Tensor) -> Tensor:
     """Return `out`, or raise an error if the result does not fit."""
-    if tuple(changed(op, out, result).shape) != tuple(result.shape):
+    if tuple(changeable_out(op, out, result).shape) != tuple(result.shape):
         raise errors.other_shape(op, "out", tuple(result.shape), tuple(out.shape))
     if out.dtype != result.dtype:
         raise errors.other_dtype(op, "out", result.dtype, out.dtype, data="src")

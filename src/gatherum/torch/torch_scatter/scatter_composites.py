@@ -17,7 +17,7 @@ from gatherum.groups import compositions, evaluation, functions, rounding, sprea
 from gatherum.groups.grouping import Grouping
 from gatherum.torch import namespace
 
-from .scatter_arguments import called, scatter_operands
+from .scatter_arguments import naming_caller, scatter_operands
 
 
 def scatter_std(
@@ -141,7 +141,7 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 @torch.compiler.allow_in_graph  # type: ignore[untyped-decorator]
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, grouping = _grouped(op, src, index, dim, size)
-    with called(grouping.destinations):
+    with naming_caller(grouping.destinations):
         result: Tensor = evaluation.transformed(name, src, grouping)
     return result
 
@@ -153,9 +153,9 @@ def _std(
     src, grouping = _grouped("scatter_std", src, index, dim, size)
     row = functions.FUNCTIONS["std"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
-    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
+    with naming_caller(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         counts = grouping.count()
-        fold = partial(_added, grouping.destinations, out)
+        fold = partial(_sums_with_out, grouping.destinations, out)
         away = spreads.distances(src, grouping, counts)
         total = spreads.sum_of_squares(away, src, grouping, counts, fold)
         freedom = (counts - int(unbiased)).clamp(min=1)
@@ -164,11 +164,11 @@ def _std(
         return root
 
 
-def _added(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
+def _sums_with_out(destinations: Destinations, out: Tensor | None, values: Tensor) -> Tensor:
     """Sum values, and add the old values of `out`."""
     zeros = values.new_zeros(()).expand(destinations.shape)
     initial = zeros if out is None else out.to(values.dtype)
-    total: Tensor = destinations.put(initial, values, ADD)
+    total: Tensor = destinations.scatter(initial, values, ADD)
     return total
 
 
@@ -177,13 +177,16 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     src, grouping = _grouped("scatter_logsumexp", src, index, dim, size)
     row = functions.FUNCTIONS["logsumexp"]
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
-    with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
+    with naming_caller(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         if out is None:
-            whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
-            return whole
-        values, old = compositions.working(src, grouping), compositions.working(out, grouping)
-        shift = grouping.destinations.put(old.detach(), values.detach(), FoldRule("max"))
+            log_sums: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
+            return log_sums
+        values, old_values = (
+            compositions.in_working_dtype(src, grouping),
+            compositions.in_working_dtype(out, grouping),
+        )
+        shift = grouping.destinations.scatter(old_values.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(values - grouping.gather(shift))
-        total = grouping.destinations.put(namespace.exp(old - shift), powers, ADD)
+        total = grouping.destinations.scatter(namespace.exp(old_values - shift), powers, ADD)
         return namespace.rounded(shift + namespace.log(total), out.dtype)

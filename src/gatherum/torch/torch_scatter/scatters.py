@@ -23,7 +23,7 @@ from gatherum.torch.autograd import recording
 from gatherum.torch.library.ops import overload
 
 from . import extremes
-from .scatter_arguments import FOLDS, called, known_call, reduction_of, scatter_operands
+from .scatter_arguments import FOLDS, naming_caller, plain_scatter, reduction_of, scatter_operands
 
 
 def scatter(
@@ -154,12 +154,12 @@ def scattered_fold(
 ) -> Tensor:
     """Reduce the values with the same destination."""
     if out is None:
-        result = known_call(src, index, dim, dim_size, reduce, "raise", False)
+        result = plain_scatter(src, index, dim, dim_size, reduce, "raise", False)
         if result is not None:
             return result
     reduction = reduction_of(op, reduce)
     src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(destinations):
+    with naming_caller(destinations):
         return fold_into(destinations, src, reduction, out)
 
 
@@ -168,15 +168,15 @@ def fold_into(
 ) -> Tensor:
     """Fold values into `out`, or into a new tensor filled with a constant."""
     if out is None:
-        empty = src.new_full((), ROWS[reduction].empty).expand(destinations.shape)
-        return destinations.put(empty, src, FOLDS[reduction])
+        initial_values = src.new_full((), ROWS[reduction].empty).expand(destinations.shape)
+        return destinations.scatter(initial_values, src, FOLDS[reduction])
     if reduction == "mean":  # sum of updates and old value, over the number of updates
         if out.dtype in (torch.float16, torch.bfloat16):  # round only once
-            wide = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
-            return out.copy_(wide)
+            wide_out = fold_into(destinations, src.to(torch.float32), "mean", out.to(torch.float32))
+            return out.copy_(wide_out)
         with shared_results.sharing_calls():
             total = fold_into(destinations, src, "add", out)
-            counts = destinations.over_data(destinations.counts().clamp(min=1))
+            counts = destinations.with_data_rank(destinations.counts().clamp(min=1))
         rounding = None if out.is_floating_point() or out.is_complex() else "floor"
         with namespace.float_mode():
             return total.div_(counts, rounding_mode=rounding)
@@ -184,7 +184,7 @@ def fold_into(
         torch.is_grad_enabled() and (src.requires_grad or out.requires_grad)
     ):
         old = out.clone() if ROWS[reduction].needs_values else out
-        return out.copy_(destinations.put(old, src, FoldRule(reduction)))
+        return out.copy_(destinations.scatter(old, src, FoldRule(reduction)))
     attributes = destinations.attributes._replace(reduction=reduction)
     overload(f"{attributes.op}_")(
         out, destinations.indices, src, *attributes.positional, attributes.caller
@@ -203,7 +203,7 @@ def scattered_extreme(
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`."""
     src, destinations = scatter_operands(op, src, index, dim, out, dim_size)
-    with called(destinations), shared_results.sharing_calls():
+    with naming_caller(destinations), shared_results.sharing_calls():
         return extreme(destinations, src, dim % src.dim(), reduction, out)
 
 
@@ -215,29 +215,33 @@ def extreme(
     One scatter computes the gradient, of the values at these positions. The old value of `out`
     counts as first.
     """
-    eager = not torch.compiler.is_compiling()
-    if out is not None and eager and (checks.is_batched(out) or checks.is_batched(src)):
+    is_eager = not torch.compiler.is_compiling()
+    if out is not None and is_eager and (checks.is_batched(out) or checks.is_batched(src)):
         raise torch_errors.out_of_vmap(destinations.attributes.op)
-    differentiated = _differentiated(src, out)
-    plain = src.detach()
-    if extremes.applies(plain):
-        data = plain.new_zeros(()).expand(destinations.shape) if out is None else out.detach()
+    is_differentiated = _differentiated(src, out)
+    detached_src = src.detach()
+    if extremes.is_supported(detached_src):
+        data = (
+            detached_src.new_zeros(()).expand(destinations.shape) if out is None else out.detach()
+        )
         fold = FoldRule(reduction, out is not None)
-        result, arg = extremes.call(destinations, data, plain, fold, src.shape[dim])
-        if not differentiated:
+        result, arg = extremes.values_and_positions(
+            destinations, data, detached_src, fold, src.shape[dim]
+        )
+        if not is_differentiated:
             return result if out is None else out.copy_(result), arg
     else:
-        old = None if out is None else out.detach().clone()
-        if differentiated and old is not None:
+        old_values = None if out is None else out.detach().clone()
+        if is_differentiated and old_values is not None:
             with torch.no_grad():
-                result = destinations.put(old, plain, FoldRule(reduction))
+                result = destinations.scatter(old_values, detached_src, FoldRule(reduction))
         else:
-            result = fold_into(destinations, plain, reduction, out)
+            result = fold_into(destinations, detached_src, reduction, out)
         with torch.no_grad():
-            arg = _first(destinations, plain, result, old, dim)
-        if not differentiated:
+            arg = _first_positions(destinations, detached_src, result, old_values, dim)
+        if not is_differentiated:
             return result, arg
-    values = _taken(src, arg, result, dim, reduction)
+    values = _values_at(src, arg, result, dim, reduction)
     if out is None:
         return values, arg
     return out.copy_(torch.where(arg == src.shape[dim], out.clone(), values)), arg
@@ -248,40 +252,40 @@ def _differentiated(src: Tensor, out: Tensor | None) -> bool:
         return False
     if torch.compiler.is_compiling() or private.transforms_active():
         return True
-    return recording.records((src, out))
+    return recording.requires_recording((src, out))
 
 
-def _first(
-    destinations: Destinations, src: Tensor, result: Tensor, old: Tensor | None, dim: int
+def _first_positions(
+    destinations: Destinations, src: Tensor, result: Tensor, old_values: Tensor | None, dim: int
 ) -> Tensor:
     """Return the first position of each destination's value, or ``src.size(dim)`` if there is none.
 
     Values are compared with the final value of their destination. One more scatter finds the
     minimum of the equal positions.
     """
-    n = src.shape[dim]
-    taken = _same(src, destinations.take(result))
-    if old is not None:
-        taken &= destinations.take(~_same(old, result))
+    size = src.shape[dim]
+    is_extreme = _equal_or_nan(src, destinations.gather(result))
+    if old_values is not None:
+        is_extreme &= destinations.gather(~_equal_or_nan(old_values, result))
     trailing = (1,) * (src.dim() - dim - 1)
-    position = torch.arange(n, device=src.device).reshape(n, *trailing)
-    first = torch.where(taken, position, n)
-    return destinations.put(
-        first.new_full((), n).expand(destinations.shape), first, FoldRule("min")
+    position = torch.arange(size, device=src.device).reshape(size, *trailing)
+    first = torch.where(is_extreme, position, size)
+    return destinations.scatter(
+        first.new_full((), size).expand(destinations.shape), first, FoldRule("min")
     )
 
 
-def _taken(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:
+def _values_at(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:
     """Return the values at `arg` with the bits of the result, and 0 for no position.
 
     Only the sign of a zero may differ: +0 is larger than -0.
     """
     attributes = Attributes("gather_elements", dim, mode="fill", negative=False)
-    taken = namespace.gather(attributes, src, arg)
-    zeros = taken + result if reduction == "max" else -(-result - taken)
-    return torch.where(result == 0, zeros, taken)
+    values = namespace.gather(attributes, src, arg)
+    zeros = values + result if reduction == "max" else -(-result - values)
+    return torch.where(result == 0, zeros, values)
 
 
-def _same(first: Tensor, second: Tensor) -> Tensor:
+def _equal_or_nan(first: Tensor, second: Tensor) -> Tensor:
     """Return a mask of equal values. NaNs are equal to each other."""
     return (first == second) | (first.isnan() & second.isnan())

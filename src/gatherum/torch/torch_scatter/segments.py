@@ -20,12 +20,12 @@ from gatherum.torch.library import symbolic_sizes
 from .scatter_arguments import (
     FOLDED,
     as_index,
-    called,
     cheapest_destinations,
     checked_out,
-    dense,
-    known_call,
-    known_take,
+    checked_tensor,
+    naming_caller,
+    plain_gather,
+    plain_scatter,
     reduction_of,
 )
 from .scatters import extreme, fold_into, scattered_extreme, scattered_fold
@@ -58,22 +58,22 @@ def segment_csr(src: Tensor, indptr: Any, out: Tensor | None = None, reduce: str
     >>> segment_csr(torch.tensor([1, 2, 3, 4, 5, 6]), torch.tensor([0, 2, 5, 5, 6]))
     tensor([ 3, 12,  0,  6])
     """
-    return _segmented("segment_csr", src, indptr, out, reduce)
+    return _reduce_segments("segment_csr", src, indptr, out, reduce)
 
 
 def segment_sum_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     """Sum each segment: `gatherum.torch.segment_csr` with ``reduce="sum"``."""
-    return _segmented("segment_sum_csr", src, indptr, out, "sum")
+    return _reduce_segments("segment_sum_csr", src, indptr, out, "sum")
 
 
 def segment_add_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     """Sum each segment: `gatherum.torch.segment_csr` with ``reduce="add"``."""
-    return _segmented("segment_add_csr", src, indptr, out, "add")
+    return _reduce_segments("segment_add_csr", src, indptr, out, "add")
 
 
 def segment_mean_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     """Average each segment: `gatherum.torch.segment_csr` with ``reduce="mean"``."""
-    return _segmented("segment_mean_csr", src, indptr, out, "mean")
+    return _reduce_segments("segment_mean_csr", src, indptr, out, "mean")
 
 
 def segment_max_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -131,7 +131,7 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
     tensor([1, 1, 2, 2, 2, 4])
     """
     op = "gather_csr"
-    src, indptr = _pointed(op, src, indptr)
+    src, indptr = _checked_pointer(op, src, indptr)
     dim = indptr.dim() - 1
     expected = (*indptr.shape[:-1], src.shape[dim] + 1)
     empty = symbolic_sizes.surely_holds(indptr.numel() == 0)
@@ -140,16 +140,18 @@ def gather_csr(src: Tensor, indptr: Any, out: Tensor | None = None) -> Tensor:
         raise errors.other_shape(op, "indptr", expected, tuple(indptr.shape))
     checks.check_values(op, "indptr", indptr, segment_numbers.BATCH)
     ends = torch.cat((indptr.new_zeros(1), indptr.reshape(-1)))
-    size = 0 if empty else symbolic_sizes.of(ends[-1])
+    size = 0 if empty else symbolic_sizes.size_in(ends[-1])
     moved_shape = (*src.shape[:dim], size, *src.shape[dim + 1 :])
     symbolic = torch.compiler.is_compiling() or any(type(n) is not int for n in moved_shape)
     if not symbolic and size >= 0:
         shape_limits.check_result(op, moved_shape, namespace.plan_dtype(src))
-    index = segment_numbers.of_positions(namespace, op, indptr, size, ends_itself=True)
+    index = segment_numbers.segments_of_positions(
+        namespace, op, indptr, size, size_is_last_pointer=True
+    )
     caller = Caller(op, "indptr", "src")
     destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "fill")
-    with called(destinations), _adjacent(destinations):
-        result = destinations.take(src)
+    with naming_caller(destinations), _declaring_adjacent(destinations):
+        result = destinations.gather(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
@@ -186,28 +188,28 @@ def segment_coo(
             [ 0,  0],
             [ 4,  8]])
     """
-    return _coo("segment_coo", src, index, out, dim_size, reduce)
+    return _scatter_coo("segment_coo", src, index, out, dim_size, reduce)
 
 
 def segment_sum_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Sum the values with the same destination: `segment_coo` with ``reduce="sum"``."""
-    return _coo("segment_sum_coo", src, index, out, dim_size, "sum")
+    return _scatter_coo("segment_sum_coo", src, index, out, dim_size, "sum")
 
 
 def segment_add_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Sum the values with the same destination: `segment_coo` with ``reduce="add"``."""
-    return _coo("segment_add_coo", src, index, out, dim_size, "add")
+    return _scatter_coo("segment_add_coo", src, index, out, dim_size, "add")
 
 
 def segment_mean_coo(
     src: Tensor, index: Any, out: Tensor | None = None, dim_size: int | None = None
 ) -> Tensor:
     """Average the values with the same destination: `segment_coo` with ``reduce="mean"``."""
-    return _coo("segment_mean_coo", src, index, out, dim_size, "mean")
+    return _scatter_coo("segment_mean_coo", src, index, out, dim_size, "mean")
 
 
 def segment_max_coo(
@@ -217,7 +219,7 @@ def segment_max_coo(
 
     See `gatherum.torch.scatter_max`.
     """
-    index, dim = _along("segment_max_coo", src, index)
+    index, dim = _index_and_dim("segment_max_coo", src, index)
     return scattered_extreme("segment_max_coo", "max", src, index, dim, out, dim_size)
 
 
@@ -228,7 +230,7 @@ def segment_min_coo(
 
     See `gatherum.torch.scatter_max`.
     """
-    index, dim = _along("segment_min_coo", src, index)
+    index, dim = _index_and_dim("segment_min_coo", src, index)
     return scattered_extreme("segment_min_coo", "min", src, index, dim, out, dim_size)
 
 
@@ -258,41 +260,43 @@ def gather_coo(src: Tensor, index: Any, out: Tensor | None = None) -> Tensor:
     tensor([1, 1, 2, 4])
     """
     op = "gather_coo"
-    if out is None and (known := known_take(op, src, index)) is not None:
-        return known
-    index, dim = _along(op, src, index)
+    if out is None and (result_of_core := plain_gather(op, src, index)) is not None:
+        return result_of_core
+    index, dim = _index_and_dim(op, src, index)
     moved_shape = (*src.shape[:dim], index.shape[dim], *src.shape[dim + 1 :])
     caller = Caller(op, "index", "src")
     destinations = cheapest_destinations(caller, index, moved_shape, dim, src.shape[dim], "raise")
-    with called(destinations):
-        result = destinations.take(src)
+    with naming_caller(destinations):
+        result = destinations.gather(src)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
 
-def _coo(
+def _scatter_coo(
     op: str, src: Tensor, index: Any, out: Tensor | None, dim_size: int | None, reduce: object
 ) -> Tensor:
-    index, dim = _along(op, src, index)
+    index, dim = _index_and_dim(op, src, index)
     return scattered_fold(op, src, index, dim, out, dim_size, reduce)
 
 
-def _along(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
+def _index_and_dim(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
     """Return `index` as a tensor, and its last dimension."""
-    src = dense(op, "src", src, src)
+    src = checked_tensor(op, "src", src, src)
     index = as_index(op, "index", index, src)
     _check_rank(op, "index", index, src)
     return index, index.dim() - 1
 
 
-def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object) -> Tensor:
+def _reduce_segments(
+    op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: object
+) -> Tensor:
     if out is None:
-        known = known_call(src, indptr, 0, None, reduce, "drop", True)
-        if known is not None:
-            return known
+        result_of_core = plain_scatter(src, indptr, 0, None, reduce, "drop", True)
+        if result_of_core is not None:
+            return result_of_core
     reduction = reduction_of(op, reduce)
-    src, indptr = _pointed(op, src, indptr)
-    destinations = _segments(op, src, indptr)
-    with called(destinations), _adjacent(destinations):
+    src, indptr = _checked_pointer(op, src, indptr)
+    destinations = _segment_destinations(op, src, indptr)
+    with naming_caller(destinations), _declaring_adjacent(destinations):
         result = fold_into(destinations, src, reduction, None)
     return result if out is None else checked_out(op, out, result).copy_(result)
 
@@ -300,17 +304,17 @@ def _segmented(op: str, src: Tensor, indptr: Any, out: Tensor | None, reduce: ob
 def _segment_extreme(
     op: str, src: Tensor, indptr: Any, out: Tensor | None, reduction: str
 ) -> tuple[Tensor, Tensor]:
-    src, indptr = _pointed(op, src, indptr)
-    destinations = _segments(op, src, indptr)
-    with called(destinations), _adjacent(destinations):
+    src, indptr = _checked_pointer(op, src, indptr)
+    destinations = _segment_destinations(op, src, indptr)
+    with naming_caller(destinations), _declaring_adjacent(destinations):
         values, arg = extreme(destinations, src, indptr.dim() - 1, reduction)
     return values if out is None else checked_out(op, out, values).copy_(values), arg
 
 
-def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
+def _segment_destinations(op: str, src: Tensor, indptr: Tensor) -> Destinations:
     """Return the destinations of the values of segments."""
     dim = indptr.dim() - 1
-    index = segment_numbers.of_positions(namespace, op, indptr, src.shape[dim])
+    index = segment_numbers.segments_of_positions(namespace, op, indptr, src.shape[dim])
     caller = Caller(op, "indptr", *FOLDED)
     return cheapest_destinations(
         caller, index, src.shape, dim, max(indptr.shape[-1] - 1, 0), "drop"
@@ -318,10 +322,10 @@ def _segments(op: str, src: Tensor, indptr: Tensor) -> Destinations:
 
 
 @contextmanager
-def _adjacent(destinations: Destinations) -> Iterator[None]:
+def _declaring_adjacent(destinations: Destinations) -> Iterator[None]:
     """Let calls on a device use that the values of a segment are adjacent, so none sorts."""
     with shared_results.sharing_calls():
-        if shared_results.shared(destinations.indices) is not None:
+        if shared_results.current(destinations.indices) is not None:
             from gatherum.torch import cuda
 
             cuda.keep_adjacent(destinations.indices)
@@ -335,8 +339,8 @@ def _check_rank(op: str, operand: str, index: Tensor, src: Tensor) -> None:
         raise errors.too_many_dimensions(op, f"`{operand}`", src.dim(), index.dim())
 
 
-def _pointed(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
-    src = dense(op, "src", src, src)
+def _checked_pointer(op: str, src: Tensor, indptr: Any) -> tuple[Tensor, Tensor]:
+    src = checked_tensor(op, "src", src, src)
     indptr = as_index(op, "indptr", indptr, src)
     if not is_index(dtype := namespace.plan_dtype(indptr)):
         raise torch_errors.not_a_pointer(op, dtype)

@@ -19,7 +19,12 @@ from gatherum.groups import functions
 from gatherum.groups import namespace as arrays
 from gatherum.groups.grouping import Grouping
 from gatherum.torch import namespace, private, shared_results
-from gatherum.torch.autograd.recording import below_recording, recording, records, redispatched
+from gatherum.torch.autograd.recording import (
+    recording,
+    requires_recording,
+    run_below_autograd,
+    run_below_this_level,
+)
 from gatherum.torch.checks import check_storages
 from gatherum.torch.library.ops import CALLER, LIBRARY, overload, with_below
 
@@ -45,14 +50,14 @@ def _on_cpu(values: Tensor, indices: Tensor, name: str, size: int, *options: Any
         return torch.from_numpy(functions.TRANSFORMS[name].compose(table, grouping, table.dtype))
 
 
-def _elsewhere(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
+def _on_cuda(values: Tensor, indices: Tensor, name: str, size: int, *options: Any) -> Tensor:
     destinations = _destinations(namespace, values, indices, size, *options)
     grouping = Grouping(name, "groups", None, destinations, options[1])
     result: Tensor = functions.TRANSFORMS[name].compose(values, grouping, values.dtype)
     return result
 
 
-def _shape(values: Tensor, *_: Any) -> Tensor:
+def _fake(values: Tensor, *_: Any) -> Tensor:
     return torch.empty_like(values, memory_format=torch.contiguous_format)
 
 
@@ -68,7 +73,7 @@ class _Softmax(_Function):  # type: ignore[misc]
     ) -> Tensor:
         with shared_results.sharing_calls() as ctx.shared:
             call = values, indices, name, *options
-            result: Tensor = below_recording(overload(NAME), keyset, *call)
+            result: Tensor = run_below_this_level(overload(NAME), keyset, *call)
         ctx.save_for_backward(result, indices)
         ctx.save_for_forward(result, indices)
         ctx.set_materialize_grads(False)
@@ -77,39 +82,39 @@ class _Softmax(_Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
-        change = None if gradient is None else _through(ctx, gradient, back=True)
+        change = None if gradient is None else _apply_derivative(ctx, gradient, transposes=True)
         return None, change, *(None,) * (1 + len(ctx.call))
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         with recording():
-            return _through(ctx, tangents[1], back=False)
+            return _apply_derivative(ctx, tangents[1], transposes=False)
 
 
-def _through(ctx: Any, change: Tensor, back: bool) -> Tensor:
-    """Return the derivative of the result applied to `change`, or its transpose if `back`."""
+def _apply_derivative(ctx: Any, tangent: Tensor, transposes: bool) -> Tensor:
+    """Return the derivative applied to `tangent`, or its transpose if `transposes`."""
     result, indices = ctx.saved_tensors
     name, size, *options = ctx.call
     destinations = _destinations(namespace, result, indices, size, *options)
     with namespace.float_mode(), shared_results.sharing_gradients(ctx.shared):
         if name == "softmax":
-            return result * (change - _sums(destinations, change * result))
+            return result * (tangent - _sums_of_groups(destinations, tangent * result))
         shares = namespace.exp(result)
-        if back:
-            return change - shares * _sums(destinations, change)
-        return change - _sums(destinations, shares * change)
+        if transposes:
+            return tangent - shares * _sums_of_groups(destinations, tangent)
+        return tangent - _sums_of_groups(destinations, shares * tangent)
 
 
-def _sums(destinations: Destinations, values: Tensor) -> Tensor:
+def _sums_of_groups(destinations: Destinations, values: Tensor) -> Tensor:
     """Return, for each value, the sum of its group."""
     zero = values.new_zeros(()).expand(destinations.shape)
-    sums: Tensor = destinations.take(destinations.put(zero, values, ADD))
+    sums: Tensor = destinations.gather(destinations.scatter(zero, values, ADD))
     return sums
 
 
-def _recorded(keyset: Any, *call: Any) -> Any:
-    if not records(call[:1]):
-        return redispatched(overload(NAME), keyset, *call)
+def _run_autograd(keyset: Any, *call: Any) -> Any:
+    if not requires_recording(call[:1]):
+        return run_below_autograd(overload(NAME), keyset, *call)
     return _Softmax.apply(keyset, *call)
 
 
@@ -120,6 +125,6 @@ _SCHEMA = (
 for _name in with_below(NAME):
     LIBRARY.define(_name + _SCHEMA, tags=torch.Tag.pt2_compliant_tag)
     LIBRARY.impl(_name, _on_cpu, "CPU")
-    LIBRARY.impl(_name, _elsewhere, "CUDA")
-    torch.library.register_fake(f"gatherum::{_name}", _shape, lib=LIBRARY)
-LIBRARY.impl(NAME, _recorded, "Autograd", with_keyset=True)
+    LIBRARY.impl(_name, _on_cuda, "CUDA")
+    torch.library.register_fake(f"gatherum::{_name}", _fake, lib=LIBRARY)
+LIBRARY.impl(NAME, _run_autograd, "Autograd", with_keyset=True)

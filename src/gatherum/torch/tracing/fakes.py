@@ -70,7 +70,7 @@ def _check_fake_out(op: str, shape: Shape, data: Tensor, indices: Tensor, update
     checks.check_dense(op, "out", out, data.device)
     if out.dtype != data.dtype:
         raise errors.other_dtype(op, "out", *(plan_dtype(op, "out", t.dtype) for t in (data, out)))
-    if not symbolic_sizes.same(out.shape, shape):
+    if not symbolic_sizes.may_be_equal(out.shape, shape):
         raise errors.other_shape(op, "out", shape, tuple(out.shape))
     _check_memory(op, data, indices, updates, out)
 

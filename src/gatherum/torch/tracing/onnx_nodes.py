@@ -19,14 +19,14 @@ def gather(attributes: Attributes, data: Value, indices: Value) -> Value:
     """Write the nodes of a `gather`."""
     _refuse(attributes)
     op = _opset()
-    return op.Gather(data, _along(attributes, data, indices), axis=attributes.axis)
+    return op.Gather(data, _axis_indices(attributes, data, indices), axis=attributes.axis)
 
 
 def gather_elements(attributes: Attributes, data: Value, indices: Value) -> Value:
     """Write the nodes of a `gather_elements`."""
     _refuse(attributes)
     op = _opset()
-    return op.GatherElements(data, _along(attributes, data, indices), axis=attributes.axis)
+    return op.GatherElements(data, _axis_indices(attributes, data, indices), axis=attributes.axis)
 
 
 def gather_nd(attributes: Attributes, data: Value, indices: Value) -> Value:
@@ -41,12 +41,12 @@ def scatter_elements(attributes: Attributes, data: Value, indices: Value, update
     """Write the nodes of a `scatter_elements`."""
     _refuse(attributes)
     op = _opset()
-    positions, axis = _along(attributes, data, indices), attributes.axis
+    positions, axis = _axis_indices(attributes, data, indices), attributes.axis
 
     def scatter(table: Value, values: Value, fold: str) -> Value:
         return op.ScatterElements(table, positions, values, axis=axis, reduction=fold)
 
-    values = _stretched(updates, indices.shape, lambda: op.Shape(indices))
+    values = _broadcast_updates(updates, indices.shape, lambda: op.Shape(indices))
     return _folded(scatter, data, values, attributes)
 
 
@@ -68,7 +68,7 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
     rank, q = len(data.shape), len(indices.shape)
     axis = attributes.axis % rank
     moved_shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-    updates = _stretched(updates, moved_shape, lambda: op.Concat(
+    updates = _broadcast_updates(updates, moved_shape, lambda: op.Concat(
         op.Shape(data, end=axis), op.Shape(indices), op.Shape(data, start=axis + 1), axis=0
     ))  # fmt: skip
     front = [axis, *range(axis), *range(axis + 1, rank)]
@@ -102,7 +102,7 @@ def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates
     if attributes.op == "scatter_nd":
         k = indices.shape[-1]
         moved_shape = (*indices.shape[:-1], *data.shape[k:])
-        updates = _stretched(updates, moved_shape, lambda: op.Concat(
+        updates = _broadcast_updates(updates, moved_shape, lambda: op.Concat(
             op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
         ))  # fmt: skip
     return _folded(scatter, data, updates, attributes)
@@ -184,7 +184,7 @@ def _floor_divided(total: Value, divisor: Value) -> Value:
     return op.Sub(quotient, op.CastLike(is_above, quotient))
 
 
-def _along(attributes: Attributes, data: Value, indices: Value) -> Value:
+def _axis_indices(attributes: Attributes, data: Value, indices: Value) -> Value:
     """Return the indices into one axis in ONNX form."""
     op = _opset()
     axis = attributes.axis
@@ -215,7 +215,7 @@ def _checked(indices: Value, negative: bool, sizes: Callable[[], Value]) -> Valu
     return op.Where(op.Less(indices, op.Constant(value_int=0)), sizes(), indices)
 
 
-def _stretched(updates: Value, moved_shape: Any, shape: Callable[[], Value]) -> Value:
+def _broadcast_updates(updates: Value, moved_shape: Any, shape: Callable[[], Value]) -> Value:
     """Broadcast updates, because ONNX does not."""
     if updates.shape is not None and tuple(updates.shape) == tuple(moved_shape):
         return updates

@@ -190,7 +190,7 @@ class ShimDevice:
         self.reads += 1
         return buffer.inside[:nbytes].tobytes()
 
-    play = programs.play
+    run_program = programs.run_steps
 
     def names(self) -> list[str]:
         """Return the names of the launched kernels, in order."""

@@ -33,8 +33,8 @@ __all__ = ["CHUNK", "Zarr", "create_like"]
 class Zarr(Format):
     """An array in a directory whose chunks are files."""
 
-    name, example, members = "zarr", "a Zarr directory such as 'x.zarr'", False
-    directories = packs = remote = parallel = True
+    name, example, has_members = "zarr", "a Zarr directory such as 'x.zarr'", False
+    stores_directories = stores_packed = reads_urls = writes_in_parallel = True
 
     def require(self) -> None:
         """Raise ImportError if the `zarr` package is missing."""
@@ -88,11 +88,11 @@ class Zarr(Format):
         check_dtype(dtype)
         return b""
 
-    def staged(self, table: Source | None) -> bool:
+    def is_staged(self, table: Source | None) -> bool:
         """Return True, except for copies of Zarr tables: rows are first written to a flat file."""
         return table is None or not isinstance(table.storage, ZarrStorage)
 
-    def put(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
+    def replace_target(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Create the array from the flat file, in the table's version of Zarr if it has one."""
         remove_path(build.partial)
         path, most = like.location.path, min(CHUNK, limit)

@@ -32,7 +32,7 @@ from gatherum.files.resources.resources import Budget
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.dimension_names import names_in
 from gatherum.files.row_access.grid import BoxArray
-from gatherum.files.row_access.table import filled_first
+from gatherum.files.row_access.table import largest_box
 
 __all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 
@@ -71,7 +71,7 @@ class ZarrArray(BoxArray):
             self.dtype = np.dtype(array.dtype)
             self.shape = tuple(array.shape)
             chunks = tuple(array.shards or array.chunks)
-            inner = bounds.inner_chunks(array.metadata)
+            inner_count = bounds.inner_chunks(array.metadata)
         if self.dtype.hasobject or self.dtype.kind == "T":
             raise ValueError(f"{path}: holds Python objects, which are never loaded")
         self.chunks = tuple(c if n else max(c, 1) for c, n in zip(chunks, self.shape, strict=True))
@@ -80,7 +80,7 @@ class ZarrArray(BoxArray):
         self.names, self.attributes = names_in(array), attributes_of_zarr(array)
         if budget is not None:
             nbytes = math.prod(self.chunks) * self.dtype.itemsize
-            budget.check_chunk(path, max(nbytes + INNER_BYTES * inner, between))
+            budget.check_chunk(path, max(nbytes + INNER_BYTES * inner_count, between))
 
     def tree(self) -> str:
         """Return a digest of the name, size and time of every file."""
@@ -117,12 +117,12 @@ class ZarrArray(BoxArray):
         if not str(error).startswith(f"{self.path}: "):
             return error  # the error already names a file
         for coordinates in self._chunk_coordinates(box):
-            part = tuple(
+            corner = tuple(
                 slice(p * c, (p + 1) * c) for p, c in zip(coordinates, self.chunks, strict=True)
             )
             try:
                 with _plain_errors(self.path):
-                    self._array[part]
+                    self._array[corner]
             except ValueError as why:
                 chunk = f"{self.path}/{self._key(coordinates)}"
                 return ValueError(f"{chunk}: cannot be read: {str(why)[len(self.path) + 2 :]}")
@@ -147,7 +147,7 @@ class ZarrArray(BoxArray):
         values = values.astype(self.dtype, copy=False)
         with _plain_errors(self.path):
             self._array[box] = values
-        self.meter.wrote(values.nbytes)
+        self.meter.count_written(values.nbytes)
 
 
 def create_like(
@@ -158,7 +158,7 @@ def create_like(
     It has the format of `like` if that is a Zarr array. Return its chunks.
     """
     version = 2 if metadata_name(like) == ".zarray" else 3
-    chunks = filled_first(shape, dtype.itemsize, most)
+    chunks = largest_box(shape, dtype.itemsize, most)
     with _plain_errors(path):
         import_bounded().zarr.create_array(
             path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True
@@ -179,12 +179,12 @@ def check_dtype(dtype: np.dtype[Any]) -> None:
             warnings.simplefilter("ignore")
             store = zarr.storage.MemoryStore()
             zarr.create_array(store, shape=(1,), dtype=dtype)
-            kept = keeps_values(dtype, np.dtype(zarr.open_array(store, mode="r").dtype))
+            keeps_dtype = keeps_values(dtype, np.dtype(zarr.open_array(store, mode="r").dtype))
     except (MemoryError, ImportError):
         raise
     except Exception:  # zarr's types may raise any exception for an unknown type
-        kept = False
-    if not kept:
+        keeps_dtype = False
+    if not keeps_dtype:
         raise cannot_hold("a Zarr array", dtype)
 
 

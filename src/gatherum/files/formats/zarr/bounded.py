@@ -62,7 +62,7 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
 
     async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> list[Any]:
         """Return parts of the values of several keys."""
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
+        return [await self.get(key, prototype, byte_request) for key, byte_request in key_ranges]
 
     def _read(self, key: str, prototype: Any, byte_range: Any) -> Any:
         path = os.path.join(self.root, key)
@@ -97,13 +97,15 @@ def _opened(path: str, within: str) -> int | None:
         raise ValueError(str(error)) from None  # the path exists, but is not a regular file
 
 
-def span(wanted: Any, size: int) -> tuple[int, int]:
+def span(byte_request: Any, size: int) -> tuple[int, int]:
     """Return the byte range of a request of zarr for a value of `size` bytes."""
-    if isinstance(wanted, RangeByteRequest):
-        return wanted.start, min(wanted.end, size)
-    if isinstance(wanted, OffsetByteRequest):
-        return wanted.offset, size
-    return max(0, size - wanted.suffix) if isinstance(wanted, SuffixByteRequest) else 0, size
+    if isinstance(byte_request, RangeByteRequest):
+        return byte_request.start, min(byte_request.end, size)
+    if isinstance(byte_request, OffsetByteRequest):
+        return byte_request.offset, size
+    return max(0, size - byte_request.suffix) if isinstance(
+        byte_request, SuffixByteRequest
+    ) else 0, size
 
 
 def bounded(array: Any, store: Any) -> tuple[Any, int]:

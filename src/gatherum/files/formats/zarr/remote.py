@@ -31,11 +31,11 @@ class RemoteZarrArray(ZarrArray):
         self.path, self.meter, self._remote = str(remote.address), remote.meter, remote
         name, content = self._metadata()
         self._identity = self._digest(content)
-        known = {name: content}
+        metadata = {name: content}
         if name == ".zarray":  # format 2 stores attributes separately
-            attributes = remote.wait(remote.whole(ATTRIBUTES, LONGEST_METADATA))
-            known |= {} if attributes is None else {ATTRIBUTES: attributes}
-        self._store = RemoteStore(remote, known)
+            attributes = remote.wait(remote.read_whole(ATTRIBUTES, LONGEST_METADATA))
+            metadata |= {} if attributes is None else {ATTRIBUTES: attributes}
+        self._store = RemoteStore(remote, metadata)
         self._announced: Iterator[tuple[slice, ...]] = iter(())
         item = check_document(self.path, f"{self.path}/{name}", content)
         self._open(self._store, item, budget, writable=False)
@@ -43,7 +43,7 @@ class RemoteZarrArray(ZarrArray):
 
     def _metadata(self) -> tuple[str, bytes]:
         for name in METADATA:
-            content = self._remote.wait(self._remote.whole(name, LONGEST_METADATA))
+            content = self._remote.wait(self._remote.read_whole(name, LONGEST_METADATA))
             if content is not None:
                 return name, content
         raise FileNotFoundError(
@@ -95,9 +95,9 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     limit = 0  # the size limit of a chunk; unknown until the metadata are read
     supports_writes = supports_deletes = supports_partial_writes = supports_listing = False
 
-    def __init__(self, remote: Remote, known: dict[str, bytes]) -> None:
+    def __init__(self, remote: Remote, metadata: dict[str, bytes]) -> None:
         super().__init__(read_only=True)
-        self._remote, self._known = remote, known
+        self._remote, self._known = remote, metadata
         self._futures: dict[str, Future[bytes | None]] = {}
         self._lock = threading.Lock()
 
@@ -142,7 +142,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
     def _future(self, key: str) -> "Future[bytes | None]":
         with self._lock:
             if key not in self._futures:
-                self._futures[key] = self._remote.start(self._remote.whole(key, self.limit))
+                self._futures[key] = self._remote.start(self._remote.read_whole(key, self.limit))
             return self._futures[key]
 
     # -------------------------------------------------------- zarr's interface
@@ -156,12 +156,12 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         if content is None:
             return None
         start, stop = span(byte_range, len(content))
-        part = content if stop - start == len(content) else content[start:stop]
-        return (prototype or default_buffer_prototype()).buffer.from_bytes(part)
+        selected = content if stop - start == len(content) else content[start:stop]
+        return (prototype or default_buffer_prototype()).buffer.from_bytes(selected)
 
     async def get_partial_values(self, prototype: Any, key_ranges: Iterable[Any]) -> Sequence[Any]:
         """Return parts of the values of several keys."""
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
+        return [await self.get(key, prototype, byte_request) for key, byte_request in key_ranges]
 
     async def exists(self, key: str) -> bool:
         """Return True if the store contains `key`."""

@@ -31,7 +31,7 @@ class _ChunkSink(ScatterSink):
     def copy_unchanged(self) -> None:
         """Copy the table's metadata, and its chunks if the result is a complete array."""
         build, copied = self.build, {"copied": True}
-        if not build.has(copied):
+        if not build.has_finished(copied):
             remove_path(build.partial)
             copy_array(self.table.path, build.partial, build.meter, whole=self.all_chunks)
             build.finish(copied, 0)
@@ -81,7 +81,7 @@ def copy_array(source: str, target: str, meter: Meter, *, whole: bool) -> None:
             elif whole or child.name in (*METADATA, ".zattrs"):
                 shutil.copyfile(child.path, into)
                 meter.read(os.path.getsize(into))
-                meter.wrote(os.path.getsize(into))
+                meter.count_written(os.path.getsize(into))
 
 
 def lay_chunks(patch: str, table: str) -> None:

@@ -31,7 +31,7 @@ def files(tmp_path, monkeypatch):
 
 @needs_posix
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "file_type"),
     [
         ("folder", "a directory"),
         ("fifo", "a FIFO"),
@@ -41,12 +41,12 @@ def files(tmp_path, monkeypatch):
     ],
 )
 @pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR | os.O_CREAT])
-def test_special_files_are_not_opened(files, monkeypatch, name, kind, flags):
+def test_special_files_are_not_opened(files, monkeypatch, name, file_type, flags):
     opened = []
     monkeypatch.setattr(regular_files.os, "open", lambda *arguments: opened.append(arguments))
     with pytest.raises(OSError) as raised:
         regular_files.open_regular(name, flags)
-    assert str(raised.value) == f"{name}: is {kind}, not a regular file"
+    assert str(raised.value) == f"{name}: is {file_type}, not a regular file"
     assert opened == []
 
 

@@ -88,21 +88,21 @@ KINDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tensor_type", KINDS)
 @pytest.mark.parametrize(("name", "operand"), CASES)
-def test_kinds(kind, name, operand):
-    make, result, instead, runs = KINDS[kind]
+def test_kinds(tensor_type, name, operand):
+    make, result, instead, runs = KINDS[tensor_type]
     plain = PLAIN[name]
     odd = make(plain[operand])
-    if kind == "quantized":
+    if tensor_type == "quantized":
         integers = operand in ("indices", "index", "indptr")
         instead = f"write {{}}.{'int_repr' if integers else 'dequantize'}()"
-    if kind == "linear" and operand not in ("data", "src", "out"):
+    if tensor_type == "linear" and operand not in ("data", "src", "out"):
         pytest.skip("a module is an object like any other")
     with pytest.raises(TypeError) as caught:
         call(name, {**plain, operand: odd})
     text = str(caught.value)
-    if kind == "packed":
+    if tensor_type == "packed":
         expected = f"{name}: `{operand}` must be one array, got a PackedSequence that holds a "
         expected += "torch.Tensor"
     else:
@@ -117,10 +117,10 @@ def test_kinds(kind, name, operand):
         assert str(again) == str(call(name, fresh))
 
 
-@pytest.mark.parametrize("kind", ["nested", "jagged", "masked", "sparse"])
+@pytest.mark.parametrize("tensor_type", ["nested", "jagged", "masked", "sparse"])
 @pytest.mark.parametrize("name", SIX)
-def test_ops(kind, name):
-    make, result, _, _ = KINDS[kind]
+def test_ops(tensor_type, name):
+    make, result, _, _ = KINDS[tensor_type]
     operands = list(PLAIN[name].values())
     for place, operand in enumerate(PLAIN[name]):
         odd = [make(t) if i == place else t for i, t in enumerate(operands)]
@@ -128,9 +128,11 @@ def test_ops(kind, name):
             getattr(torch.ops.gatherum, name)(*odd)
 
 
-@pytest.mark.parametrize("kind", ["nested", "jagged", "masked", "proxy", "sparse", "quantized"])
-def test_plans(kind):
-    make, result, _, _ = KINDS[kind]
+@pytest.mark.parametrize(
+    "tensor_type", ["nested", "jagged", "masked", "proxy", "sparse", "quantized"]
+)
+def test_plans(tensor_type):
+    make, result, _, _ = KINDS[tensor_type]
     for function in (gatherum.plan, gatherum.explain):
         for operand in ("data", "indices", "updates"):
             operands = {**PLAIN["scatter_slices"], operand: make(PLAIN["scatter_slices"][operand])}

@@ -10,7 +10,7 @@ from gatherum._system import native
 from .plans import build_once
 
 
-def scatter_without_nan(
+def scatter_skipping_nan(
     attributes: Attributes,
     specs: tuple[ArraySpec, ArraySpec, ArraySpec],
     data: Any,

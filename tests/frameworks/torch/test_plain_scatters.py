@@ -51,7 +51,7 @@ CALLS = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.int16])
 @pytest.mark.parametrize("word", WORDS)
 @pytest.mark.parametrize("name", CALLS)
-def test_a_known_call_has_the_same_bits(monkeypatch, counted, name, word, dtype):
+def test_a_plain_scatter_has_the_same_bits(monkeypatch, counted, name, word, dtype):
     src = values(dtype, 8, 3)
     expected = slowly(monkeypatch, lambda: CALLS[name](src, word))
     counted.clear()
@@ -210,5 +210,5 @@ def test_arguments_of_other_types():
     assert ts.scatter(src[:0], INDEX[:0], 0).shape == (0,)
     with torch.inference_mode():
         assert torch.equal(ts.scatter(src, INDEX, 0, dim_size=6), expected)
-    assert scatter_arguments.known_call(src, INDEX, 0, 6, "nothing", "raise", False) is None
-    assert segments.known_call is scatter_arguments.known_call
+    assert scatter_arguments.plain_scatter(src, INDEX, 0, 6, "nothing", "raise", False) is None
+    assert segments.plain_scatter is scatter_arguments.plain_scatter
