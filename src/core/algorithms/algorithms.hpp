@@ -1,7 +1,7 @@
 // The algorithms that run a program, in two ordered lists. The first algorithm that applies runs. All
 // algorithms return the same bits: each destination folds its updates in row-major order of the indices, or
-// in any order if the result does not depend on the order. Algorithms differ in streaming stores, use of the
-// cache, and memory.
+// in any order if the result does not depend on the order. Algorithms differ in streaming stores, cache use,
+// and memory use.
 //
 // To add an algorithm: create a file with its functions and add it to CMakeLists.txt, declare the
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
@@ -14,8 +14,8 @@
 
 namespace gatherum {
 
-// One run of a program. `source` is the data of a scatter that is not in place, if the algorithm reads the
-// data directly; else null. `fresh` is true if the output is discarded after an error.
+// One run of a program. `source` is the data of a scatter that is not in place if the algorithm reads the
+// data directly. Otherwise it is null. `fresh` is true if the output is discarded after an error.
 struct Execution {
   const Operands& operands;
   const char* source;
@@ -24,8 +24,8 @@ struct Execution {
   const Poll& poll;
 };
 
-// The result of a run. `finished` is false if poll interrupted it, `valid` is false if invalid tuples were
-// skipped.
+// The result of a run. `finished` is false if poll interrupted the run. `valid` is false if invalid tuples
+// were skipped.
 struct Run {
   bool finished = true, valid = true, memory = true;
 };
@@ -41,8 +41,8 @@ enum class InvalidIndexCheck : uint8_t { never, while_writing, before_writing };
 // Returns true if the algorithm can run the program on this number of threads and is fast for it. If so,
 // appends the reason to `why`, unless `why` is null. The last algorithm of a list applies to every program.
 using Applies = bool(const Program&, int threads, std::string* why);
-// Returns the bytes of working memory on this number of threads, in addition to buffers of up to 4 MiB per
-// thread.
+// Returns the size in bytes of the working memory for this number of threads, in addition to buffers of up to
+// 4 MiB per thread.
 using Scratch = int64_t(const Program&, int threads);
 using Runs = Run(const Program&, const Execution&);
 
@@ -59,8 +59,8 @@ struct Algorithm {
 // Returns the first algorithm of the list that applies.
 const Algorithm& choose(const Program& program, int threads);
 
-// Completes a program. If it is too small for several threads, also chooses its algorithm. Returns an
-// error message or null.
+// Completes a program. If the program is too small for several threads, also chooses its algorithm. Returns
+// an error message, or null if there is no error.
 const char* complete_and_choose(Program& program);
 
 // The algorithm that runs on the current number of threads.
@@ -74,10 +74,11 @@ Choice describe(const Program& program);
 // Returns the name of the i-th algorithm, gathers first, or null if i is too large.
 const char* algorithm_name(int i);
 
-// If threads divide the columns among them, returns the minimum bytes of each row that a thread must have.
+// Returns the minimum number of bytes of each row that a thread processes if threads divide the columns.
 int64_t least_columns();
 
-// The smallest sizes for which algorithms are used. Tests lower these sizes. Calls X(name, default).
+// The smallest sizes for which algorithms are used. Tests lower these sizes. Calls `X(name, default)` for
+// each size.
 #define GATHERUM_THRESHOLDS(X)                                             \
   /* about the size of a core's private cache */                           \
   X(private_cache_bytes, 1 << 19)                                          \
@@ -113,7 +114,7 @@ struct NamedThreshold {
 };
 NamedThreshold threshold(int i);
 
-// Appends text and numbers to a reason, unless the reason is null. Digits are grouped in threes.
+// Appends a text with numbers to a reason, unless the reason is null. Digits are grouped in threes.
 void append(std::string& to, const char* text);
 void append(std::string& to, int64_t number);
 template <class... Parts>
@@ -121,7 +122,7 @@ void append(std::string* why, const Parts&... parts) {
   if (why != nullptr) (append(*why, parts), ...);
 }
 
-// The scratch function of algorithms without scratch memory.
+// The scratch function for algorithms without scratch memory.
 inline int64_t no_scratch(const Program&, int) { return 0; }
 
 // Returns true if each point is written directly after the previous one.
@@ -133,8 +134,8 @@ bool streams_past_cache(const Nest& nest, const char* address);
 
 // Returns the number of bytes that one index tuple moves.
 int64_t row_bytes(const Nest& nest);
-// Returns the number of columns, of `column` bytes each, that are kept in cache. The number fills whole cache
-// lines.
+// Returns the number of columns, of `column` bytes each, that are kept in cache. These columns fill whole
+// cache lines.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most);
 
 // True if all tasks reported true.

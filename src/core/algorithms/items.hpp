@@ -22,7 +22,7 @@ Run gather_direct(const Program& program, const Execution& call, bool streams);
 struct Items {
   int64_t updates;  // per unit
   int64_t units;
-  int64_t columns;  // the extent of the line loop if it moves the data, else 1
+  int64_t columns;  // the extent of the line loop, or 1 if it does not move the data
   bool alone;       // there is only one unit, without columns
   bool small;
   int64_t slot;  // bytes of an accumulator
@@ -32,13 +32,13 @@ struct Items {
 // Returns true if a scatter moves single items to evenly spaced destinations; otherwise appends the reason.
 bool scatters_items(const Program& program, std::string* why);
 Items items_of(const Program& program);
-// Returns the number of bytes that updates of this many destinations access: only windows and counters for
-// exact sums, and `otherwise` for all other folds.
+// Returns the number of bytes that updates of this many destinations access. This is the size of the windows
+// and counters for exact sums, and `otherwise` for all other folds.
 int64_t busy_bytes(const Program& program, int64_t destinations, int64_t otherwise);
 // Returns true if accumulators for all destinations, with or without updates, take at most 16 bytes per
 // update.
 bool fits_slots(const Items& items);
-// Appends the reason why a scatter keeps no accumulators for all destinations of a unit.
+// Appends the reason why a scatter does not keep an accumulator for every destination of a unit.
 void append_why_no_accumulators(const Program& program, std::string* why);
 
 // Returns true if there are few destinations for the number of updates, so that a slab per thread costs
@@ -51,7 +51,7 @@ bool shares_slots(const Program& program, int threads, int64_t bytes);
 // update from 2.7 to 1.7 ns; for 400,000 it changes nothing; for 256 it increases the time from 1 to 1.4 ns.
 constexpr int64_t kFarSlabBytes = int64_t{2} << 20;
 
-// Returns the bytes of a slab of this many accumulators.
+// Returns the size in bytes of a slab with this many accumulators.
 int64_t slab_bytes(const Program& program, int64_t slots);
 // Returns true if there is only one unit and it keeps accumulators for all its destinations.
 bool keeps_one_slab(const Program& program, std::string* why);
@@ -59,10 +59,10 @@ bool keeps_one_slab(const Program& program, std::string* why);
 // Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
 Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
-// Prepares a scatter into private slabs of this many bytes per thread, without allocating them.
+// Prepares a scatter into private slabs of this many bytes per thread, but does not allocate the slabs.
 PrivateScatter privately(const Program& program, const Execution& call, Nest& numbering, int64_t slab_bytes);
 
-// Calls write(begin, end) for each thread's share of the destinations.
+// Calls `write(begin, end)` for each thread's share of the destinations.
 template <class Write>
 void share_destinations(const Program& p, int threads, const Write& write) {
   const int64_t share = p.destinations / threads + 1;

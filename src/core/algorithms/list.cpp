@@ -14,7 +14,7 @@ namespace {
 
 // Returns true for processors made by Intel.
 bool is_intel() {
-  constexpr unsigned genu = 0x756E6547;  // of "GenuineIntel"
+  constexpr unsigned genu = 0x756E6547;  // the first letters of "GenuineIntel"
 #if GATHERUM_X86 && defined(_MSC_VER)
   int words[4];
   __cpuid(words, 0);
@@ -120,10 +120,10 @@ const char* algorithm_name(int i) {
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
 }
 
-// Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel's processors
-// prefetch the remaining cache lines of a row anyway, so on these processors each thread processes complete
-// rows (1M rows of 64 float32 into 100k on two threads of a Xeon: 32 ms with shares of the columns, 26 ms
-// with complete rows; rows of 256: 38 and 31 ms).
+// Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel processors prefetch
+// the remaining cache lines of a row anyway, so on these processors each thread processes complete rows (1M
+// rows of 64 float32 into 100k on two threads of a Xeon: 32 ms with shares of the columns, 26 ms with
+// complete rows; rows of 256: 38 and 31 ms).
 int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
 
 Thresholds& thresholds() {

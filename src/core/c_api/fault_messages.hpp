@@ -1,4 +1,4 @@
-// Words the errors of calls for C.
+// Writes the error messages of the C interface.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace gatherum {
 
-// A name in backquotes.
+// Returns a name in backquotes.
 inline std::string quoted(const char* name) { return std::string("`") + name + "`"; }
-// A shape in Python's notation.
+// Returns a shape in Python's notation.
 std::string written_shape(const std::vector<int64_t>& shape);
-// A one-line error message, without the operator's name in front.
+// Returns a one-line error message, without the operator's name in front.
 std::string message_of(const Finding& finding, const CallSpec& call);
 
 }  // namespace gatherum

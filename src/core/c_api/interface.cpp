@@ -42,14 +42,15 @@ Gradients gradients_of(const gatherum_gradients& gradients) {
           in(gradients.gradient), out(gradients.of_data), out(gradients.of_updates)};
 }
 
-// The first operand that is too small for its program, or null.
+// Returns the first operand that is too small for its program, or null if there is none.
 const char* find_too_small(const Program& p, const gatherum_operands& operands) {
   const gatherum_buffer source = p.scatter && !is_in_place(p, operands) ? operands.data : gatherum_buffer{};
   return p.scatter ? find_too_small(p, operands.out, operands.indices, operands.updates, source)
                    : find_too_small(p, operands.data, operands.indices, operands.out, {});
 }
 
-// The first operand that shares memory with a gradient, or null. The gradients must not share memory either.
+// Returns the first operand that shares memory with a gradient, or null if there is none. The gradients must
+// not share memory either.
 const char* find_overlap(const Program& p, const gatherum_gradients& gradients) {
   const int64_t bytes = times(p.item, p.result.items());
   const int64_t of_updates = gradients.of_updates.start == nullptr ? 0 : gradients.of_updates.bytes_after;
@@ -68,7 +69,7 @@ const char* find_overlap(const Program& p, const gatherum_gradients& gradients) 
   return shares_memory(written[0], written[1]) ? "of_updates" : nullptr;
 }
 
-// The first operand that is smaller than the gradients require, or null.
+// Returns the first operand that is smaller than the gradients require, or null if there is none.
 const char* find_too_small(const Program& p, const gatherum_gradients& gradients) {
   const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
@@ -94,7 +95,8 @@ const char* find_too_small(const Program& p, const gatherum_gradients& gradients
   return compares ? small("result", gradients.result) : nullptr;
 }
 
-// The first operand that shares memory with the result of argmax or argmin, or null. `out` is contiguous.
+// Returns the first operand that shares memory with the result of argmax or argmin, or null if there is none.
+// `out` is contiguous.
 const char* find_overlap(const Program& p, const gatherum_operands& operands, const Footprint& positions) {
   if (shares_indices(positions, p, operands.indices.start)) return "indices";
   return find_shared(positions, {{"data", data_footprint(p.copy, operands.data.start)},
@@ -102,7 +104,7 @@ const char* find_overlap(const Program& p, const gatherum_operands& operands, co
                                  {"out", {operands.out.start, times(p.result.items(), p.item)}}});
 }
 
-// If `writes`, `out` is written, so it must have an address.
+// If `writes` is true, the call writes to `out`, which must then have an address.
 gatherum_status check_operands(const Program& p, const gatherum_operands& operands, bool writes,
                                gatherum_error* error) {
   const char* null = find_null(p, operands);
@@ -131,7 +133,7 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
     if (b->start == nullptr || b->bytes_after < bytes)
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
   gatherum_operands read = *operands;
-  // They are not accessed, but every item of the output has a place in the results.
+  // These two are not accessed, but the results must have a place for every item of the output.
   read.data = read.out = gatherum_memory(squares->start, times(p.result.items(), p.item));
   const gatherum_status status = check_operands(p, read, false, error);
   if (status != GATHERUM_OK) return status;

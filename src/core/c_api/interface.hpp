@@ -65,7 +65,7 @@ bool find_name(const char* name, E& result) {
   return false;
 }
 
-// Copies a text into the caller's memory, truncated to its size.
+// Copies a string into the caller's memory, truncated to the size of that memory.
 template <size_t N>
 void copy_text(const std::string& text, char (&to)[N]) {
   const size_t n = std::min(text.size(), N - 1);
@@ -73,7 +73,7 @@ void copy_text(const std::string& text, char (&to)[N]) {
   to[n] = 0;
 }
 
-// Runs body(), which returns a status. Reports an error if memory runs out.
+// Runs `body()`, which returns a status. Reports an error if memory runs out.
 template <class Body>
 gatherum_status with_memory(gatherum_error* error, const Body& body, const char* message = kNoMemory) {
   try {

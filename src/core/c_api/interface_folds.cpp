@@ -23,7 +23,8 @@ bool fold_of(const gatherum_fold& f, FoldType& type) {
          (moves || (has_meaning(combine.value, combine.reduction) && bytes_of(combine.value) == f.item));
 }
 
-// Runs body(type) on arrays of n elements that must not be null. Only a failed allocation makes body fail.
+// Runs `body(type)` on arrays of n elements, none of which may be null. `body` fails only if an allocation
+// fails.
 template <class Body>
 gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer_list<Argument> arrays,
                           const Body& body) {
@@ -33,7 +34,7 @@ gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer
   return with_memory(nullptr, [&] { return body(type); });
 }
 
-// The memory of the arrays of an accumulator.
+// The memory of an accumulator's arrays.
 Footprint counts_footprint(const int64_t* counts, int64_t n) { return {counts, times(n, sizeof(int64_t))}; }
 Footprint sums_footprint(const FoldType& type, const void* sums, int64_t n) {
   return {sums, times(n, type.sum_bytes())};

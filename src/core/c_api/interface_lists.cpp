@@ -43,13 +43,14 @@ bool lacks_indices(const gatherum_edge_ends& ends) {
   return ends.program->value.tuples > 0 && ends.indices == nullptr;
 }
 
-// The rows of a table or a result, which are `step` bytes apart.
+// Returns the footprint of the rows of a table or a result, which are `step` bytes apart.
 Footprint rows_footprint(Footprint row, int64_t count, int64_t step) {
   row.add(count, step);
   return row;
 }
 
-// The first operand that shares memory with `out`, or null. `table` is the number of rows of the table.
+// Returns the first operand that shares memory with `out`, or null if there is none. `table` is the number of
+// rows of the table.
 const char* find_overlap(const Program& p, const gatherum_row_operands& operands, int64_t destinations,
                          int64_t table) {
   const Footprint out =

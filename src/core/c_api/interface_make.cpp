@@ -98,7 +98,7 @@ OperandSpec read_spec(const char* operand, const gatherum_spec* spec) {
   return read;
 }
 
-// Reads an attribute with a fixed set of values. null selects the first one.
+// Reads an attribute with a fixed set of values. A null value selects the first one.
 template <class NameOf>
 int read_choice(const char* attribute, const char* value, int count, const NameOf& name_of_choice) {
   if (value == nullptr) return 0;

@@ -19,7 +19,7 @@ bool has_requests(const gatherum_rows& rows) {
   return can_be_rows(rows) && rows.count >= 0 && (rows.count == 0 || rows.numbers != nullptr);
 }
 
-// Returns true if the rows have memory, and it does not overlap the arrays `numbers` and `positions`.
+// Returns true if the rows have memory that does not overlap the arrays `numbers` and `positions`.
 bool has_memory(const gatherum_rows& rows) {
   if (rows.capacity < 0 || (rows.capacity > 0 && rows.count > 0 && rows.out == nullptr)) return false;
   const Footprint out(rows.out, times(rows.capacity, rows.item));
@@ -52,6 +52,6 @@ int64_t gatherum_rows_bridge(const gatherum_rows* rows) noexcept {
   try {
     return choose_bridge(*rows);
   } catch (const std::bad_alloc&) {
-    return 0;  // more reads, of the same rows
+    return 0;  // the same rows, in more reads
   }
 }

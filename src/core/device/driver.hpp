@@ -1,5 +1,5 @@
-// The functions of the CUDA driver that replays use. The driver's library is loaded on first use, and the
-// build needs nothing from CUDA.
+// The CUDA driver functions that replays use. The driver's library is loaded on first use, and the build
+// needs nothing from CUDA.
 #pragma once
 
 #include <cstddef>

@@ -18,13 +18,13 @@ inline constexpr uint32_t kMostSlots = 32;
 inline constexpr uint32_t kMostBytes = 32764;  // of a kernel's struct
 inline constexpr uint32_t kMostRead = 64;
 
-// A field of a kernel's struct. Each replay stores the address of a slot plus a distance in it.
+// A field of a kernel's struct. Each replay stores the address of a slot plus a distance in this field.
 struct Patch {
   uint32_t offset, slot;  // of the field in bytes; of the address
   int64_t distance;
 };
 
-// One step. Launches use a range of `contents` and of `patches` of the program.
+// One step. A launch uses a range of the program's `contents` and a range of its `patches`.
 struct Step {
   enum Kind : uint8_t { launch, clear, sort, read };
   Kind kind = launch;
@@ -62,8 +62,8 @@ struct Target {
   void* stream;
 };
 
-// Sorts the pairs of a step, and writes the addresses of the results to `results`. `distances` has the
-// positions of the pairs' arrays, in bytes from the start of the arena. Returns false if it has failed.
+// Sorts the pairs of a step, and writes the addresses of the results to `results`. `distances` contains the
+// offsets of the pairs' arrays from the start of the arena, in bytes. Returns false if it has failed.
 using Sort = std::function<bool(const Step&, const uint64_t* distances, uint64_t* results)>;
 
 struct Outcome {
@@ -74,7 +74,7 @@ struct Outcome {
   uint32_t read = 0;  // bytes that the program has read
   char content[kMostRead] = {};
 
-  // True if a record that was read has an invalid index.
+  // True if a record that was read contains an invalid index.
   bool invalid() const;
 };
 

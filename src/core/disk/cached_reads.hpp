@@ -19,7 +19,8 @@ class CachedReads : RowRequests {
   explicit CachedReads(const RowReads& reads) : RowRequests(reads), out_(static_cast<char*>(reads.out)) {}
 
   // Reads at most kMostRows rows. Neighbouring requests for neighbouring rows share a read. Returns nothing
-  // if a page is not in the page cache, or if the system cannot tell; some rows may have been read then.
+  // if a page is not in the page cache, or if the system cannot tell. Some rows may already have been read in
+  // this case.
   std::optional<ReadOutcome> run() {
     for (int64_t i = 0; i < reads_.count;
          ++i) {  // copies, which other threads cannot change after the checks
@@ -46,7 +47,8 @@ class CachedReads : RowRequests {
   static size_t as_size(int64_t i) { return static_cast<size_t>(i); }
   char* row_at(int64_t i) const { return out_ + positions_[as_size(i)] * reads_.item; }
 
-  // The end of the requests from request `i` on that are for the next row and the next position.
+  // Returns the end of the run from request `i` on in which each request is for the row and the position
+  // after those of the previous request.
   int64_t end_of_contiguous_run(int64_t i) const {
     int64_t end = i + 1;
     while (end < reads_.count && reads_.stride == reads_.item &&
@@ -56,7 +58,7 @@ class CachedReads : RowRequests {
     return end;
   }
 
-  // The end of the ascending requests from request `i` on whose rows fit in one page of memory.
+  // Returns the end of the ascending requests from request `i` on whose rows fit in one page of memory.
   int64_t end_of_run(int64_t i) const {
     int64_t end = i + 1;
     while (end < reads_.count && numbers_[as_size(end)] >= numbers_[as_size(end - 1)] &&
@@ -66,7 +68,7 @@ class CachedReads : RowRequests {
     return end;
   }
 
-  // Reads bytes from the row of request `i` on.
+  // Reads `bytes` bytes, beginning with the row of request `i`.
   bool read(char* to, int64_t bytes, int64_t i) const {
     for (int64_t bytes_read = 0; bytes_read < bytes;) {
       const int64_t got = read_cached_at(reads_.file, to + bytes_read, bytes - bytes_read,

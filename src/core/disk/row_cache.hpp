@@ -1,4 +1,5 @@
-// A bounded cache of the rows of a table, by row number. The most requested rows stay.
+// A bounded cache of the rows of a table, by row number. The rows that are requested most often stay in the
+// cache.
 #pragma once
 
 #include <algorithm>
@@ -42,13 +43,13 @@ class RowCache {
   int64_t misses() const { return misses_.load(std::memory_order_relaxed); }
   int64_t cached_rows() const { return cached_rows_.load(std::memory_order_relaxed); }
   int64_t row_bytes() const { return row_bytes_; }
-  // The number of calls of `forget`. Request it before reading rows to insert.
+  // The number of calls to `forget`. Get it before reading rows to insert.
   uint64_t version() const { return version_.load(); }
 
-  // Copies row numbers[i] to position positions[i] of `out` (to position i if `positions` is null) if the row
-  // is cached; otherwise appends i to `missing`, which has space for all. Returns the number of missing rows.
-  // Returns kInvalidRequest, before anything is copied, if a row number is invalid or a position is not below
-  // `capacity`.
+  // If row `numbers[i]` is cached, copies it to position `positions[i]` of `out` (to position i if
+  // `positions` is null). Otherwise appends i to `missing`, which has space for all requests. Returns the
+  // number of missing rows. Returns kInvalidRequest, before anything is copied, if a row number is invalid or
+  // a position is not below `capacity`.
   int64_t lookup(const int64_t* numbers, const int64_t* positions, int64_t count, char* out, int64_t capacity,
                  int64_t* missing) {
     for (int64_t i = 0; i < count; ++i)
@@ -70,8 +71,9 @@ class RowCache {
     return missing_count;
   }
 
-  // Inserts rows from their positions in `from`, as the eviction rule allows. Inserts no row if rows were
-  // removed since the cache had this version, because the rows may have been read before they changed.
+  // Inserts rows from their positions in `from`, as the eviction rule allows. Inserts no row if rows have
+  // been removed since this version of the cache, because the new rows may have been read before they
+  // changed.
   void insert(const int64_t* numbers, const int64_t* positions, int64_t count, const char* from,
               int64_t capacity, uint64_t version) {
     for (int64_t i = 0; i < count; ++i) {
@@ -106,7 +108,7 @@ class RowCache {
   struct SlotRange {
     int64_t begin, end;
   };
-  // The slots that may contain a row. In a cache for all rows, each row has one.
+  // Returns the slots that may contain a row. In a cache for all rows, each row has its own slot.
   SlotRange slots_of(int64_t number, int64_t set) const {
     const int64_t first = set * slots_per_set_;
     if (!holds_table_) return {first, first + slots_per_set_};

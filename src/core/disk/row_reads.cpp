@@ -79,7 +79,7 @@ class Reader : RowRequests {
     run_tasks(true);
     if (is_orphan()) {
       static_cast<void>(
-          other_threads_.release());  // the child has no threads to join, which std::thread cannot know
+          other_threads_.release());  // the child does not have these threads, but std::thread expects them
       outcome_.status = ReadStatus::interrupted;
       return outcome_;
     }
@@ -248,7 +248,7 @@ class Reader : RowRequests {
     return buffers.scratch != nullptr || stop({ReadStatus::no_memory});
   }
 
-  // Calls `copy` with the row size as a compile-time constant, or 0 for other row sizes.
+  // Calls `copy` with the row size as a compile-time constant, or with 0 for row sizes that have no constant.
   template <class Copy>
   bool with_item(Copy copy) const {
     return with_width(WidthsAnd<32, 0>{}, reads_.item, copy);
@@ -298,8 +298,8 @@ class Reader : RowRequests {
     return true;
   }
 
-  // The same for a piece. Its requests are private copies that were checked, so no row or destination is out
-  // of range.
+  // The same for a piece. The requests of the part were copied to private memory and checked, so no row or
+  // destination is out of range.
   template <int64_t kItem>
   bool copy_piece(size_t piece, const char* from) {
     constexpr int64_t kAhead = 16;

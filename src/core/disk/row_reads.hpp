@@ -8,10 +8,10 @@
 
 namespace gatherum {
 
-// Requests for rows: row numbers[i] of the file is copied to row positions[i] of the memory, or to row i if
-// `positions` is null. Neighbouring requests in ascending order share reads, so sorted requests are cheapest.
-// Unsorted requests for nearly all pages of the file are grouped by pieces of the file; this needs 8 bytes
-// per request.
+// Requests for rows: row `numbers[i]` of the file is copied to row `positions[i]` of the memory, or to row i
+// if `positions` is null. Neighbouring requests in ascending order share reads, so sorted requests are
+// cheapest. Unsorted requests for nearly all pages of the file are grouped by pieces of the file; this needs
+// 8 bytes per request.
 using RowReads = gatherum_rows;
 
 enum class ReadStatus { done, interrupted, truncated, failed, outside, no_memory, invalid };

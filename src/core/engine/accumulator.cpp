@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// Runs body(begin, end) over n elements of `bytes` bytes each. No two elements share memory.
+// Runs `body(begin, end)` over n elements of `bytes` bytes each. No two elements share memory.
 template <class Body>
 void each_element(int64_t n, int64_t bytes, const Body& body) {
   if (n > 0)

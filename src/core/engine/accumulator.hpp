@@ -1,12 +1,12 @@
 // Accumulators of a scatter in batches, without Python. They are initialized from the data and accept any
-// number of batches. The result can be computed any number of times, also between batches.
+// number of batches. The result can be computed any number of times, even between batches.
 #pragma once
 
 #include "engine/engine.hpp"
 
 namespace gatherum {
 
-// The reduction of the accumulators, and the bytes of an element of the data.
+// The reduction of the accumulators, and the size of a data element in bytes.
 struct FoldType {
   Combine combine;
   int64_t item = 0;

@@ -20,7 +20,7 @@ Outcome outcome_of(Invalid invalid) {
 }  // namespace
 
 Outcome check_addressable(const Program& p, const char* index) {
-  if (p.unaddressable < 0) return {};  // not set for empty indices either
+  if (p.unaddressable < 0) return {};  // also not set for empty indices
   Nest probe = p.checks;
   probe.mode = Mode::raise;
   probe.components = 1;
@@ -85,7 +85,7 @@ bool repeats_one_item(const Nest& nest) {
   return one;
 }
 
-// Calls from(begin) for the source of each piece of contiguous output.
+// Calls `from(begin)` to get the source of each piece of contiguous output.
 template <class From>
 bool copy_pieces(char* to, int64_t bytes, int64_t piece, const Poll& poll, const From& from) {
   const int threads = threads_for(times(2, bytes));
@@ -189,7 +189,7 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
   return p.tuples > 0 && p.invalid_is_error ? check_indices(p, operands.index, poll) : Outcome{};
 }
 
-// The limit of updates is the limit of the counts in scatter_grouped.hpp.
+// The number of updates is limited by the counts in scatter_grouped.hpp.
 bool skips_nan(const Program& p) {
   return p.scatter && (moves_items(p.nest) ? has_skipping_slabs(p.combine) : can_skip_nan(p.combine)) &&
          points(p.nest, p.nest.line + 1) < int64_t{1} << 32;

@@ -25,8 +25,8 @@ Outcome execute(const Program& program, const Operands& operands, const char* so
 
 // Returns true if execute_skipping_nan supports a program.
 bool skips_nan(const Program& program);
-// Like execute, for a scatter whose updates that are NaN are skipped. A destination without other updates
-// keeps its old value.
+// Like `execute`, for a scatter that skips updates that are NaN. A destination without other updates keeps
+// its old value.
 Outcome execute_skipping_nan(const Program& program, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll);
 
@@ -34,9 +34,9 @@ Outcome execute_skipping_nan(const Program& program, const Operands& operands, c
 // into a dimension of size 0 are invalid.
 Outcome find_invalid(const Program& program, const char* index, const Poll& poll);
 
-// Writes the number of the element that each tuple addresses, -1 for an invalid tuple, and returns the number
-// of invalid tuples. The component strides of the program's nest define the numbers. The numbers are written
-// in the order of its loops.
+// For each tuple, writes the number of the element that it addresses, or -1 if the tuple is invalid. Returns
+// the number of invalid tuples. The component strides of the program's nest define the numbers. The numbers
+// are written in the order of its loops.
 int64_t number_tuples(const Program& program, const char* index, int64_t* numbers);
 
 // Writes the requested gradients of a scatter that is not in place and whose output and updates are
@@ -55,11 +55,12 @@ Outcome find_extremes(const Program& program, const char* index, const char* sou
                       const Poll& poll);
 
 // Returns true if a program finds spreads: it is a scatter of exact means of floats, without the old values.
-// It moves rows, or single floats into all items of its output with accumulators of at most 16 bytes per
-// update.
+// It moves rows, or it moves single floats and its accumulators for all items of the output take at most 16
+// bytes per update.
 bool finds_spreads(const Program& program);
-// Writes the sums of squared distances from the means, and the numbers of updates, of such a program. If
-// `skips_nan`, updates that are NaN are skipped. The remarks on errors and threads at `differentiate` apply.
+// For such a program, writes the sums of squared distances from the means, and the numbers of updates. If
+// `skips_nan`, updates that are NaN are skipped. The remarks on errors and threads at `differentiate` also
+// apply here.
 Outcome find_spreads(const Program& program, const char* index, const char* updates, bool skips_nan,
                      const Spreads& to, const Poll& poll);
 

@@ -72,7 +72,7 @@ void shrink(Memory& m, size_t limit) {
   m.cached.erase(m.cached.begin(), m.cached.begin() + static_cast<std::ptrdiff_t>(kept));
 }
 
-// Forbids access to the bytes after the requested ones.
+// Forbids access to the bytes of a block after those that were requested.
 void fence(void* p, size_t bytes, size_t rounded) {
   unpoison_memory(p, bytes);
   poison_memory(static_cast<char*>(p) + bytes, rounded - bytes);

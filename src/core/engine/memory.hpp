@@ -15,8 +15,8 @@ inline constexpr size_t kLargeResult = size_t{2} << 20;
 void* allocate_large(size_t bytes) noexcept;
 // Returns false if `p` was not allocated here.
 bool free_large(void* p) noexcept;
-// Makes the first `bytes` at `p` usable if the block is large enough. Returns the size of the block, or 0 if
-// `p` was not allocated here.
+// Makes the first `bytes` bytes at `p` usable if the block is large enough. Returns the size of the block, or
+// 0 if `p` was not allocated here.
 size_t resize_large(void* p, size_t bytes) noexcept;
 
 void set_cache_limit(size_t bytes);

@@ -22,7 +22,7 @@ struct Footprint {
   int64_t start, block;
   std::vector<Loop> loops;
 };
-// The blocks that a nest addresses in the data, and in the other operand.
+// The blocks that a nest addresses in the data, and in the moved operand.
 Footprint data_footprint(const Nest& nest, const void* start);
 Footprint moved_footprint(const Nest& nest, const void* start);
 
@@ -35,14 +35,15 @@ struct NamedFootprint {
   const char* name;
   Footprint bytes;
 };
-// The name of the first operand that shares memory with the operand that is written, or null.
+// Returns the name of the first operand that shares memory with the operand that is written, or null if there
+// is none.
 const char* find_shared(const Footprint& written, const std::vector<NamedFootprint>& operands);
 
 // Returns true if a scatter works in place: `out` is the data, with the same layout.
 bool is_in_place(const Program& program, const gatherum_operands& operands);
-// The name of the first operand that has bytes but a null address, or null.
+// Returns the name of the first operand that has bytes but a null address, or null if there is none.
 const char* find_null(const Program& program, const gatherum_operands& operands);
-// The name of the first operand that shares memory with `out` but must not, or null.
+// Returns the name of the first operand that shares memory with `out` but must not, or null if there is none.
 const char* find_overlap(const Program& program, const gatherum_operands& operands);
 
 // Returns true if every operand has an address, and no operand's bounds intersect the bounds of `out`. Nearly

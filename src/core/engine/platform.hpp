@@ -1,5 +1,5 @@
 // Functions that differ between operating systems: usable processors, forks, memory and files. processor.hpp
-// has the functions that differ between compilers and processors.
+// contains the functions that differ between compilers and processors.
 #pragma once
 
 #include <cerrno>
@@ -53,7 +53,7 @@ inline void* open_library(const char* name) {
 #endif
 }
 
-// Returns the address of a function of a library, or null.
+// Returns the address of a function in a library, or null if there is none.
 inline void* find_symbol(void* library, const char* name) {
 #if GATHERUM_POSIX
   return dlsym(library, name);
@@ -121,8 +121,8 @@ inline void* map_huge(size_t bytes) {
 #endif
 }
 
-// Requests huge pages for large memory that was allocated elsewhere. Only pages that are not yet written
-// become huge. From 4 MiB on, the first access to many small pages costs more than the system call.
+// Requests huge pages for a large block of memory that was allocated elsewhere. Only pages that are not yet
+// written become huge. From 4 MiB on, the first access to many small pages costs more than the system call.
 inline void prefer_huge([[maybe_unused]] void* p, [[maybe_unused]] size_t bytes) {
 #if GATHERUM_POSIX && defined(MADV_HUGEPAGE)
   if (bytes < 2 * kHugePage) return;
@@ -180,8 +180,8 @@ inline int last_error() {
   }
 }
 
-// Calls ReadFile or WriteFile at an offset. Returns the number of bytes transferred, or -1. Other threads may
-// call it for the same file. The file pointer moves, but is not used here.
+// Calls ReadFile or WriteFile at an offset. Returns the number of bytes transferred, or -1. Several threads
+// may call this function for the same file at the same time. The file pointer moves, but is not used here.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
   constexpr int64_t kMost = int64_t{1} << 30;
@@ -238,8 +238,8 @@ inline int64_t peak_memory() {
 #endif
 }
 
-// Reads like read_at, with flags of Linux. Returns a negative number if the system does not support the
-// flags, or if the read fails. Then call read_at, which reports errors.
+// Reads like read_at, with Linux flags. Returns a negative number if the system does not support the flags,
+// or if the read fails. In that case, call read_at, which reports errors.
 inline int64_t read_flagged_at(int file, char* to, int64_t bytes, int64_t offset, int flags) {
 #if defined(__linux__) && defined(SYS_preadv2)
   const iovec part{to, static_cast<size_t>(bytes)};

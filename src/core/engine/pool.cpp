@@ -63,8 +63,8 @@ class Pool {
     job_ = &job;
     running_.store(helpers, std::memory_order_relaxed);
     // One store changes both the round and the number of workers. Otherwise, a worker that was not needed in
-    // the last round and wakes up late could read the round number of one loop and the number of workers of
-    // another.
+    // the last round and wakes up late could read the round number from one loop and the number of workers
+    // from another.
     const uint32_t round = signal_.load(std::memory_order_relaxed) / kMaxWorkers + 1;
     signal_.store(round * kMaxWorkers + static_cast<uint32_t>(helpers), std::memory_order_release);
     if (helpers > 0) signal_.notify_all();

@@ -1,4 +1,4 @@
-// Functions and macros that differ between compilers and processors. platform.hpp has the functions that
+// Functions and macros that differ between compilers and processors. platform.hpp contains the functions that
 // differ between operating systems.
 #pragma once
 
@@ -33,7 +33,7 @@ namespace gatherum {
 
 inline constexpr int64_t kCacheLine = 64;
 
-// An empty instruction. The compiler treats it as a side effect, so it does not remove calls of the function
+// An empty instruction. The compiler treats it as a side effect, so it does not remove calls to the function
 // that contains it.
 GATHERUM_INLINE void keep() {
 #if !defined(_MSC_VER) || defined(__clang__)
@@ -47,7 +47,7 @@ enum class FetchTo : uint8_t { first, second, write };
 
 // Hints that the line at `p` will be read (or written) soon. Never faults, even for invalid addresses. A
 // function that only prefetches must call keep(); otherwise GCC 12 sees no effect in the function and removes
-// its calls (rows without prefetch are three times as slow).
+// the calls to it (rows without prefetch are three times as slow).
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch(const void* p) {
 #if defined(_MSC_VER) && !defined(__clang__)
@@ -59,8 +59,8 @@ GATHERUM_INLINE void prefetch(const void* p) {
 GATHERUM_INLINE void prefetch_second(const void* p) { prefetch<FetchTo::second>(p); }
 GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p); }
 
-// Prefetches every cache line of a run of bytes. A run that begins inside a line, as in NumPy's memory, has
-// one more line than its size suggests. The run may be at any address, even outside its array, and the
+// Prefetches every cache line of a run of bytes. A run that begins inside a line, as in NumPy's memory,
+// covers one more line than its size suggests. The run may be at any address, even outside its array, and the
 // address of its end may wrap around to 0. The loop therefore counts lines and does not compare addresses.
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_bytes(const char* base, int64_t offset, int64_t bytes) {
@@ -159,7 +159,7 @@ GATHERUM_INLINE T opaque_integer(T value) {
   return value;
 }
 
-// The thread's control register of floating-point arithmetic. kNearest rounds to nearest and keeps
+// The thread's control register for floating-point arithmetic. kNearest rounds to nearest and keeps
 // subnormals.
 #if GATHERUM_X86
 using FloatControl = unsigned;
@@ -198,8 +198,8 @@ class FloatMode {
 };
 
 // Returns true if the processor and the system support an instruction-set level: 3 and 4 are x86-64-v3 and
-// v4, 0 the compiler's default. __builtin_cpu_supports is not used, because it detects no features with Zig's
-// compiler library.
+// v4, and 0 is the compiler's default. __builtin_cpu_supports is not used, because it detects no features
+// with Zig's compiler library.
 inline bool processor_has(int level) {
 #if GATHERUM_X86 && defined(__GNUC__)
   unsigned a = 0, basic = 0, more = 0, extended = 0, d = 0, saved = 0;

@@ -33,8 +33,9 @@ struct Split {
   int64_t chunk, units, units_per_task, tasks;
 };
 
-// Splits `leading_points` lines of `line_extent` tuples each, `bytes` in total, into tasks. A line is split
-// only if its points are independent (`split_line`), into chunks of at most `line_chunk` (0: any number).
+// Splits `leading_points` lines of `line_extent` tuples each, with `bytes` bytes in total, into tasks. A line
+// is split only if its points are independent (`split_line`), into chunks of at most `line_chunk` points (0:
+// any number).
 inline Split split(int64_t leading_points, int64_t line_extent, bool split_line, int64_t line_chunk,
                    int64_t bytes, int threads) {
   Split s{};
@@ -54,7 +55,8 @@ inline Split split(int64_t leading_points, int64_t line_extent, bool split_line,
   return s;
 }
 
-// Runs body(task, worker) for every task; workers are numbered from 0. Returns false if poll interrupted it.
+// Runs `body(task, worker)` for every task. Workers are numbered from 0. Returns false if poll interrupted
+// it.
 template <class Body>
 bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
   ParallelLoop loop;
@@ -65,7 +67,7 @@ bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
   return parallel_run(loop, threads);
 }
 
-// Runs body(begin, end, worker) over the units of a split.
+// Runs `body(begin, end, worker)` over the units of a split.
 template <class Body>
 bool run_split(const Split& s, const Poll& poll, const Body& body) {
   return run_tasks(s.tasks, s.threads, poll, [&](int64_t i, int worker) {
@@ -76,7 +78,7 @@ bool run_split(const Split& s, const Poll& poll, const Body& body) {
 // Returns true if a scatter is one unit: any two of its points may have the same destination.
 inline bool is_one_unit(const Program& p) { return points(p.nest, p.unit_loops) == 1 && !p.split_line; }
 
-// Runs body(range) over the independent units of a scatter. Returns false if poll interrupted it.
+// Runs `body(range)` over the independent units of a scatter. Returns false if poll interrupted it.
 template <class Body>
 bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
   const Split s = split(points(p.nest, p.unit_loops), p.nest.line_loop().extent, p.split_line, p.line_chunk,
@@ -84,8 +86,8 @@ bool run_units(const Program& p, int threads, const Poll& poll, const Body& body
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
 }
 
-// Runs body(range, owned) for one unit on each thread, with the thread's share of the destinations' offsets.
-// Returns false if poll interrupted it.
+// Runs `body(range, owned)` for one unit on each thread, with the thread's share of the destinations'
+// offsets. Returns false if poll interrupted it.
 template <class Body>
 bool run_shares(const Program& p, int threads, const Poll& poll, const Body& body) {
   const int64_t share = p.components_reach / threads + 1;
@@ -95,7 +97,7 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   });
 }
 
-// Scratch memory of `bytes` for each worker; null if the allocation failed.
+// Scratch memory of `bytes` bytes for each worker, or null if the allocation failed.
 class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)

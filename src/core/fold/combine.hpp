@@ -6,7 +6,7 @@
 // Integers wrap modulo 2^n. float16 and bfloat16 accumulate in float32 and round once. An operation that
 // produces a NaN produces the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum.
 // Conversions work on bits, so a value that is only copied keeps all its bits, NaN payloads included.
-// types.hpp has a table with the other properties of each reduction.
+// types.hpp contains a table with the other properties of each reduction.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,8 @@ struct Complex {
 template <class T>
 using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
 
-// The format of a float: the bits of its significand, including the hidden bit, and of its exponent.
+// The format of a float: the number of bits of its significand, including the hidden bit, and of its
+// exponent.
 template <int M, int E>
 struct BinaryFormat {
   static constexpr int kSignificandBits = M, kExponentBits = E;
@@ -42,8 +43,8 @@ struct BinaryFormat {
   static constexpr int kUnit =
       3 - kSignificandBits - (1 << (kExponentBits - 1));  // the smallest subnormal is 2^kUnit
 
-  // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of head is set, or
-  // `first` is far below 0. `more`: nonzero digits follow head.
+  // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of `head` is set, or
+  // `first` is far below 0. `more` is true if nonzero digits follow `head`.
   static uint64_t nearest(uint64_t head, int first, bool more) {
     // The last kept bit is worth one unit, or more if kSignificandBits bits are above it.
     const int last = std::max(first - (kSignificandBits - 1), 0), dropped = last - (first - 63);
@@ -73,10 +74,10 @@ GATHERUM_INLINE T quiet_nan() {
   return std::bit_cast<T>(static_cast<Bits<T>>(BinaryFormatOf<T>::kQuietNaN));
 }
 
-// The code for rare values, such as NaN. Selected computes both cases and selects one, for elements that are
-// folded side by side in vectors. Branched uses a branch that is rarely taken, for elements that are folded
-// one by one: the next fold of a destination waits for the previous fold (256 bins: 1.6 ns per update instead
-// of 1.9).
+// The code for rare values, such as NaN. `Selected` computes both cases and selects one, for elements that
+// are folded side by side in vectors. `Branched` uses a branch that is rarely taken, for elements that are
+// folded one by one, because the next fold of a destination waits for the previous fold (256 bins: 1.6 ns per
+// update instead of 1.9).
 struct Selected {
   static constexpr bool kBranches = false;
   template <class T>
@@ -141,9 +142,8 @@ GATHERUM_INLINE T with_common_sign(T a, T b) {
   return std::bit_cast<T>(std::bit_cast<Bits<T>>(a) & std::bit_cast<Bits<T>>(b));
 }
 
-// Returns true if a comparison does not decide: a value is NaN, or the values are zeros of different sign.
-// (Also returns true for any value and its negative.) Most updates meet this condition more rarely than
-// equality.
+// Returns true if a comparison does not decide, because a value is NaN or the values are zeros of different
+// sign. (Also returns true for any value and its negative.) This condition is usually rarer than equality.
 template <class T>
 GATHERUM_INLINE bool is_special(T a, T b) {
   constexpr Bits<T> sign = Bits<T>{1} << (8 * sizeof(T) - 1);
@@ -226,7 +226,7 @@ struct StoredAs<V> {
   using Type = typename V::Stored;
 };
 
-// The type that a reduction of V accumulates in.
+// The type in which a reduction of V accumulates.
 template <class V, Reduction R>
 constexpr auto sum_of() {
   constexpr Value sum = sum_type(kValueOf<V>, R);
@@ -242,7 +242,8 @@ constexpr auto sum_of() {
     static_assert(!kIsUnhandled<sum>, "sum_of: no type for what sum_type says");
 }
 
-// Converts a stored value of type V to the accumulation type S, and back. Rare must be Selected or Branched.
+// Converts a stored value of type V to the accumulation type S, and back. `Rare` must be `Selected` or
+// `Branched`.
 template <class V, class S>
 struct Arithmetic {
   using Stored = typename StoredAs<V>::Type;
@@ -387,7 +388,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
       static_assert(!kIsUnhandled<R>, "Fold::fold_truths: a reduction has no step for booleans");
   }
 
-  // Returns the stored result of `count` values. If not `folded`, returns the accumulator undivided.
+  // Returns the stored result of `count` values. If `folded` is false, returns the accumulator undivided.
   template <class Rare>
   static GATHERUM_INLINE Stored finish(Sum a, int64_t count, bool folded) {
     if constexpr (!kDivides) {

@@ -18,7 +18,7 @@ using uint64 = uint64_t;
 GATHERUM_INLINE uint64 bits_of(double x) { return std::bit_cast<uint64>(x); }
 GATHERUM_INLINE double of_bits(uint64 bits) { return std::bit_cast<double>(bits); }
 
-// Returns c ? a : b. (See select() in halves.hpp.)
+// Returns `c ? a : b`. (See select() in halves.hpp.)
 GATHERUM_INLINE double choose(bool c, double a, double b) {
   return of_bits(select(c, bits_of(a), bits_of(b)));
 }

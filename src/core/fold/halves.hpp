@@ -29,7 +29,7 @@ GATHERUM_INLINE T select(bool c, T a, T b) {
   return (a & mask) | (b & ~mask);
 }
 
-// All ones if a < b, else zeros, for a word or for each word of a vector.
+// Returns all ones if a < b, and zeros otherwise, for a word or for each word of a vector.
 template <class Words>
 GATHERUM_INLINE Words is_less(Words a, Words b) {
   if constexpr (std::is_integral_v<Words>)
@@ -38,15 +38,15 @@ GATHERUM_INLINE Words is_less(Words a, Words b) {
     return std::bit_cast<Words>(a < b);
 }
 
-// The exponent of a shifted float16 is too small, by 112, or by 224 for infinity and NaN. An exact
-// multiplication corrects the exponent of finite values, and also normalizes subnormals.
+// The exponent of a shifted float16 is too small: by 224 for infinity and NaN, and by 112 for all other
+// values. An exact multiplication corrects the exponent of finite values, and also normalizes subnormals.
 template <class Floats, class Words>
 GATHERUM_INLINE Words corrected_exponent(Words magnitude) {
   return std::bit_cast<Words>(std::bit_cast<Floats>(magnitude) * 0x1p112f);
 }
 constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // shifted as in widen_halves
 
-// Converts half-precision values, in one word of 32 bits or a vector of them, to floats.
+// Converts the half-precision values in a 32-bit word, or in a vector of such words, to floats.
 template <class V, class Floats, class Words>
 GATHERUM_INLINE Floats widen_halves(Words h) {
   if constexpr (std::is_same_v<V, Bfloat16>) return std::bit_cast<Floats>(h << 16);

@@ -1,4 +1,4 @@
-// Maps values to integer keys, such that the greatest key belongs to the maximum or minimum.
+// Maps values to integer keys, so that the greatest key belongs to the maximum or minimum.
 //
 //   key(v) = bits(v) as a signed integer, with all bits but the sign inverted if it is negative
 //   of a minimum: ~key(v);   of NaN: the greatest key there is
@@ -57,7 +57,7 @@ struct OrderKeys<Fold<V, R>> {
         static_cast<Bits>(key == kNone + 1 ? kQuietNaN : kQuietNaN | std::numeric_limits<Bits>::min()));
   }
 
-  // Returns the value of a key; for the key of NaN, the canonical NaN.
+  // Returns the value of a key. For the key of NaN, this is the canonical NaN.
   static GATHERUM_INLINE Stored value(Key key) {
     const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
     if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuietNaN : bits);

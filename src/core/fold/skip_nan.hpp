@@ -1,9 +1,9 @@
 // Folds that skip NaN: updates that are NaN change nothing.
 //
 // Every accumulator starts from the neutral element of its fold, and a NaN is folded as the neutral element,
-// so each step needs no branch. An accumulator that folds numbers has the same bits as a fold that starts
-// from the first number: -0 + x, 1 * x, and the maximum of -infinity and x are x. Callers count the numbers,
-// because a destination without numbers keeps its old value.
+// so each step needs no branch. If numbers are folded, an accumulator is bit-for-bit equal to a fold that
+// starts from the first number, because -0 + x, 1 * x, and the maximum of -infinity and x are x. Callers
+// count the values that are not NaN, because a destination without such values keeps its old value.
 #pragma once
 
 #include "fold/combine.hpp"

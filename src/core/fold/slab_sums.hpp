@@ -32,7 +32,7 @@ GATHERUM_INLINE void put(char* sums, int64_t slot, const Sum& v) {
   std::memcpy(sums + slot * static_cast<int64_t>(sizeof(Sum)), &v, sizeof v);
 }
 
-// Reads and writes the accumulators of a slab. Conversion converts them from and to stored values.
+// Reads and writes the accumulators of a slab. `Conversion` converts them from and to stored values.
 template <class Conversion>
 class Sums {
  public:
@@ -87,7 +87,7 @@ class Sums {
     if (to != from) copy_run(to, from, n * kPacked);
   }
 
-  // Calls run(first slot, byte offset, n, stride) for evenly spaced runs of the destinations [begin, end).
+  // Calls `run(first slot, byte offset, n, stride)` for evenly spaced runs of the destinations [begin, end).
   // The stride is a compile-time constant if the elements are contiguous.
   template <class Run>
   void each_run(int64_t begin, int64_t end, const Run& run) const {

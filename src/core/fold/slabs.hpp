@@ -66,11 +66,11 @@ class Slab : public Sums<typename F::Conversion> {
     return slots * static_cast<int64_t>(sizeof(Sum) + (Counted ? sizeof(int64_t) : 0));
   }
 
-  // `direct`: uses the output as the slab if its layout allows.
+  // If `direct` is true, uses the output as the slab if the output's layout allows it.
   Slab(char* scratch, const Layout& s, bool include_self, bool direct)
       : Base(s), start_(include_self ? 1 : 0) {
     if (direct && Base::kSame && !Counted && s.columns == 1 && s.step == Base::kPacked) scratch = s.to;
-    // Counters first: they have the stricter alignment.
+    // The counters come first, because they need the stricter alignment.
     counts_ = reinterpret_cast<int64_t*>(scratch);
     this->sums_ = scratch + (Counted ? this->slots() * static_cast<int64_t>(sizeof(int64_t)) : 0);
   }
@@ -112,7 +112,7 @@ class Slab : public Sums<typename F::Conversion> {
     int64_t* const GATHERUM_RESTRICT counts_;
   };
 
-  // The taker numbers slots from `first` on.
+  // Slot 0 of the taker is the slot `first` of the slab.
   Taker taker(int64_t first = 0) const { return {this->sum_at(first), Counted ? counts_ + first : counts_}; }
 
   // Returns true if any accumulator of the slots [begin, end) is a NaN.
@@ -135,7 +135,7 @@ class Slab : public Sums<typename F::Conversion> {
     for (int64_t i = 0; i < this->slots(); ++i) put<Sum>(this->sums_, i, v);
   }
 
-  // Folds another slab's accumulators of the destinations [begin, end) into these.
+  // Folds another slab's accumulators of the destinations [begin, end) into those of this slab.
   GATHERUM_NOINLINE void fold_in(const Slab& other, int64_t begin, int64_t end) {
     static_assert(!Counted);
     char* GATHERUM_RESTRICT sums = this->sums_;
@@ -218,7 +218,7 @@ class Slab<F, true> {
       return kNothing<Sum>;
   }
 
-  // Calls visit(slot, byte offset) for the destinations [begin, end).
+  // Calls `visit(slot, byte offset)` for the destinations [begin, end).
   template <class Visit>
   void each(int64_t begin, int64_t end, const Visit& visit) const {
     for (int64_t i = begin; i < end; ++i)
@@ -284,7 +284,7 @@ class Slab<F, Counted> {
       F::Window::merge(window(i), state(i), other.window(i), other.state(i));
   }
 
-  // Calls visit(slot, mean, count) for every slot with updates, with means in float64. Modifies the sums.
+  // Calls `visit(slot, mean, count)` for every slot with updates, with means in float64. Modifies the sums.
   template <class Visit>
   void each_mean(const Visit& visit) const {
     static_assert(Counted && F::kDivides);

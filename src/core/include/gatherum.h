@@ -89,7 +89,7 @@ typedef struct gatherum_spec {
   const int64_t* shape;   /* `rank` sizes; null only for rank 0 */
   const int64_t* strides; /* in bytes; null: C order */
   int64_t item;           /* if `dtype` is null: bytes of an item */
-  int32_t swapped;        /* not 0: the items have the opposite byte order of this machine */
+  int32_t swapped;        /* not 0: the items' byte order is the opposite of this machine's */
 } gatherum_spec;
 
 /* The other arguments of an operator. gatherum_defaults returns the defaults. */

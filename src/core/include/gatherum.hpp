@@ -34,7 +34,7 @@ struct Error : std::runtime_error {
   gatherum_status status;
 };
 
-// Shapes, dtypes or attributes that are not a valid call, or memory that is too small or shared.
+// Shapes, dtypes or attributes that do not form a valid call, or memory that is too small or shared.
 struct InvalidCall : Error {
   InvalidCall(gatherum_status code, const std::string& message, const char* name)
       : Error(code, message), operand(name) {}
@@ -129,7 +129,7 @@ class View {
   View(std::vector<E>& items, Sizes shape = {-1}) : View(of(items.data(), items.size(), std::move(shape))) {}
 
   const Sizes& shape() const { return shape_; }
-  // The description that C's functions take. It is valid while the view exists.
+  // The description that the C functions take. It is valid while the view exists.
   gatherum_spec spec() const {
     gatherum_spec spec{};
     spec.dtype = dtype_;

@@ -4,10 +4,10 @@
 //   S[e] = widen(D[e])                                                              begin
 //   out[e] = finish(S[e], C[e])                                                     finish
 //
-// e is the row-major index of an element of the data. S has the accumulators, and C the numbers of updates.
-// If `copies`, a destination starts from its first update, because the fold excludes the old value or does
-// not depend on the order. If it does not depend on the order, S contains only the updates, finish folds D
-// into them, and two sets of accumulators can be merged.
+// e is the row-major index of an element of the data. S contains the accumulators, and C contains the numbers
+// of updates. If `copies` is true, a destination starts from its first update, because the fold excludes the
+// old value or does not depend on the order. If the fold does not depend on the order, S contains only the
+// updates, `finish` folds D into them, and two sets of accumulators can be merged.
 //
 // The plan guarantees that the nest has the data strides of a C-contiguous array of the data's dtype. Cost:
 // the updates are read once, and an accumulator and a count are read and written for each update. finish
@@ -32,7 +32,7 @@ class Accumulate {
         n_(block / kStored),
         copies_(F::copies_first(combine.include_self)) {}
 
-  // offset: the byte offset of the first element in the data.
+  // `offset` is the byte offset of the first element in the data.
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
     const int64_t e = offset / kStored, n = n_;
     int64_t i = 0;
@@ -52,7 +52,7 @@ class Accumulate {
  private:
   static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
   static constexpr auto kSum = static_cast<int64_t>(sizeof(Sum));
-  // A vector of accumulators, as in FoldInto.
+  // The number of accumulators in a vector, as in FoldInto.
   static constexpr int64_t kSums = std::max<int64_t>(2, 8 * kLanes / kSum);
 
   GATHERUM_INLINE void fold_item(int64_t e, const char* GATHERUM_RESTRICT update) const {
@@ -226,8 +226,8 @@ void finish_sums(const Finish& f, bool include_self) {
   }
 }
 
-// Only for folds that do not depend on the order: the updates of the other accumulators follow the updates of
-// these.
+// Supports only folds that do not depend on the order, because the updates of the other accumulators follow
+// the updates of these.
 template <class F>
 void merge_sums(const Merge& m) {
   using Sum = typename F::Sum;

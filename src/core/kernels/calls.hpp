@@ -40,7 +40,8 @@ struct Invalid {
   int component = 0;
 };
 
-// A scatter through accumulators in cache (scatter_slabs.hpp). Task t is range t % ranges of unit t / ranges.
+// A scatter through accumulators in cache (scatter_slabs.hpp). Task `t` processes range `t % ranges` of unit
+// `t / ranges`.
 struct SlabScatter {
   const Nest* numbering;  // the nest, with a component stride that numbers the destinations of a unit
   int unit_loops;         // as in Range
@@ -88,10 +89,10 @@ enum class FoldedUpdates : uint8_t { all, valid, none };
 // (scatter_partition.hpp). Pieces are consecutive ranges of updates. Every piece has a list for every bucket.
 // A list is a chain of runs of memory.
 struct PartitionScatter {
-  // The size in bytes of the destination of a pair, stored as its number in the bucket. The item follows.
+  // The size in bytes of a pair's destination, which is stored as its number in the bucket. The item follows.
   static constexpr int64_t kLocalBytes = sizeof(uint32_t);
 
-  // The write position of a list, and the end of its last run; both null for a list without runs.
+  // The write position of a list, and the end of its last run. Both are null for a list without runs.
   struct Cursor {
     char* next;
     char* limit;
@@ -120,7 +121,8 @@ struct RoundScatter {
   // the next run.
   static constexpr int64_t kRunBytes = 1024;
   static constexpr int64_t kMostLists = 256;
-  // The bytes of a pair: the number of the destination, and an item of at most 8 bytes.
+  // The size of a pair in bytes. A pair consists of the number of the destination and an item of at most 8
+  // bytes.
   static constexpr int64_t pair_bytes(int64_t item) { return item <= 4 ? 8 : 16; }
 
   struct List {
@@ -199,7 +201,7 @@ struct Spreads {
   double* squares;
   int64_t* counts;
 };
-// Returns true if the values have a kernel for them.
+// Returns true if there is a kernel for squared distances of these values.
 constexpr bool has_spreads(Value value) { return (kind_of(value) & (kFloats | kHalves)) != 0; }
 
 // Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
@@ -229,21 +231,21 @@ struct ListStage {
   bool in_order;      // the edges are sorted already
 };
 
-// The number of updates in a stretch, whose numbers differ only in the last 16 bits.
+// The number of updates in a stretch. The numbers of these updates differ only in the last 16 bits.
 inline constexpr int64_t kStretch = int64_t{1} << 16;
 
-// Lists of rows. The rows of each list are folded into one destination. `rows` has the loops of one row, with
-// its strides in the table (as `data`), and in the result and `start` (as `moved`).
+// Lists of rows. The rows of each list are folded into one destination. `rows` contains the loops of one row.
+// Their `data` strides apply to the table, and their `moved` strides to the result and `start`.
 struct ListFold {
   Combine combine;
   const Nest* rows;
   bool wide;
   const char *starts, *numbers, *edges;
   int64_t kept;
-  // For lists of buckets. `numbers` are positions in the bucket, of 16 bits if the bucket is small enough
-  // (`narrow`), else of 32 bits. `edges` are the 16-bit numbers of the updates in their stretch of kStretch.
-  // `bounds`, [lists][stretches + 1], are the starts of the stretches of a list, and the end of the last
-  // stretch.
+  // For lists of buckets. `numbers` are positions in the bucket: 16-bit integers if the bucket is small
+  // enough (`narrow`), otherwise 32-bit integers. `edges` are the 16-bit numbers of the updates within their
+  // stretch of kStretch updates. `bounds`, [lists][stretches + 1], are the starts of the stretches of a list,
+  // and the end of the last stretch.
   int64_t destinations, bucket_size, stretches;
   bool narrow;
   const int64_t* bounds;
@@ -258,9 +260,10 @@ struct ListFold {
   const Nest* weight_loops;  // the edges' loops, with the strides of the weights (moved)
 };
 
-// A reduction of rows of a table by a pointer array (fold_pointed.hpp): destination d has the edges starts[d]
-// up to starts[d + 1]. `fold` has no lists, and its weights are unsorted. Portions have about kPointedPortion
-// edges and at least one destination. `capacity` is the most edges of a portion.
+// A reduction of table rows by a CSR pointer array (fold_pointed.hpp): destination d has the edges from
+// `starts[d]` up to, but not including, `starts[d + 1]`. `fold` has no lists, and its weights are unsorted.
+// Portions have about kPointedPortion edges and at least one destination. `capacity` is the maximum number of
+// edges in a portion.
 inline constexpr int64_t kPointedPortion = 4096;
 struct PointedFold {
   ListFold fold;
@@ -269,7 +272,7 @@ struct PointedFold {
   const int64_t* starts;
   int64_t capacity;
 
-  // The bytes of a worker's scratch.
+  // The size of a worker's scratch in bytes.
   int64_t scratch() const {
     const int64_t width = fold.wide ? 8 : 4, weight = fold.weights == nullptr ? 0 : fold.rows->item;
     return times(capacity, width + weight) + (kPointedPortion + 1) * width;
@@ -315,7 +318,7 @@ inline bool has_elementary(Value value) {
          value == Value::float64;
 }
 
-// Quantized values: integers or small floats of `bits` bits. If packed, a byte holds 8 / bits of them.
+// Quantized values: integers or small floats of `bits` bits. If packed, a byte holds 8 / bits values.
 enum class CodeType : uint8_t { uint8, int8, float8_e4m3fn, float8_e5m2 };
 enum class ScaleType : uint8_t { float32, float16, bfloat16, float8_e8m0fnu };
 inline constexpr DType kCodeTypes[] = {DType::uint8, DType::int8, DType::float8_e4m3fn, DType::float8_e5m2};
@@ -324,7 +327,7 @@ inline constexpr DType kScaleTypes[] = {DType::float32, DType::float16, DType::b
 constexpr const char* name_of(CodeType t) { return name_among(kCodeTypes, t); }
 constexpr const char* name_of(ScaleType t) { return name_among(kScaleTypes, t); }
 constexpr int64_t bytes_of(ScaleType t) {
-  // A local table: kernels must not refer to data that the linker shares among levels.
+  // The table is local, because kernels must not refer to data that the linker shares among levels.
   constexpr auto bytes = [] {
     std::array<int64_t, std::size(kScaleTypes)> of{};
     for (size_t i = 0; i < of.size(); ++i) of[i] = bytes_of(kScaleTypes[i]);
@@ -340,8 +343,8 @@ struct Codes {
 };
 
 // A gather of quantized rows (dequantize.hpp). One dimension is divided into blocks that share a scale: a
-// dimension before the rows, the dimension of the rows, or `quantized`. In the other two, each block has one
-// item.
+// dimension before the rows, the dimension of the rows, or `quantized`. In the other two of these dimensions,
+// each block has one item.
 struct QuantizedGather {
   const char* data;
   const char* scales;

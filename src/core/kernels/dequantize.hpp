@@ -5,13 +5,13 @@
 //
 // a runs over the dimensions before the gathered dimension, and i over the indices. r_i is the row that index
 // i selects. x, y and z are the dimensions after the gathered dimension; y is the quantized dimension. If the
-// quantized dimension is the gathered dimension or a dimension before it, r_i' or a' is divided by the block
-// instead of y. An invalid row (r_i outside [0, rows)) produces zeros.
+// quantized dimension is the gathered dimension or a dimension before it, then r_i' or a', instead of y, is
+// divided by the block. An invalid row (r_i outside [0, rows)) produces zeros.
 //
 // float32 represents the value, the zero point, the scale and the difference exactly. The product is rounded
 // to float32 and then to the type R of the result, both to nearest, ties to even. A NaN becomes the canonical
-// NaN. Values of 2 or 4 bits are either packed into bytes, with the first value in the lowest bits, or have
-// one byte each.
+// NaN. 2-bit and 4-bit values are either packed into bytes, with the first value in the lowest bits, or
+// stored in one byte each.
 //
 // The caller guarantees that data, scales and zero points are contiguous and as large as these sizes require,
 // and that `rows` does not change during the call. Cost: a read of the row and its scales, a write of the
@@ -31,8 +31,8 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // The number of items, scales and zero points that are processed at a time: they fit in the L1 cache.
 inline constexpr int64_t kQuantizedPiece = 256;
-// The number of rows by which rows are prefetched ahead, and the maximum number of bytes prefetched of each
-// row. The hardware prefetches the rest.
+// The number of rows by which prefetches run ahead, and the maximum number of bytes that are prefetched of
+// each row. The hardware prefetches the rest.
 inline constexpr int64_t kQuantizedAhead = 4096, kQuantizedRow = 1024;
 
 struct FromUint8 {
@@ -44,7 +44,7 @@ struct FromInt8 {
   }
 };
 
-// Widens the magnitude of a small float with kFraction fraction bits to float32, adding kBias to the
+// Widens the magnitude of a small float with kFraction fraction bits to float32, and adds kBias to the
 // exponent. A subnormal value is computed in two steps: it is read as if it were a normal number with the
 // smallest exponent, and then `small`, the smallest normal number, is subtracted.
 template <int kFraction, uint32_t kBias>
@@ -143,7 +143,7 @@ GATHERUM_INLINE void dequantize_wide(const uint8_t* codes, __m256 zeros, __m256 
 }
 #endif
 
-// n items of one block.
+// Dequantizes n items of one block.
 template <class From, class To>
 GATHERUM_INLINE void dequantize_block(const uint8_t* GATHERUM_RESTRICT codes, int64_t n, float zero,
                                       float scale, typename To::Item* GATHERUM_RESTRICT out) {
@@ -159,7 +159,7 @@ GATHERUM_INLINE void dequantize_block(const uint8_t* GATHERUM_RESTRICT codes, in
   for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zero, scale);
 }
 
-// n items, each with a separate zero point and scale.
+// Dequantizes n items, each with a separate zero point and scale.
 template <class From, class To>
 GATHERUM_INLINE void dequantize_items(const uint8_t* GATHERUM_RESTRICT codes, int64_t n,
                                       const float* GATHERUM_RESTRICT zeros,
@@ -288,7 +288,7 @@ class Dequantizer {
   }
 
  private:
-  // For z of size 1: a scale for each block of y; the scales are contiguous.
+  // For z of size 1: each block of y has a scale, and the scales are contiguous.
   void run_blocks(int64_t item, int64_t scale, typename To::Item* out) const {
     float zeros[kQuantizedPiece], scales[kQuantizedPiece];
     uint8_t buffer[kQuantizedPiece];
@@ -309,7 +309,7 @@ class Dequantizer {
     }
   }
 
-  // `rows` rows of z that share one row of scales.
+  // Dequantizes `rows` rows of z that share one row of scales.
   void run_items(int64_t item, int64_t scale, int64_t rows, typename To::Item* out) const {
     float zeros[kQuantizedPiece], scales[kQuantizedPiece];
     uint8_t buffer[kQuantizedPiece];
@@ -332,8 +332,8 @@ GATHERUM_INLINE bool is_row(const QuantizedGather& call, int64_t row) {
   return static_cast<uint64_t>(row) < static_cast<uint64_t>(call.rows);
 }
 
-// Dequantizes the runs [begin, end) of the result. A run has the dimensions y and z; a row has call.inner
-// runs.
+// Dequantizes the runs [begin, end) of the result. A run covers the dimensions y and z. A row consists of
+// call.inner runs.
 template <class From, class To>
 void dequantize_runs(const QuantizedGather& call, int64_t begin, int64_t end) {
   const int64_t length = call.quantized * call.after, row_items = call.inner * length;

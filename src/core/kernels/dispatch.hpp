@@ -21,8 +21,8 @@ void add_spread_kernels(Kernels& all);
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The translation units of a level. Each fills in its functions of the table. Several units compile faster
-// than one, and show the progress of the build.
+// The translation units of a level. Each unit fills in its functions in the table. Several units compile
+// faster than one, and show the progress of the build.
 void add_grouped_kernels(Kernels& all);
 void add_gradient_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
@@ -126,7 +126,7 @@ auto by_numbers(const Combine& combine, const F& f) {
   });
 }
 
-// Calls f(fold, keyed) if the result does not depend on the order of folding: for integers, for exact sums,
+// Calls `f(fold, keyed)` if the result does not depend on the order of folding: for integers, for exact sums,
 // and for maxima and minima by their keys.
 template <class F>
 void by_private(const Combine& combine, F&& f) {
@@ -139,7 +139,7 @@ void by_private(const Combine& combine, F&& f) {
   });
 }
 
-// Calls f(fold, counted) for the contents of a slab: moved items, sums, or sums with counters.
+// Calls `f(fold, counted)` for the contents of a slab: moved items, sums, or sums with counters.
 template <class F>
 auto by_slab(const Combine& combine, int64_t item, F&& f) {
   if (combine.reduction == Reduction::none)

@@ -1,5 +1,5 @@
 // fold_items: reduces items by the lists of buckets of destinations. The accumulators of a bucket are in
-// cache. A bucket has one list of its updates, in order. The list has the number of each update, and the
+// cache. A bucket has one list of its updates, in order. The list contains the number of each update, and the
 // position of its destination in the bucket (`slot`).
 //
 //   slab[slot(i)] = fold(slab[slot(i)], widen(table[number(i)])),   i in the list of the bucket

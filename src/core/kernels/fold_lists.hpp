@@ -104,7 +104,7 @@ void place_edges(const ListStage& call, int64_t piece) {
   }
 }
 
-// Copies weights of W bytes in the order of the lists.
+// Copies W-byte weights in the order of the lists.
 template <int W>
 void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
   const Nest& loops = *call.weight_loops;
@@ -125,7 +125,7 @@ void order_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 class FoldLists {
  public:
   // Folds rows [begin, end) of the lists into the next part of a destination. `remaining` is the number of
-  // bytes of the destination that are not yet done. Returns the number of bytes of the part.
+  // bytes of the destination that remain. Returns the size of the part in bytes.
   using FoldPart = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
                                           int64_t remaining) const;
 
@@ -224,7 +224,7 @@ class FoldLists {
 
   template <class Sums, class F, bool Weighted>
   void few(int64_t first, int64_t last) const {
-    // Local copies, because the compiler knows that no store changes them.
+    // These are local copies, because no store can change a local copy.
     const ListFold& call = call_;
     const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
     const char *const start = call.start, *const weights = call.weights;
@@ -252,7 +252,8 @@ class FoldLists {
     }
   }
 
-  // Returns the message of the i-th row: n elements, or their products with its weight, written to `scaled`.
+  // Returns the message of the i-th row: its n elements, or their products with the row's weight, which are
+  // written to `scaled`.
   template <class Product>
   GATHERUM_NOINLINE const char* message(int64_t i, int64_t r, int64_t n,
                                         char* GATHERUM_RESTRICT scaled) const {
@@ -306,7 +307,7 @@ class FoldLists {
     return bytes;
   }
 
-  // `self` is the old value if the fold includes it, else null.
+  // `self` is the old value if the fold includes it, and null otherwise.
   template <class Sums, class F, bool Weighted, class Row>
   static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
                                            const char* weights, const Row& row) {

@@ -1,5 +1,5 @@
-// fold_pointed: reduces rows of a table by a CSR pointer array: destination d has the edges from starts[d] up
-// to, but not including, starts[d + 1].
+// fold_pointed: reduces table rows by a CSR pointer array. Destination d has the edges from starts[d] up to,
+// but not including, starts[d + 1].
 //
 // Processes a few thousand edges at a time: all edges of a portion of the destinations. The indices of these
 // edges are checked and written to lists in cache, and the lists are then reduced (fold_lists.hpp). Every
@@ -13,8 +13,8 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Reads entries [begin, end) of a pointer array. Returns the greatest difference between adjacent entries, or
-// -1 if an entry is invalid or less than the previous one.
+// Reads entries [begin, end) of a CSR pointer array. Returns the greatest difference between adjacent
+// entries, or -1 if an entry is invalid or less than the previous one.
 inline int64_t read_pointer(const Nest& nest, const char* address, int64_t begin, int64_t end,
                             int64_t* starts) {
   const int64_t stride = nest.line_loop().index;
@@ -31,8 +31,8 @@ inline int64_t read_pointer(const Nest& nest, const char* address, int64_t begin
   return least < 0 ? -1 : greatest;
 }
 
-// Stages n <= kTile tuples of one component as numbers of 32 bits. Returns false if an index is negative or
-// invalid, or the indices are not contiguous in native byte order; the numbers are then undefined.
+// Stages n <= kTile tuples of one component as 32-bit numbers. Returns false if an index is negative or
+// invalid, or if the indices are not contiguous in native byte order. The numbers are then undefined.
 inline bool stage_numbers(const Nest& nest, const char* address, int64_t stride, int n, uint32_t* numbers) {
   const int64_t width = nest.index.width, size = nest.component[0].size;
   if (nest.index.swapped || stride != width || width < 4 || size > int64_t{1} << 31) return false;

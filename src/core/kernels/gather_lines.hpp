@@ -59,8 +59,8 @@ struct Addressed {
   }
 };
 
-// Returns the number of tuples of a range if it covers a whole nest with evenly spaced indices and at most a
-// tile of tuples, as in small calls; otherwise 0.
+// Returns the number of tuples of a range if the range covers a whole nest with evenly spaced indices and at
+// most a tile of tuples, as in small calls. Otherwise returns 0.
 inline int tuples_at_once(const Nest& nest, int unit_loops, const Range& range) {
   const Loop& line = nest.line_loop();
   int64_t tuples = line.extent, first_units = 1;

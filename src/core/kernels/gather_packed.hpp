@@ -33,8 +33,8 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
     }
     packed.component[0].stride = columns * W;
     Operands inside = operands;
-    // The line numbers columns from the start of the row; the scratch numbers them from the start of the
-    // chunk.
+    // In the line, columns are counted from the start of the row. In the scratch, they are counted from the
+    // start of the chunk.
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
     const Range range{call.chunk, unit, unit + 1};

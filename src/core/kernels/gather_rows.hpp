@@ -1,14 +1,14 @@
 // gather_rows: one row per index:  U[j * su + r] = D[j * sd + offset[j] + r]  for every byte r of the row.
 //
 // A row is `block` contiguous bytes, repeated over the nest's row loops (strided operands). The plan
-// guarantees that row loops do not move the index. Cost: the bytes of the rows, read and written once.
+// guarantees that row loops do not move the index. Cost: the bytes of the rows are read and written once.
 #pragma once
 
 #include "kernels/gather_lines.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Copies a run of bytes. Rows are short, so a call of memcpy would be a large part of the cost.
+// Copies a run of bytes. Rows are short, so a call to memcpy would be a large part of the cost.
 GATHERUM_INLINE void copy_run(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src, int64_t bytes) {
   if (bytes >= 2048) {
     std::memcpy(dst, src, static_cast<size_t>(bytes));
@@ -50,16 +50,16 @@ inline void copy_bytes(char* to, const char* from, int64_t bytes) {
   stream_fence();
 }
 
-// The number of rows by which rows are prefetched ahead. It is large enough to hide a miss, and small enough
-// that the rows stay in L1. Only the beginning of a long row is prefetched; the hardware prefetches the rest.
+// The number of rows by which prefetches run ahead. It is large enough to hide a miss, and small enough that
+// the rows stay in L1. Only the beginning of a long row is prefetched; the hardware prefetches the rest.
 inline constexpr int64_t kPrefetchBytes = 1024;
 GATHERUM_INLINE int rows_ahead(int64_t bytes) { return bytes > kPrefetchBytes ? 8 : 24; }
 
-// The number of rows by which rows at random positions are prefetched ahead, in bursts, into the L2 cache.
-// More lines can be in flight than with prefetches into L1, and no line in use is evicted from L1.
+// Rows at random positions are prefetched in bursts of kBurst rows, kBurstAhead rows ahead, into the L2
+// cache. More lines can be in flight than with prefetches into L1, and no line in use is evicted from L1.
 inline constexpr int64_t kBurst = 16, kBurstAhead = 64;
 
-// Calls fetch(i) for the rows of the burst that starts at row i, if any, out of `rows` rows.
+// If a burst is due at row i, calls `fetch(k)` for each row k of this burst, out of `rows` rows.
 template <class FetchRow>
 GATHERUM_INLINE void each_of_burst(int64_t i, int64_t rows, const FetchRow& fetch) {
   if (i % kBurst != 0) return;
@@ -74,8 +74,7 @@ struct GatherRow {
   const Nest& nest;
   const Operands& operands;
 
-  // Not inlined, because rows took 3-5 % longer when it was inlined next to the state of the loop over
-  // tiles.
+  // Not inlined: inside the loop over tiles, it made gathers of rows 3-5 % slower.
   GATHERUM_NOINLINE void move(const Tile& b, const Tile& following) const {
     if (nest.row_rank() == 0)
       move_runs(b, following);
@@ -85,7 +84,7 @@ struct GatherRow {
   }
 
  private:
-  // Local copies, because members would be read again after every store.
+  // These are local copies, because members would be read again after every store.
   void move_runs(const Tile& b, const Tile& following) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
@@ -123,7 +122,7 @@ struct GatherRow {
     }
   }
 
-  // Prefetches rows after the j-th, of this tile or the next tile.
+  // Prefetches rows that follow the j-th row, in this tile or the next tile.
   struct Fetching {
     GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& b, const Tile& following)
         : is_long(row.nest.block > kPrefetchBytes),
@@ -136,8 +135,8 @@ struct GatherRow {
           data(row.operands.data + b.base.data),
           following_data(row.operands.data + following.base.data) {}
 
-    // (Bursts make no difference for rows of 1536 bytes; with bursts, rows of 64 bytes, 2M of 2M, take 1/2.5
-    // of the time.)
+    // (For rows of 1536 bytes, bursts make no difference. For 2M of 2M rows of 64 bytes, bursts reduce the
+    // time to 1/2.5.)
     GATHERUM_INLINE void operator()(int j) const {
       const int64_t rows = int64_t{n} + following_n;
       if (!is_long)

@@ -3,8 +3,8 @@
 //
 // During the gather of one line, the stretch of the next line is prefetched, because the processor does not
 // predict the random accesses to the stretch. Indices that are the same for every line are staged once. The
-// plan guarantees: no row loops, block one of Widths, one component. The caller guarantees that staging
-// prefetches no indices.
+// plan guarantees: no row loops, one of the block sizes in Widths, one component. The caller guarantees that
+// staging prefetches no indices.
 #pragma once
 
 #include "kernels/gather_rows.hpp"
@@ -43,13 +43,13 @@ void stream_items(const Operands& operands, const ByteOffsets& base, const int64
   for (int j = 0; j < n; ++j) stream_item<W>(to + j * W, from + offsets[j]);
 }
 
-// `streams`: items use streaming stores.
+// If `streams` is true, items use streaming stores.
 template <int W, bool streams>
 bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin, int64_t end,
                       int64_t* staged) {
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
-  // The items that are gathered per prefetch, and their share of the stretch.
+  // The number of items that are gathered per prefetch, and their share of the stretch.
   const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kTile;
   const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kTile));
   const int64_t share = times(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;

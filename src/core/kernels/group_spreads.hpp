@@ -77,7 +77,8 @@ class GroupSpreads : GroupRows {
     std::memcpy(to_.squares + row.data / step, sums, static_cast<size_t>(n) * sizeof(double));
   }
 
-  // Counts the numbers of a row, and copies it with -0 instead of NaN, which changes no exact sum.
+  // Counts the items of a row that are not NaN, and copies the row with -0 instead of NaN, which changes no
+  // exact sum.
   template <class V, class T>
   static GATHERUM_NOINLINE const char* numbers_of(const char* GATHERUM_RESTRICT from, int64_t n,
                                                   T* GATHERUM_RESTRICT to,

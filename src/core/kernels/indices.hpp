@@ -64,8 +64,8 @@ GATHERUM_NOINLINE inline void load(IndexType t, const char* address, int64_t str
   load_width<uint8_t, int8_t>(t, address, stride, n, values);
 }
 
-// In the modes that move an index: makes values valid in place. A uint64 of 2^63 or more appears as a
-// negative bit pattern, with `is_signed` false. size >= 1 (the plan rejects 0).
+// In the modes that map invalid indices to valid ones, makes values valid in place. A uint64 of 2^63 or more
+// appears as a negative bit pattern, with `is_signed` false. size >= 1 (the plan rejects 0).
 inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) {
   const bool is_signed = nest.index.is_signed || nest.index.width < 8;
   const auto replace_each = [&](const auto& valid) {
@@ -90,7 +90,8 @@ inline void force_valid(const Nest& nest, int64_t size, int n, int64_t* values) 
   }
 }
 
-// A value after the rule for negative indices. `invalid` is -1 if the value is not in [0, size), else 0.
+// A value to which the rule for negative indices has been applied. `invalid` is 0 if the value is in [0,
+// size), and -1 otherwise.
 struct Resolved {
   int64_t value, invalid;
 };
@@ -104,8 +105,8 @@ GATHERUM_INLINE int64_t from_end(const Nest& nest, int c) {
   return nest.negative && nest.index.is_signed ? nest.component[c].size : 0;
 }
 
-// Calls f(times), where times(v) is v * stride modulo 2^64 for a word or a vector. Uses a shift if possible,
-// because levels below x86-64-v4 have no 64-bit vector product (256 bins: -0.25 ns per index).
+// Calls `f(times)`, where `times(v)` is v * stride modulo 2^64 for a word or a vector. Uses a shift if
+// possible, because levels below x86-64-v4 have no 64-bit vector product (256 bins: -0.25 ns per index).
 template <class F>
 GATHERUM_INLINE auto with_product(int64_t stride, const F& f) {
   const auto factor = static_cast<uint64_t>(stride);
@@ -161,8 +162,8 @@ GATHERUM_INLINE V load_lanes(const char* address) {
   return v;
 }
 
-// Loads values that are `stride` bytes apart. A stride that is a compile-time constant means contiguous
-// values.
+// Loads values that are `stride` bytes apart. If the stride is a compile-time constant, the values are
+// contiguous.
 template <class T, class Stride>
 GATHERUM_INLINE Lanes<T> load_lanes(const char* address, Stride stride) {
   if constexpr (!std::is_same_v<Stride, int64_t>) return load_lanes<Lanes<T>>(address);
@@ -189,8 +190,8 @@ GATHERUM_INLINE bool none_negative(Words words) {
   return std::accumulate(each.begin(), each.end(), int64_t{0}, std::bit_or<>{}) >= 0;
 }
 
-// Writes or adds times(value) to the offsets for n values of a component. Returns true if all are valid.
-// Reads each value only once, so the index array need not be copied first (0.2 ns less per value).
+// For n values of a component, writes `times(value)` to the offsets or adds it to them. Returns true if all
+// are valid. Reads each value only once, so the index array need not be copied first (0.2 ns less per value).
 template <class T, bool Negative, bool First, class Times, class Stride>
 GATHERUM_INLINE bool add_times(const Component& component, const Times& times, const char* values,
                                Stride stride, int n, int64_t* offsets) {
@@ -311,8 +312,8 @@ struct Fetch {
 };
 
 // Stages n tuples, a multiple of kTogether, like `stage`, and adds i * step to the i-th offset. After each
-// kTogether tuples, calls staged(i, kTogether) for their offsets, and work(i) for each tuple. Returns false
-// if an index is negative or invalid; the offsets are then undefined.
+// kTogether tuples, calls `staged(i, kTogether)` for their offsets, and `work(i)` for each tuple. Returns
+// false if an index is negative or invalid; the offsets are then undefined.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {

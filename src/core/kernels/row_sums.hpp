@@ -3,7 +3,7 @@
 //   S[e] = canonical(row0[e] + row1[e] + ...), left to right;  D[e] = finish(S[e], count)
 //
 // A sum that is NaN stays NaN, so one test at the end has the same result as a test at each step. The caller
-// guarantees that every row has kBytes. Cost: a load and an addition per vector of each row.
+// guarantees that every row has kBytes bytes. Cost: a load and an addition per vector of each row.
 #pragma once
 
 #include <utility>
@@ -73,7 +73,7 @@ class RowSums {
  private:
   template <class Work>
   GATHERUM_INLINE void each(const Work& work) {
-    // Written out, because compilers unroll a loop too late to keep its sums in registers.
+    // This is not a loop, because compilers unroll a loop too late to keep its sums in registers.
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (work(sums_[k], k), ...);
     }(std::make_integer_sequence<int, K>{});
@@ -98,11 +98,11 @@ class RowSums {
   Values sums_[K];
 };
 
-// The fold that multiplies values of the type of another fold.
+// The fold that multiplies values of another fold's type.
 template <class V, Reduction R>
 Fold<V, Reduction::mul> product_of(Fold<V, R>);
 
-// Folds few items, with the step of any fold.
+// Folds a few items, with the step of any fold.
 template <class F, int N>
 class RowFold {
   using Stored = typename F::Stored;

@@ -29,7 +29,7 @@ class GroupExtremes : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*find_part_)(group, row); });
   }
 
-  // For rows of at most kMost elements. Number is a type whose greatest value exceeds all update numbers.
+  // For rows of at most kMost elements. `Number` is a type whose greatest value exceeds all update numbers.
   template <class F, int64_t kMost, class Number>
   void find_part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;

@@ -11,8 +11,8 @@
 // D is used only if the fold includes it; otherwise dD is 0. Products are computed without division, so zeros
 // and infinities need no special case. The plan guarantees the same as for scatter_grouped.hpp. D, R, G and
 // dD have the layout of the scatter's output, and dU has the updates' layout. Cost: each row of updates is
-// read twice, the second time from cache if groups are short. Its gradient is written once, or twice for
-// products.
+// read twice, the second time from cache if groups are short. The gradient of a row is written once, or twice
+// for products.
 #pragma once
 
 #include "kernels/scatter_grouped.hpp"

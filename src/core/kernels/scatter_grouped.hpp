@@ -30,7 +30,7 @@ inline Range unit_range(const GroupedScatter& call, int64_t unit) {
   return {call.numbering->line_loop().extent, unit, unit + 1};
 }
 
-// Returns the byte offset in the data of a numbered destination.
+// Returns the byte offset in the data of the destination with this number.
 GATHERUM_NOINLINE inline int64_t offset_of(const Nest& nest, int64_t number) {
   int64_t offset = 0;
   for (int c = nest.components - 1; c >= 0; --c) {
@@ -54,12 +54,12 @@ GATHERUM_INLINE int64_t update_offset(const Nest& nest, int unit_loops, int64_t 
   return unit_loops == nest.line ? t * nest.line_loop().moved : offset_in_loops(nest, unit_loops, t);
 }
 
-// The updates of one destination, in order: their numbers, 32 bits each or in a NumberedUpdate each.
+// The numbers of one destination's updates, in order. Each is stored in 32 bits or in a NumberedUpdate.
 struct Group {
   const char* first;
   int64_t step;
   int64_t n;
-  int64_t before, next;  // the numbers of updates in the groups before and after this one
+  int64_t before, next;  // how many updates the groups before and after this one have
 
   int64_t operator[](int64_t i) const {
     const char* address = first + i * step;
@@ -72,7 +72,8 @@ struct Group {
 class GroupRows {
  public:
   static constexpr int64_t kPartItems = 256;
-  // The start of a part: `data` for arrays with the output's layout, `moved` for the updates' layout.
+  // The start of a part: `data` in arrays with the output's layout, `moved` in arrays with the updates'
+  // layout.
   struct RowPart {
     int64_t data, moved, elements;
   };
@@ -85,7 +86,7 @@ class GroupRows {
         prefetches_(call.prefetches),
         lead_(Odometer(nest_.loops, unit_loops_, unit).offsets()) {}
 
-  // Calls part(RowPart) for the parts of a destination's row.
+  // Calls `part(RowPart)` for the parts of a destination's row.
   template <class Part>
   void each_part(int64_t destination, const Part& part) const {
     const int64_t item = nest_.item, step = kPartItems * item,
@@ -96,8 +97,8 @@ class GroupRows {
     });
   }
 
-  // Returns the t-th update of a group. The accesses are at random positions, so `bytes` of the next few
-  // updates are prefetched.
+  // Returns the t-th update of a group. The accesses are at random positions, so `bytes` bytes of the next
+  // few updates are prefetched.
   GATHERUM_INLINE const char* update(const Group& group, int64_t t, const char* updates,
                                      int64_t bytes) const {
     if (prefetches_)
@@ -153,7 +154,8 @@ class FoldGroups : GroupRows {
                   bytes = n * ExactRow<F>::kStep;
     ExactRow<F> sums(n);
     for (int64_t t = 0; t < group.n; ++t) sums.add_row(update(group, t, updates, bytes));
-    // The old value is last, because it is often zero, and a zero does not determine the base.
+    // The old value is added last, because it is often zero, and a zero does not determine the base of the
+    // window.
     if (include_self_) sums.add_row(dst);
     sums.finish(dst, group.n + (include_self_ ? 1 : 0));
     return bytes;
@@ -205,7 +207,7 @@ class FoldGroups : GroupRows {
     return bytes;
   }
 
-  // Skips NaN. An item of the row without numbers is unchanged.
+  // Skips NaN. An item of the row remains unchanged if all its updates are NaN.
   template <class F>
   int64_t fold_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
@@ -252,8 +254,8 @@ struct Positions {
 };
 
 // Updates ordered by a counting sort (order_edges()). Scratch: 4 bytes per destination and piece, for the
-// position of its next update (at the end, after its last one); and 8 bytes per update, for its destination
-// and its number in the new order.
+// position of the next update (at the end, the position after the last update), and 8 bytes per update, for
+// its destination and its number in the new order.
 class CountedGroups {
  public:
   CountedGroups(const GroupedScatter& call, char* scratch)
@@ -282,7 +284,7 @@ class CountedGroups {
   uint32_t* const order_;
 };
 
-// For very many destinations: the updates are sorted by comparison. 16 bytes per update.
+// Updates sorted by comparison, for very many destinations. Scratch: 16 bytes per update.
 class SortedGroups {
  public:
   SortedGroups(const GroupedScatter& call, char* scratch)
@@ -322,7 +324,7 @@ class SortedGroups {
   NumberedUpdate* const sorted_;
 };
 
-// Calls visit(destination, group) for every group of a share.
+// Calls `visit(destination, group)` for every group of a share.
 template <class Visit>
 void each_group(const GroupedScatter& call, const GroupShare& s, const Visit& visit) {
   const Positions positions{s.kept * s.share / s.shares, s.kept * (s.share + 1) / s.shares};

@@ -9,13 +9,13 @@
 // Keys have no rare values, and their maximum does not depend on the order. No counter is needed: the key
 // "none" marks a destination without updates. If the fold excludes D, a NaN that is the only update must keep
 // its bits. A quiet NaN that is the first update of a destination therefore has a special key until another
-// update follows. A piece whose first update of a destination is any other NaN aborts. scatter_slabs.hpp
+// update follows. A piece aborts if any other NaN is the first update of a destination. scatter_slabs.hpp
 // lists the guarantees of the plan. The caller guarantees that there is exactly one unit, without columns.
 // Cost: every update is read once, by one thread, with a store when a key grows; then the accumulators of all
 // threads are read once.
 //
-// For argmax/argmin, the accumulators also contain the numbers of the updates that have the keys. Among equal
-// keys, the first update wins.
+// For argmax/argmin, the accumulators also contain the numbers of the updates to which the keys belong. Among
+// equal keys, the first update wins.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The accumulators of a piece: keys, followed by the numbers of the updates that have them.
+// The accumulators of a piece: keys, followed by the numbers of the updates to which they belong.
 template <class F>
 auto* keys_of(const PrivateScatter& call, int64_t piece) {
   return reinterpret_cast<typename OrderKeys<F>::Key*>(call.slabs + piece * call.slab_bytes);
@@ -37,8 +37,8 @@ uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
 inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
 inline constexpr int64_t kOften = 64;
 
-// Computes the keys of n <= kTile updates. Returns true if any update is NaN. If Equals, zeros of either
-// sign have the same key.
+// Computes the keys of n <= kTile updates. Returns true if any update is NaN. If `Equals` is true, zeros of
+// either sign have the same key.
 template <class F, bool Equals, class Step>
 bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Key* GATHERUM_RESTRICT keys) {
   using Keys = OrderKeys<F>;
@@ -51,9 +51,9 @@ bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Ke
   return Keys::kHasNaN && most == std::numeric_limits<typename Keys::Key>::max();
 }
 
-// Returns the key of a slot when a greater key arrives and the slot is empty or has the key of a lone NaN. If
-// a NaN is the first update of a destination, its bits are kept until another update follows; the result is
-// then the canonical NaN.
+// Returns the key of a slot when a greater key arrives and the slot is empty or contains the key of a lone
+// NaN. If a NaN is the first update of a destination, its bits are kept until another update follows; the
+// result is then the canonical NaN.
 template <class F>
 GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
                                                     typename OrderKeys<F>::Key slot,
@@ -67,8 +67,8 @@ GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
   return alone;
 }
 
-// The accumulators of a piece, and the fold of an update into them. If Locates, they contain the numbers of
-// the updates, and the first NaN is the result.
+// The accumulators of a piece, and the fold of an update into them. If `Locates` is true, the accumulators
+// contain the numbers of the updates, and the first NaN is the result.
 template <class F, bool Locates>
 class KeyedPiece {
   using Keys = OrderKeys<F>;
@@ -89,7 +89,7 @@ class KeyedPiece {
   bool keeps_nan() const { return keeps_; }
   Key* slots() const { return slots_; }
 
-  // Stores the greater key. Stores it in every case, because a branch would often be mispredicted.
+  // Stores the greater key. Always stores a key, because a branch would often be mispredicted.
   GATHERUM_INLINE void store_greater(int64_t i, Key key) const {
     const Key slot = slots_[i];
     slots_[i] = opaque_integer(key > slot ? key : slot);
@@ -162,7 +162,7 @@ inline uint32_t first_update(const PrivateScatter& call, int64_t unit) {
   return static_cast<uint32_t>(unit / chunks * extent + unit % chunks * call.chunk);
 }
 
-// If Locates, also stores the numbers of the updates. No piece aborts then.
+// If `Locates` is true, also stores the numbers of the updates. No piece aborts then.
 template <class F, bool Locates>
 FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   using Key = typename OrderKeys<F>::Key;

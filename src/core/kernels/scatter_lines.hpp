@@ -27,7 +27,7 @@ GATHERUM_INLINE T load_value(const char* p) {
   return v;
 }
 
-// Folds one element. Only for reductions for which a store after every step loses nothing of the accumulator.
+// Folds one element. Only for reductions whose accumulator can be stored after every step without loss.
 template <class F>
 struct FoldOne {
   GATHERUM_INLINE void operator()(char* GATHERUM_RESTRICT dst, const char* GATHERUM_RESTRICT src) const {

@@ -1,14 +1,14 @@
-// scatter_rounds: scatters items by many threads, in rounds, with one set of accumulators.
+// scatter_rounds: scatters items on many threads, in rounds, with one set of accumulators.
 //
 //   distribute  appends the pair (destination, value) of every update of a piece to the piece's list for the
 //               destination
 //   fold        folds some of the lists of all pieces of a round, piece after piece, into the accumulators
 //
 // Between two rounds every thread waits for all threads. Then each thread folds its share of the lists of the
-// last round, and distributes another piece. Neighbouring destinations that fill a cache line or more have
-// the same list, and the next ones have the next list, so updates in order of their destinations also fill
-// all lists. A list is folded by one thread, and pieces are in order, so a destination folds its updates in
-// row-major order of the indices. The output is written only after all indices have been checked.
+// last round, and distributes another piece. Neighbouring destinations that fill a cache line or more share a
+// list, and the destinations after them share the next list. Updates in order of their destinations therefore
+// fill all lists, too. A list is folded by one thread, and pieces are in order, so a destination folds its
+// updates in row-major order of the indices. The output is written only after all indices have been checked.
 //
 // The plan guarantees: one unit, without columns, and items of at most 8 bytes. Cost: 8 or 16 bytes per
 // update are written to and read from a core's private cache.
@@ -155,7 +155,7 @@ bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64
   return valid;
 }
 
-// Calls take(slot, value) for each pair of a list. Another thread wrote the list, so each run is prefetched
+// Calls `take(slot, value)` for each pair of a list. Another thread wrote the list, so each run is prefetched
 // while the run before it is folded. `then` is the list after this one.
 template <class Stored, class Take>
 GATHERUM_INLINE void fold_list(const char* run, const char* end, const char* then, const Take& take) {

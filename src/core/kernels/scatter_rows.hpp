@@ -27,7 +27,7 @@ struct ScatterRow {
   }
 
  private:
-  // The lambda captures copies, for the same reason as in move_tile.
+  // The lambda captures by value, for the same reason as in move_tile.
   void move_row(char* to, const ByteOffsets& base) const {
     each_row_point(nest.rows(), nest.row_rank(), base,
                    [to, from = operands.moved, apply = apply](const ByteOffsets& p) {

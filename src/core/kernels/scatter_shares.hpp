@@ -13,7 +13,7 @@
 namespace gatherum::GATHERUM_LEVEL {
 
 // The updates of a tile whose destinations are in a range: their slots in the range, and their positions in
-// the tile. Packed lanes are written eight at a time, so the arrays are eight longer than a tile.
+// the tile. Packed lanes are written eight at a time, so the arrays are eight items longer than a tile.
 struct Chosen {
   const char* updates = nullptr;
   int n = 0;
@@ -21,8 +21,9 @@ struct Chosen {
   alignas(64) int32_t which[kTile + 8];
 };
 
-// Returns true if choose_slots() can read these indices: it needs vectors of eight words. (If indices are
-// compared one by one, two threads take up to 1.5 times as long as one thread that folds everything.)
+// Returns true if choose_slots() can read these indices. choose_slots() needs vectors of eight words. (If
+// indices are compared one by one, two threads take up to 1.5 times as long as one thread that folds
+// everything.)
 inline bool chooses_slots(const Nest& nest, int64_t destinations) {
   const int64_t stride = nest.line_loop().index;
   return kLanes == 4 && nest.components == 1 && stride == nest.index.width &&
@@ -115,8 +116,8 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* i
   return !b.any_invalid;
 }
 
-// Calls take(slot, update) for every update of a range of units with an owned destination, in order. Returns
-// false if it skipped an invalid index.
+// Calls `take(slot, update)` for every update of a range of units with an owned destination, in order.
+// Returns false if it skipped an invalid index.
 template <class Stored, class Take>
 bool take_share(const Nest& numbering, int unit_loops, const Range& range, const Operands& operands,
                 const Owned& owned, const Take& take) {

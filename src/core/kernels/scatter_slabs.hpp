@@ -19,8 +19,8 @@ namespace gatherum::GATHERUM_LEVEL {
 
 // Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over the accumulators,
 // to check for NaN, cost nothing if each accumulator has at least kPlainUpdates updates. (With fewer updates,
-// as in lines of *_elements, they take 1.5 times as long.) Lines of columns are shorter than tiles, so that
-// staging takes longer than the passes from kPlainLines lines for each destination.
+// as in lines of *_elements, they take 1.5 times as long.) Lines of columns are shorter than tiles. From
+// kPlainLines lines per destination on, staging such lines therefore takes longer than the passes.
 inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneUpdates = 16, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
@@ -65,10 +65,10 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
   return tiles.valid();
 }
 
-// Folds the updates of a tile one by one, checking each index first. Returns the number of folded updates:
-// n, or the position of the first negative or invalid index. Update i of index x has the slot x * columns + i
-// if there are columns, otherwise the slot x. Updates are folded in order, without staging (20M float32 into
-// 256: 14.5 ms staged, 11 ms this way).
+// Folds the updates of a tile one by one, checking each index first. Returns the number of folded updates: n,
+// or the position of the first negative or invalid index. If there are columns, the slot of update i with
+// index x is x * columns + i. Otherwise it is x. Updates are folded in order, without staging (20M float32
+// into 256: 14.5 ms staged, 11 ms this way).
 template <class Stored, class T, class Step, class Columns, class Taker>
 GATHERUM_INLINE int fold_checked(const char* values, uint64_t size, const char* updates, Step step,
                                  Columns columns, int n, const Taker take) {
@@ -114,7 +114,7 @@ bool take_checked(const Slab& slab, const Nest& numbering, int unit_loops, const
     const char* index = operands.index + base.index;
     const char* updates = operands.moved + base.moved;
     const char* values = index + numbering.component[0].offset;
-    // A tile as wide as the slab starts at its first column.
+    // A tile as wide as the slab starts at the slab's first column.
     const bool is_part = share.by_column && n < columns;
     const auto take = slab.taker(is_part ? (base.data - share.origin) / line.data : 0);
     const auto fold = [&](auto apart, auto each) {

@@ -4,8 +4,8 @@
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
 //   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64
 //
-// C[i] is the number of updates. If it is 0, S[i] is 0. NaN in S have any bits. If the call skips NaN,
-// updates that are NaN are neither counted nor folded.
+// C[i] is the number of updates. If it is 0, S[i] is 0. The bits of a NaN in S are unspecified. If the call
+// skips NaN, updates that are NaN are neither counted nor folded.
 //
 // Both passes over the updates stay in one task, which has a range of the destinations.
 // scatter_slabs.hpp lists the guarantees of the plan. The caller guarantees that there is exactly one unit,
@@ -72,7 +72,7 @@ int64_t spread_bytes(int64_t slots) {
   return MeanSlab<V>::bytes(slots) + SquareSlab<V>::bytes(slots);
 }
 
-// A slab that skips the updates that are NaN, if `skips`.
+// A slab that skips updates that are NaN if `skips` is true.
 template <class V, class Slab>
 class NumberSlab {
  public:

@@ -4,12 +4,12 @@
 //   S[i] = e, S[i] = fold(S[i], U[t])     for the updates t that hit i      take
 //   D[i] = S[i]; D[i] if S[i] is e                                          write
 //
-// e is the neutral element: -0 for float sums, 0 for integer sums, an infinity, or the least or greatest
-// integer. S[i] therefore equals the fold that starts from the first update, with two rare exceptions. First,
-// S[i] is also e if all updates are e. Second, a NaN that is the only update must keep its bits. If a sum is
-// e and the old value is not e, or if a sum is NaN, the updates are searched for e and NaN. If one is found,
-// the fold is repeated with counters; nothing has been written yet. Integers can add up to 0, so their old
-// values must be 0 initially.
+// e is the neutral element: -0 for float sums, 0 for integer sums, and an infinity or the least or greatest
+// integer for maxima and minima. S[i] therefore equals the fold that starts from the first update, with two
+// rare exceptions. First, S[i] is also e if all updates are e. Second, a NaN that is the only update must
+// keep its bits. If a sum is e and the old value is not e, or if a sum is NaN, the updates are searched for e
+// and NaN. If one is found, the fold is repeated with counters; nothing has been written yet. Integers can
+// add up to 0, so their old values must be 0 initially.
 //
 // If the order does not matter, as for maxima and minima (a NaN becomes the canonical NaN), each task has
 // private accumulators. Otherwise each task has a range of the destinations. scatter_slabs.hpp lists the
@@ -63,7 +63,7 @@ struct PartOf<Fold<Complex<T>, R>> : NeutralOf<Fold<T, R>> {
   using PartFold = Fold<T, R>;
 };
 
-// True if folding other values can produce the neutral element.
+// True if values that are not the neutral element can fold to the neutral element.
 template <class F>
 inline constexpr bool kComesBack = false;
 template <class V>
@@ -112,7 +112,7 @@ Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& operan
           false};
 }
 
-// Calls f(i, sum, old) for the destinations [begin, end). The step is a compile-time constant if they are
+// Calls `f(i, sum, old)` for the destinations [begin, end). The step is a compile-time constant if they are
 // contiguous.
 template <class F, class Visit>
 void each_old(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end,
@@ -128,9 +128,9 @@ void each_old(const PrivateScatter& call, const Operands& operands, int64_t begi
   call.step == packed ? visit_all(packed) : visit_all(call.step);
 }
 
-// Returns false if an update is a NaN other than the canonical NaN, or, if `neutral`, the neutral element. A
-// complex update has such a NaN if either part is such a NaN, and is neutral if both parts are neutral.
-// Compares the bits as integers, vectorized if `step` is a constant.
+// Returns false if an update is a NaN other than the canonical NaN, or, if `neutral` is true, the neutral
+// element. A complex update has such a NaN if either part is such a NaN, and is neutral if both parts are
+// neutral. Compares the bits as integers, vectorized if `step` is a constant.
 template <class F, class Step>
 bool are_values_unambiguous(const char* from, int n, Step step, bool neutral) {
   using PartFold = typename PartOf<F>::PartFold;
@@ -184,8 +184,8 @@ bool uncounted_unambiguous(const PrivateScatter& call, const Operands& operands,
   return are_updates_unambiguous<F>(call, operands, units_of(call, piece), true);
 }
 
-// Returns false if the first updates contain rare NaN. Later updates then probably contain them, too, and all
-// updates would be folded twice.
+// Returns false if the first updates contain a NaN other than the canonical NaN. Later updates then probably
+// contain more of them, and all updates would be folded twice.
 template <class F>
 bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   bool suits = begin > 0 || are_updates_unambiguous<F>(call, operands, {call.chunk, 0, 1}, false);

@@ -1,5 +1,5 @@
 // The table of kernel functions that the rest of the core calls. Each instruction-set level has one table,
-// compiled from the same source. calls.hpp has the arguments of the functions.
+// compiled from the same source. calls.hpp defines the arguments of the functions.
 #pragma once
 
 #include "kernels/calls.hpp"
@@ -44,7 +44,8 @@ struct Kernels {
   bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*uncounted_unambiguous)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
-  // The same for argmax and argmin, in any type. A piece numbers its updates, fewer than 2^32 - 1.
+  // The same for argmax and argmin, in any type. A piece has fewer than 2^32 - 1 updates and assigns a number
+  // to each.
   int64_t (*located_bytes)(const Combine&, int64_t slots);
   FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
@@ -79,21 +80,21 @@ struct Kernels {
   // dimensions before it has `inner` runs.
   void (*dequantize)(const QuantizedGather&, int64_t begin, int64_t end);
   // Lists of rows. `stage` checks, numbers and counts the edges of a piece, and returns false if it found an
-  // invalid index. `place` writes the edges to their lists. `weights` copies [begin, end) of the weights in
-  // the order of the lists. `fold` folds the lists of destinations [begin, end), with weights in this order.
-  // `items` folds the list of a bucket; its scratch has the size of a slab of the bucket's destinations.
+  // invalid index. `place` writes the edges to their lists. `weights` copies the weights [begin, end) in the
+  // order of the lists. `fold` folds the lists of destinations [begin, end), with weights in this order.
+  // `items` folds the list of a bucket. Its scratch is as large as a slab for the bucket's destinations.
   bool (*list_stage)(const ListStage&, const char* targets, const char* sources, int64_t piece);
   void (*list_place)(const ListStage&, int64_t piece);
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   void (*list_items)(const ListFold&, int64_t list, char* scratch);
-  // Folds by a pointer array. `read` reads entries [begin, end), and returns the greatest difference between
-  // adjacent entries, or -1 if an entry is invalid or the entries do not ascend. `fold` folds destinations
-  // [begin, end), skips edges with invalid indices, and returns false if it skipped an edge.
+  // Folds by a CSR pointer array. `read` reads entries [begin, end), and returns the greatest difference
+  // between adjacent entries, or -1 if an entry is invalid or the entries do not ascend. `fold` folds
+  // destinations [begin, end), skips edges with invalid indices, and returns false if it skipped an edge.
   int64_t (*pointed_read)(const Nest&, const char* entries, int64_t begin, int64_t end, int64_t* starts);
   bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
-  // Writes the destination number of every tuple of the nest, -1 if invalid. Returns the number of invalid
-  // tuples.
+  // Writes the destination number of every tuple of the nest, or -1 if the tuple is invalid. Returns the
+  // number of invalid tuples.
   int64_t (*write_numbers)(const Nest& numbering, const char* index, int64_t* numbers);
   // A scatter in batches. `accumulate` is like scatter, but does not use the operand `data`.
   bool (*accumulate)(const Nest&, int unit_loops, const Operands&, const Range&, const Combine&,

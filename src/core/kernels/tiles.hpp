@@ -93,9 +93,8 @@ GATHERUM_NOINLINE inline void choose(Tile& b, const Owned& owned) {
   }
 }
 
-// The positions of the tiles of a range of units. The first `unit_loops` loops enumerate the units. Within a
-// unit, the other loops run in row-major order, so that a scatter applies the updates of a destination in
-// order.
+// The tile positions in a range of units. The first `unit_loops` loops enumerate the units. Within a unit,
+// the other loops run in row-major order, so that a scatter applies the updates of a destination in order.
 class Tiles {
  public:
   GATHERUM_NOINLINE Tiles(const Nest& nest, int unit_loops, const Range& range)
@@ -146,10 +145,10 @@ class Tiles {
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
-// The number of rows by which runs are prefetched ahead, if columns are short runs far apart.
+// The number of rows by which prefetches run ahead if columns are short runs far apart.
 inline constexpr int64_t kRowsAhead = 8;
 
-// Calls one(j) for each chosen tuple of a tile, in order.
+// Calls `one(j)` for each chosen tuple of a tile, in order.
 template <class One>
 GATHERUM_INLINE void each_chosen(const Tile& b, const One& one) {
   const int n = b.n, chosen = b.chosen;  // local copies that no store can change
@@ -168,7 +167,7 @@ struct Staging {
   const Owned* owned = nullptr;  // the tuples to choose; null: all
 };
 
-// The loop over tiles of all kernels. It stages the next tile while the current tile is processed.
+// The loop over tiles that all kernels use. It stages the next tile while the current tile is processed.
 //
 //   for (TileIterator tiles(...); !tiles.done(); tiles.turn()) {
 //     ... tiles.current() ...
@@ -212,17 +211,17 @@ class TileIterator {
     find();
   }
 
-  // For loops that do nothing during staging.
+  // Advances to the next tile, in loops that do nothing during staging.
   void next() {
     stage();
     turn();
   }
 
-  // Calls work(i) for each tuple of this tile, in order. Also stages the next tile: each time it has
-  // written `count` offsets of the next tile, from the i-th on, it calls staged(i, count). These offsets may
-  // be invalid. If the indices allow, the two kinds of calls are interleaved, so that their memory accesses
-  // overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11; gather_elements along axis 0: 13.5 ->
-  // 11.5).
+  // Calls `work(i)` for each tuple of this tile, in order. Also stages the next tile: each time it has
+  // written `count` offsets of the next tile, from the i-th on, it calls `staged(i, count)`. These offsets
+  // may be invalid. If the indices allow, the two kinds of calls are interleaved, so that their memory
+  // accesses overlap (5M updates of 256 bins: 6.5 ms -> 4.7, of 250k: 17 -> 11; gather_elements along axis 0:
+  // 13.5 -> 11.5).
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
@@ -287,7 +286,7 @@ GATHERUM_INLINE void prefetch_rows_ahead(const Nest& nest, const ByteOffsets& ah
   fetch(operands.moved, b.base.moved + ahead.moved, line.moved);
 }
 
-// Calls line(context, loop, base) for every line of the row loops, in order.
+// Calls `line(context, loop, base)` for every line of the row loops, in order.
 using RowLine = void (*)(const void* context, const Loop& loop, ByteOffsets base);
 GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, ByteOffsets base,
                                             const void* context, RowLine line) {
@@ -296,8 +295,8 @@ GATHERUM_NOINLINE inline void each_row_line(const Loop* loops, int rank, ByteOff
     each_row_line(loops + 1, rank - 1, base, context, line);
 }
 
-// Calls point(base) for every point of the row loops, in order. `point` should capture by value: a reference
-// would be reloaded for each point, since a store may have changed the referenced value.
+// Calls `point(base)` for every point of the row loops, in order. `point` should capture its variables by
+// value: a reference would be reloaded for each point, since a store may have changed the referenced value.
 template <class Point>
 GATHERUM_INLINE void each_row_point(const Loop* loops, int rank, const ByteOffsets& base,
                                     const Point& point) {

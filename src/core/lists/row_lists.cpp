@@ -20,7 +20,7 @@ constexpr int64_t kSharesPerThread = 8;
 // edges of earlier pieces. Returns the number of edges.
 template <class Number>
 int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
-  // From this many counts on, threads share the destinations. They then read their counts twice.
+  // From this many counts on, threads share the destinations. Each of these threads reads its counts twice.
   constexpr int64_t kSharedCounts = int64_t{1} << 18;
   auto* const starts = reinterpret_cast<Number*>(to);
   auto* const counts = reinterpret_cast<Number*>(stage.counts);
@@ -62,8 +62,8 @@ bool in_order(const std::vector<ListStage::EdgeOrder>& orders) {
   return all;
 }
 
-// The first destination of a share, if destinations and edges are divided among `shares` shares. Destinations
-// and edges have equal weight. `start(d)` is the position of the first edge of d.
+// Returns the first destination of a share if destinations and edges are divided among `shares` shares.
+// Destinations and edges have equal weight. `start(d)` is the position of the first edge of d.
 template <class Start>
 int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
   if (share == shares) return destinations;
@@ -142,7 +142,7 @@ OwnedMemory::~OwnedMemory() {
 
 namespace {
 
-// Returns true if a program's indices are element numbers.
+// Returns true if the indices of a program are the numbers of elements.
 bool has_element_numbers(const Program& p) {
   return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
 }
@@ -325,8 +325,8 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
 
 namespace {
 
-// Reads a CSR pointer array (indptr) of n entries. Returns the greatest step between two entries, or -1 if
-// the entries do not ascend from 0 to the number of edges.
+// Reads a CSR `indptr` array of n entries. Returns the greatest step between adjacent entries, or -1 if the
+// entries do not ascend from 0 to the number of edges.
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));

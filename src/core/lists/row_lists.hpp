@@ -1,4 +1,4 @@
-// Lists of rows. Each destination has a list of the rows of a table that are reduced to it, in the order of
+// Lists of rows. Each destination has a list of the table rows that are reduced into it, in the order of
 // their edges.
 #pragma once
 
@@ -23,7 +23,7 @@ struct Ordered {
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll);
 
-// Memory that knows its size. Large blocks use huge pages.
+// Owned memory, with its size. Large blocks use huge pages.
 class OwnedMemory {
  public:
   OwnedMemory() = default;
@@ -47,20 +47,20 @@ class OwnedMemory {
 };
 
 // The sources or the targets of the edges, as a program. The nest `checks` of the program visits the edges in
-// order. It has one component: the number of the addressed element. If both pointers are null, edge i
+// order. This nest has one component: the number of the addressed element. If both members are null, edge i
 // addresses element i.
 struct EdgeEnds {
   const Program* program = nullptr;
   const char* indices = nullptr;
 };
 
-// Returns true if two programs describe a pointer and the sources of its edges.
+// Returns true if two programs describe a CSR pointer array and the sources of its edges.
 bool fits_pointer(const Program& pointer, const Program& sources);
 
-// Reduces rows by a pointer (as in CSR), without lists. The pointer is a program of one loop with one
-// component of size edges + 1. `call` has every field except the size of the table. `fresh` is true if the
-// result is discarded after an invalid index. If the outcome is an error, `invalid` is 1 for an invalid
-// source, and 0 for a pointer that does not ascend from 0 to the number of edges. Throws std::bad_alloc.
+// Reduces rows by a CSR pointer array, without lists. This array is a program of one loop with one component
+// of size edges + 1. Every field of `call` is set except the size of the table. `fresh` is true if the result
+// is discarded after an invalid index. If the outcome is an error, `invalid` is 1 for an invalid source, and
+// 0 for a pointer array that does not ascend from 0 to the number of edges. Throws std::bad_alloc.
 Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
                      const Poll& poll, int& invalid);
 
@@ -76,8 +76,8 @@ class RowLists {
   Outcome make(int64_t destinations, int64_t bucket_size, const EdgeEnds& targets, const EdgeEnds& sources,
                bool numbered, const Poll& poll, int& invalid);
 
-  // Reduces the rows of a table. `call` has every field except the lists. Returns false if poll interrupted
-  // it.
+  // Reduces the rows of a table. Every field of `call` is set except the lists. Returns false if poll
+  // interrupted it.
   bool fold(ListFold call, const Poll& poll) const;
 
   int64_t destinations() const { return destinations_; }

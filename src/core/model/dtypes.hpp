@@ -1,6 +1,6 @@
-// The dtypes of plans, for arrays of NumPy and of other frameworks. Other frameworks identify a dtype by a
-// DLPack code and a number of bits, or by XLA's number. A plan needs only the item size and the arithmetic of
-// a dtype, so bfloat16 works without a package that adds it to NumPy.
+// The dtypes of plans, for NumPy arrays and the arrays of other frameworks. Other frameworks identify a dtype
+// by a DLPack code and a number of bits, or by XLA's number. A plan needs only the item size and the
+// arithmetic of a dtype, so bfloat16 works without a package that adds it to NumPy.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ enum class DType : uint8_t {
 
 enum class Kind : uint8_t { boolean, integer, unsigned_integer, floating, complex };
 
-// NumPy's letter of a kind.
+// NumPy's letter for a kind.
 constexpr char letter_of(Kind kind) { return "biufc"[static_cast<int>(kind)]; }
 
 // The codes of DLPack (DLDataTypeCode in dlpack.h, version 1.1).
@@ -76,8 +76,8 @@ struct FloatFormat {
 inline constexpr int kNoInfinity = -1;
 inline constexpr FloatFormat kNoFormat{};
 
-// The facts of a dtype. Other tables of dtypes in the core and in Python are derived from these rows, or list
-// how an interface or a file format spells a dtype. New rows are appended: pickles and the keys of plans
+// The properties of a dtype. Other tables of dtypes in the core and in Python are derived from these rows, or
+// list how an interface or a file format spells a dtype. New rows are appended: pickles and the keys of plans
 // contain the numbers. `_core.pyi` is generated from the rows (tests/dtype_stub.py).
 struct DTypeRow {
   DType dtype;

@@ -1,6 +1,6 @@
 // Lowers a call of any operator to one loop nest over three operands (nest.hpp). After this step, all
 // operators are the same: leading dimensions, batch dimensions, strided and broadcast operands are ordinary
-// loops. All strides and offsets are bytes. Python's `nests` calls these functions.
+// loops. All strides and offsets are in bytes. Python's `nests` calls these functions.
 #pragma once
 
 #include <vector>
@@ -25,7 +25,7 @@ OperandLayout contiguous_layout(const std::vector<int64_t>& shape, int64_t item)
 struct Addressing {
   bool takes_tuples;  // the last dimension of the indices is a tuple; otherwise each index is a scalar
   // Data and indices share the dimensions before `axis`, or the first `batch_dims` dimensions. Otherwise they
-  // are free: the same scalar indices apply to every position along them and address slices.
+  // are free: the same scalar indices apply to every position along these dimensions, and address slices.
   bool shares_front;
   bool shares_back;  // the dimensions after the indexed ones are shared; otherwise they are free
 };
@@ -56,17 +56,17 @@ Roles roles_of(const Addressing& addressing, int64_t rank, int64_t indices_rank,
 // The entries: the indices without the tuple dimension.
 OperandLayout entries_of(const Addressing& addressing, const OperandLayout& indices);
 
-// Lists the loops over the moved shape, and the components of an index or index tuple. Without components no
-// index is read, and no loop steps through the indices. `moved_layout` has the moved shape.
+// Lists the loops over the moved shape, and the components of an index or index tuple. If there are no
+// components, no index is read and no loop steps through the indices. `moved_layout` has the moved shape.
 void list_loops(const Roles& roles, const OperandLayout& data, const OperandLayout& indices,
                 const OperandLayout& moved_layout, Loops& loops, Components& components);
-// Drops loops of one step and merges neighbouring loops that step as one.
+// Drops loops with a single step, and merges neighbouring loops that are equivalent to one loop.
 Loops collapse(const Loops& loops);
 
 // Returns a nest of only the index space, in row-major order. A check of every index uses this nest.
 Nest lower_checks(const OperandLayout& entries, const Components& components);
-// Returns loops that number the addressed elements of a space. Loops and numbers are in row-major order.
-// `space` is contiguous with items of 1 byte.
+// Returns loops that assign numbers to the addressed elements of a space. The loops and the numbers are in
+// row-major order. `space` is contiguous with items of 1 byte.
 Nest lower_numbers(const Addressing& addressing, int64_t axis, const OperandLayout& space,
                    const OperandLayout& indices);
 // Returns the nest of target[...] = source[...], the copy that begins a scatter that is not in place. It is a

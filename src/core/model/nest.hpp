@@ -1,4 +1,4 @@
-// The loop nest that every call is lowered to, and the iteration over its outer loops.
+// The loop nest to which every call is lowered, and the iteration over its outer loops.
 //
 //   addr = D + p . sD + sum over components c of check(X[p . sX + x_c], n_c) * d_c
 //   gather: *U(p . sU) = *addr          scatter: *addr op= *U(p . sU)
@@ -17,8 +17,8 @@
 // address of the moved operand: the output of a gather, or the updates of a scatter. p is a point: one
 // integer for each loop. sD, sX and sU are the strides of the loops. c is a component of an index tuple, x_c
 // bytes after the first component. n_c and d_c are the size and the stride of the dimension that component c
-// addresses. check resolves negative indices and applies the mode. All strides are bytes. lowering.cpp makes
-// the nest and guarantees its form. Nothing here depends on the element type.
+// addresses. check resolves negative indices and applies the mode. All strides are in bytes. lowering.cpp
+// makes the nest and guarantees its form. Nothing here depends on the element type.
 #pragma once
 
 #include <algorithm>
@@ -88,8 +88,8 @@ struct Nest {
 // Returns true if each index tuple moves one item.
 GATHERUM_INLINE bool moves_items(const Nest& nest) { return nest.row_rank() == 0 && nest.block == nest.item; }
 
-// Returns true if the kernels of lines run a nest: each index tuple moves one value of a compiled width, or
-// folds one item. The kernels of rows run all other nests.
+// Returns true if the line kernels run a nest: each index tuple moves one value of a compiled width, or folds
+// one item. The row kernels run all other nests.
 GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const Combine& combine) {
   if (combine.reduction != Reduction::none) return moves_items(nest);
   return nest.row_rank() == 0 && is_width(nest.block);

@@ -1,4 +1,4 @@
-// Plans a call of an operator without its data: checks dtypes, shapes and `out`, and lowers the call to a
+// Plans a call to an operator without its data: checks dtypes, shapes and `out`, and lowers the call to a
 // program. The C interface and the Python bindings share it; each creates the error messages itself.
 #pragma once
 
@@ -26,7 +26,7 @@ inline constexpr OperatorRow kOperators[] = {
     {"scatter_nd", "batch_dims", kTuples, true},
 };
 
-// Returns the operator with this name, or null.
+// Returns the operator with this name, or null if there is none.
 const OperatorRow* find_operator(const char* name);
 
 // An operand without its data.
@@ -34,7 +34,7 @@ struct OperandSpec {
   OperandLayout layout;
   int dtype = kNoDType;  // a DType; kNoDType: items that are only copied
   int64_t item = 0;      // bytes of an item
-  bool swapped = false;  // the items have the opposite byte order of this machine
+  bool swapped = false;  // the items' byte order is the opposite of this machine's
 
   bool is_signed() const { return dtype != kNoDType && kDTypes[dtype].kind == Kind::integer; }
   bool is_index() const {
@@ -58,7 +58,7 @@ struct CallSpec {
   std::optional<OperandSpec> updates, out;  // updates: if and only if the operator scatters
 };
 
-// The shapes of a call, which its operands must outlive.
+// Returns the shapes of a call. The operands of the call must outlive them.
 ShapedCall shapes_of(const CallSpec& call);
 
 // Checks a call in the order of the errors (the range of the attribute, dtypes, shapes, `out`) and lowers it.

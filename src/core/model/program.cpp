@@ -115,7 +115,7 @@ bool is_checksum_right(const uint8_t* bytes, size_t size) {
   return expected.size() == size && std::memcmp(expected.data(), bytes, size) == 0;
 }
 
-// Checks the form of a nest that the kernels rely on: see nest.hpp.
+// Checks that a nest has the form that the kernels rely on: see nest.hpp.
 bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
   if (nest.rank < 1 || nest.rank > kMaxLoops || nest.line < 0 || nest.line >= nest.rank) return false;
   if (nest.components < 0 || nest.components > kMaxComponents) return false;
@@ -242,7 +242,7 @@ Reach reach_of_moved(const Nest& nest) {
   return r;
 }
 
-// The bytes of one component of all index tuples.
+// The size in bytes of one component of all index tuples.
 Reach reach_of_component(const Nest& nest, int c, const IndexType& type) {
   Reach r;
   for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].index);

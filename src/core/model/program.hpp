@@ -1,4 +1,4 @@
-// A program: one lowered call of an operator, without its data. A program has no pointers, so it can be
+// A program: one lowered call to an operator, without its data. A program contains no pointers, so it can be
 // compared, hashed, and serialized for another process or machine. each_field lists its fields.
 #pragma once
 
@@ -13,10 +13,11 @@
 
 namespace gatherum {
 
-// The version changes whenever the fields or their meaning change. Bytes of another version raise an error.
+// The version changes whenever the fields or their meaning change. Reading the bytes of a different version
+// raises an error.
 inline constexpr int64_t kProgramVersion = 1;
 
-// Calls that move more bytes than this (a few us) release the interpreter's lock.
+// If a call moves more bytes than this, which takes a few us, it releases the interpreter's lock.
 inline constexpr int64_t kLongBytes = int64_t{64} << 10;
 
 struct Shape {
@@ -89,8 +90,8 @@ struct Program {
   int small_choice = -1;  // the algorithm of a call too small for several threads; -1: not small
 };
 
-// Calls visit(name, field) for every field that identifies a program. Equality, bytes and the Python binding
-// share this one declaration.
+// Calls `visit(name, field)` for every field that identifies a program. Equality, bytes and the Python
+// binding share this one declaration.
 template <class P, class Visit>
 void each_field(P& p, Visit&& visit) {
   visit("scatter", p.scatter);
@@ -122,20 +123,20 @@ const char* kernel_name(const Program& program);
 const char* complete(Program& program);
 
 std::vector<uint8_t> to_bytes(const Program& program);
-// Reads and completes a program. Returns an error message about the bytes, or null.
+// Reads and completes a program. Returns an error message about the bytes, or null if there is no error.
 const char* from_bytes(const uint8_t* bytes, size_t size, Program& program);
 
 // Checks that every byte that the program can address is inside its operands, for any index values. Returns
-// the name of the first operand that is too small, or null. Of a scatter, `data` is the output, `moved` the
-// updates, and `source` the data.
+// the name of the first operand that is too small, or null if there is none. For a scatter, `data` is the
+// output, `moved` is the updates, and `source` is the data.
 const char* find_too_small(const Program& program, const gatherum_buffer& data,
                            const gatherum_buffer& indices, const gatherum_buffer& moved,
                            const gatherum_buffer& source);
 
-// The same nest, with component strides that compute the destination numbers within a unit, from 0.
+// Returns the same nest, with component strides that compute the destination numbers within a unit, from 0.
 Nest number_destinations(const Nest& nest);
 
-// The number of points of the first `loops` loops of a nest.
+// The number of points in the first `loops` loops of a nest.
 inline int64_t points(const Nest& nest, int loops) {
   int64_t n = 1;
   for (int i = 0; i < loops; ++i) n = times(n, nest.loops[i].extent);

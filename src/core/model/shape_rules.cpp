@@ -10,8 +10,8 @@ using Sizes = std::vector<int64_t>;
 
 constexpr int64_t kMaxRank = kMaxLoops;
 
-// Returns true if an operand has more bytes than an address can count, or more elements if they have no
-// bytes.
+// Returns true if an operand has more bytes than an address can count, or, if its elements have no bytes,
+// more elements than that.
 bool is_too_big(const Sizes& shape, int64_t item) {
   int64_t size = std::max<int64_t>(item, 1);
   for (int64_t extent : shape) {

@@ -14,7 +14,7 @@ enum class Fault : uint8_t {
   too_few_dimensions,  // of the operand that the attribute indexes
   out_of_range,        // the attribute
   not_an_index_dtype,
-  other_dtype,          // the updates or `out`: not the data's
+  other_dtype,          // the updates or `out`: their dtype is not the data's
   not_reducible,        // the data: the reduction is not defined for its dtype
   too_many_dimensions,  // of an operand or of the result
   operand_too_big,
@@ -62,9 +62,9 @@ struct Finding {
 };
 
 // Finds the first size conflict between data and indices. The fault is `none` if there is no conflict.
-// `fits(d, equal)` returns true if the indices have the data's size on a shared dimension d (`equal`), or at
-// most that size. It is a function because sizes in a traced graph may be symbols. `axis` counts from the
-// front.
+// `fits(d, equal)` returns true if, on a shared dimension d, the indices have the data's size (if `equal` is
+// true) or at most that size (if it is false). It is a function because sizes in a traced graph may be
+// symbols. `axis` counts from the front.
 template <class Fits>
 Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                     int64_t axis, const Fits& fits) {
@@ -86,12 +86,13 @@ Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_
   return {};
 }
 
-// Converts the attribute to count from the front, if the operand has dimensions that it can name.
+// Converts the attribute so that it counts from the front, if the operand has dimensions that the attribute
+// can name.
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis);
 
 inline constexpr int64_t kFewElements = 1'000'000;
-// Returns true if two elements share a byte, or if a search of bounded length does not find out. If the array
-// has at most `few` elements, their offsets are compared; otherwise, overlaps are searched for with the
+// Returns true if two elements share a byte, or if a search of bounded length cannot rule this out. If the
+// array has at most `few` elements, their offsets are compared; otherwise, overlaps are searched for with the
 // strides.
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kFewElements);
 

@@ -97,7 +97,7 @@ constexpr bool is_in_order(const Row (&rows)[N], E Row::* number, E last) {
 }
 static_assert(is_in_order(kValues, &ValueRow::value, Value::complex128));
 
-// The name of an enumerator from a list of all names; null for any other number.
+// Returns the name of an enumerator from a list of all names, or null for a number that is not an enumerator.
 template <class E, size_t N>
 constexpr const char* name_among(const char* const (&names)[N], E e) {
   return static_cast<size_t>(e) < N ? names[static_cast<size_t>(e)] : nullptr;
@@ -112,7 +112,8 @@ constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Valu
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// The neutral element of a fold of integers; `none` if it has none, or folds only floats as exact sums do.
+// The neutral element of a fold of integers. `none` means that the fold has no neutral element, or that it
+// folds only floats, as exact sums do.
 enum class Neutral : uint8_t { none, zero, one, lowest, greatest };
 
 // The way in which kernels compute the gradients of a fold (scatter_gradients.hpp). `none` if no kernel
@@ -258,7 +259,8 @@ constexpr Value sum_type(Value v, Reduction r) {
   return is_signed_integer(v) ? Value::int64 : Value::uint64;
 }
 
-// The number of limbs of an exact sum (exact_limbs.hpp). For complex numbers, the number for both parts.
+// The number of limbs of an exact sum (exact_limbs.hpp). For complex numbers, this is the number for both
+// parts together.
 constexpr int64_t limbs_of(Value v) {
   if (is_complex(v)) return 2 * limbs_of(v == Value::complex64 ? Value::float32 : Value::float64);
   if (v == Value::float64) return 67;
@@ -271,7 +273,7 @@ constexpr int64_t window_bytes(Value v) {
   return v == Value::float64 ? 24 : 16;
 }
 
-// The bytes of an exact sum's table (exact_table.hpp), 0 if it has none.
+// The size in bytes of an exact sum's table (exact_table.hpp), or 0 if the sum has no table.
 constexpr int64_t table_bytes(Value v) {
   if (is_complex(v)) return 0;
   const int64_t rows = v == Value::float64 ? 2 * 4096 : v == Value::float16 ? 64 : 512;

@@ -1,7 +1,7 @@
 // The widths of items, in bytes, for which kernels are compiled.
 //
-// Functions are static: if one is not inlined, a linker must not share the code of one instruction-set level
-// with all.
+// Functions are static: if one is not inlined, a linker must not use the code of one instruction-set level
+// for all levels.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ struct Accelerated {
 using Nodes = std::atomic<const Accelerated*>;
 
 Nodes& nodes_of(const PyObject* function) {
-  static std::array<Nodes, 64> nodes;  // searching a single list takes a few ns of a call of 200
+  static std::array<Nodes, 64> nodes;  // a search in a single list would take a few of the 200 ns of a call
   return nodes[(reinterpret_cast<uintptr_t>(function) >> 4) * 0x9E3779B97F4A7C15u >> 58];
 }
 
@@ -133,11 +133,11 @@ bool read_parameters(nb::handle function, Accelerated& accelerated) {
   return is_complete(accelerated, present);
 }
 
-// Lets the core run the calls of a Python function, from CPython 3.12 on. The function must only pass its
+// Lets the core run the calls to a Python function, from CPython 3.12 on. The function must only pass its
 // parameters to `dispatch_call` or `run_plan`. Binding the arguments in Python takes longer than a small
 // gather (60 ns of 250). The parameter names identify the arguments, and `self` is a plan. The function is
-// otherwise unchanged. Its body still runs for arguments that do not match, so that Python raises the error,
-// and when torch.compile traces it. Other objects are left unchanged.
+// otherwise unchanged. Its body still runs when torch.compile traces the function. It also runs for arguments
+// that do not match, so that Python raises the error. Other objects are left unchanged.
 void accelerate(nb::handle function) {
   auto* python = reinterpret_cast<PyFunctionObject*>(function.ptr());
   if (!PyFunction_Check(function.ptr()) || python->vectorcall == call_accelerated) return;

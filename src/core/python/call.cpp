@@ -27,7 +27,7 @@ const std::array<PyObject*, N>& texts_of(const std::array<const char*, N>& names
   return strings;
 }
 
-// The position of a name among the names of the core or Python, -1 if it is not one of them. Names in a
+// The position of a name among the names of the core or Python, or -1 if it is not one of them. Names in a
 // program's text are interned and compared by address; others are compared by value.
 template <size_t N>
 int number_of(PyObject* name, const std::array<const char*, N>& names) {

@@ -54,8 +54,9 @@ Attributes plain_attributes(const nb::handle* a);
 nb::handle mode_name(const Attributes& attributes);
 nb::handle reduction_name(const Attributes& attributes);
 
-// Calls take(word) for the words that distinguish calls: the words of the attributes, and of each operand's
-// dtype, shape and strides. A dtype is its number in dtypes.hpp; Key adds words for a dtype without a number.
+// Calls `take(word)` for the words that distinguish calls: the words of the attributes, and of each operand's
+// dtype, shape and strides. A dtype is represented by its number in dtypes.hpp. `Key` adds words for a dtype
+// without a number.
 template <class Take>
 void each_word(const Attributes& a, const Take& take) {
   take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));

@@ -32,8 +32,9 @@ CachedPlan plan_in_core(const Call& call);
 // Also looks for the plan in the table, and stores it there.
 CachedPlan find_or_plan_in_core(const Call& call);
 
-// Makes the plan of a call, by in_python() if the core cannot plan it, and stores the plan. reread(plan)
-// reads the call again before the plan is stored, because in_python() may have changed the operands.
+// Makes the plan of a call, with `in_python()` if the core cannot make it, and stores the plan.
+// `reread(plan)` reads the call again before the plan is stored, because in_python() may have changed the
+// operands.
 template <class InPython, class Reread>
 CachedPlan make_and_keep_plan(const Call& call, const InPython& in_python, const Reread& reread) {
   const Key key(call);

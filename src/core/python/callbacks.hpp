@@ -22,7 +22,7 @@ struct Callbacks {
 
 Callbacks& callbacks();
 
-// Calls visit(name, function) for each callback.
+// Calls `visit(name, function)` for each callback.
 template <class Visit>
 void each_callback(Callbacks& c, const Visit& visit) {
   visit("convert_and_run", c.convert_and_run);

@@ -1,4 +1,4 @@
-// The first step of every call: finds the code that runs it by the types of its operands.
+// The first step of every call: finds the code that runs the call, by the types of its operands.
 #include "python/dispatch.hpp"
 
 #include <algorithm>
@@ -23,8 +23,8 @@ Callbacks& callbacks() {
 
 namespace {
 
-// Converts a list of Python integers, or of such lists of equal length, to an int64 array. Returns an empty
-// object for any other list, which Python then converts.
+// Converts a list of Python integers, or a list of such lists of equal length, to an int64 array. Returns an
+// empty object for any other list, which Python then converts.
 nb::object array_of_integers(nb::handle list) {
   if (PyList_GET_SIZE(list.ptr()) == 0) return {};
   const bool nested = PyList_CheckExact(PyList_GET_ITEM(list.ptr(), 0));
@@ -57,8 +57,8 @@ GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* a) {
   return call_with(callbacks().convert_and_run, a, std::make_index_sequence<kArguments>());
 }
 
-// Runs a call again by the function that ran the last call on such arrays. Returns an empty object if none
-// did.
+// Runs a call with the function that ran the last call on such arrays. Returns an empty object if there is no
+// such function.
 nb::object replay_jax_call(const nb::handle* a) {
   if (!a[kOut].is_none()) return {};
   return replay({a[kOp],
@@ -68,7 +68,7 @@ nb::object replay_jax_call(const nb::handle* a) {
                  {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
 }
 
-// Runs a call on NumPy arrays. Python runs a call on other values.
+// Runs a call on NumPy arrays. Calls on all other values run in Python.
 nb::object run_on_arrays(const nb::handle* a) {
   nb::object result = call_on_arrays(a);
   if (!result.is_valid()) result = convert_in_python(a);

@@ -96,9 +96,9 @@ constexpr auto kTurn = std::chrono::milliseconds(1);
 
 std::atomic<int> unlocked{0};  // threads that read without the interpreter's lock, or wait for it afterwards
 
-// Returns when the calling thread last released the lock for a read. Threads may share an entry: a time is
-// only a hint. A thread_local of a loaded library is allocated at its first use, and glibc ends the process
-// if that fails.
+// Returns the time at which the calling thread last released the lock for a read. Threads may share an entry:
+// a time is only a hint. A thread_local of a loaded library is allocated at its first use, and glibc ends the
+// process if that fails.
 std::atomic<std::chrono::steady_clock::time_point>& last_unlocked() {
   static std::array<std::atomic<std::chrono::steady_clock::time_point>, 64> times;
   return times[std::hash<std::thread::id>()(std::this_thread::get_id()) % times.size()];
@@ -106,8 +106,8 @@ std::atomic<std::chrono::steady_clock::time_point>& last_unlocked() {
 
 // Returns true if cached rows are read without releasing the interpreter's lock. A thread that releases the
 // lock usually has to sleep until another thread releases it. This takes longer than reading a few rows. For
-// more rows, it is worth it while processors are idle; otherwise each thread releases the lock once per
-// kTurn.
+// more rows, releasing the lock is worthwhile while processors are idle. Otherwise each thread releases the
+// lock once per kTurn.
 bool keeps_lock(const gatherum_rows& reads) {
   const bool on_disk = reads.in_flight > 0 || reads.once != 0;
   if (on_disk || reads.count > CachedReads::kMostRows || reads.item > kShortBytes) return false;

@@ -6,13 +6,14 @@
 
 namespace gatherum {
 
-// Reads the layout of a file's rows from `layout`: the offset of row 0, the bytes from one row to the next,
-// the bytes to read of each row, and the number of rows. Returns false if `layout` does not describe rows.
+// Reads the layout of a file's rows from `layout`: the offset of row 0, the number of bytes from one row to
+// the next, the number of bytes to read of each row, and the number of rows. Returns false if `layout` does
+// not describe rows.
 bool set_layout(gatherum_rows& reads, const nb::tuple& layout);
 
-// Sets the requested rows numbers[i], which are copied to positions[i] of `out` (to i if `positions` is
-// None). Raises unless the arguments are flat int64 arrays and a buffer of bytes. Errors name `caller`.
-// `reads.item` is already set.
+// Sets the requested rows `numbers[i]`, which are copied to positions `positions[i]` of `out` (to position i
+// if `positions` is None). Raises unless the arguments are flat int64 arrays and a buffer of bytes. Error
+// messages name `caller`. `reads.item` is already set.
 void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, nb::handle positions,
                   nb::handle out);
 

@@ -26,7 +26,7 @@ class GilRelease {
   // Returns true if a poll has stopped the work. If the work was interrupted but not by a poll, the process
   // is the child of a fork, which does not have the other threads.
   bool interrupted() const { return interrupted_; }
-  // Runs work() with the lock.
+  // Runs `work()` with the lock.
   template <class Work>
   auto reacquired(const Work& work) {
     lock();
@@ -55,9 +55,9 @@ class GilRelease {
   bool interrupted_ = false;
 };
 
-// Runs run(poll), which returns a status, without the interpreter's lock. If the work is interrupted but not
-// by a poll, this process is the child of a fork. The child starts again and does all the work on one thread.
-// This is safe because polls precede any write in place.
+// Runs `run(poll)`, which returns a status, without the interpreter's lock. If the work is interrupted but
+// not by a poll, this process is the child of a fork. The child starts again and does all the work on one
+// thread. This is safe because polls precede any write in place.
 template <class Run>
 gatherum_status run_without_lock(const Run& run) {
   GilRelease released;

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kDeepestNames = 16;
 
-// Calls visit(names) for the names of a structured dtype, and of every structure inside it. Returns false if
-// there are too many, or if they are nested too deeply.
+// Calls `visit(names)` for the names of a structured dtype, and of every structure inside it. Returns false
+// if there are too many, or if they are nested too deeply.
 template <class Visit>
 bool visit_names(PyArray_Descr* dtype, const Visit& visit, int depth = 0) {
   while (PyDataType_HASSUBARRAY(dtype)) dtype = PyDataType_SUBARRAY(dtype)->base;
@@ -39,7 +39,7 @@ struct Entry {
     return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
-  // Compares without a key. Returns false for a dtype that is not numbered.
+  // Compares without making a key. Returns false for a dtype that has no number.
   bool describes(const Call& call) const {
     if (words.size() != static_cast<size_t>(kAttributeWords + words_of(call.operands))) return false;
     Comparison comparison(words.data());
@@ -59,7 +59,7 @@ Table& table() {
 }
 size_t table_slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
 
-// The slot of the operator's last plan. Operators may share it.
+// The slot of the operator's last plan. Several operators may share a slot.
 uint16_t& recent_slot(const Attributes& attributes) {
   static std::array<uint16_t, 256> slots{};
   const auto op = reinterpret_cast<uintptr_t>(attributes.op.ptr());
@@ -156,7 +156,8 @@ struct MemberSlot {
   }
 };
 
-// Returns the `__slots__` member that an attribute is, or an empty MemberSlot if it is not one.
+// Returns an attribute as a member of `__slots__`, or an empty MemberSlot if the attribute is not such a
+// member.
 MemberSlot member_slot_of(PyTypeObject* type, PyObject* name) {
   const nb::object descriptor = nb::steal(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), name));
   if (!descriptor.is_valid()) PyErr_Clear();

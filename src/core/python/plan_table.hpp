@@ -32,7 +32,7 @@ class Comparison {
   int64_t differences_ = 0;
 };
 
-// Returns a hash of words whose upper bits depend on all words.
+// Returns a hash of words. Its upper bits depend on all words.
 uint64_t hash_of(const int64_t* words, int n);
 
 // The words that a plan depends on. A dtype without a number is represented by the address of its NumPy dtype
@@ -71,13 +71,13 @@ class Key {
                                                                        // set
 };
 
-// A plan with its program, which lives as long as the plan.
+// A plan with its program, which exists as long as the plan.
 struct CachedPlan {
   nb::object plan;  // Python's Plan, or a CallPlan
   const BoundProgram* program = nullptr;
 };
 
-// Returns the plan from the table, or an empty value.
+// Returns the plan from the table, or an empty value if the table does not contain it.
 CachedPlan find_plan(const Call& call);
 // Calls Python to make the plan, with operands in the form that the callback accepts. Raises for an invalid
 // call.
@@ -85,7 +85,7 @@ CachedPlan plan_in_python(const Attributes& attributes, const OperandHandles& op
 // Stores a plan, unless the operands no longer match the key.
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached);
 
-// Returns the program of a plan, which keeps it alive.
+// Returns the program of a plan. The plan keeps the program alive.
 const BoundProgram& program_of(nb::handle plan);
 
 // Clears the table of plans. Returns the plans.

@@ -27,7 +27,7 @@ void assign(const char* name, nb::handle value, T& field) {
   }
 }
 
-// Calls each(i, item) for the items of a sequence, at most `most` of them.
+// Calls `each(i, item)` for the items of a sequence, at most `most` of them.
 template <class Each>
 int64_t read_items(const char* name, nb::handle sequence, int most, const Each& each) {
   int64_t n = 0;

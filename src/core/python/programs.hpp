@@ -11,7 +11,7 @@
 
 namespace gatherum {
 
-// A program of the core, with the fields in the form in which Python reads them.
+// A core program, with the fields in the form in which Python reads them.
 class BoundProgram {
  public:
   BoundProgram(const uint8_t* bytes, size_t size);
@@ -21,8 +21,8 @@ class BoundProgram {
   // Returns true if no Python code can run during a call without `out`. Such a call has no fill value, keeps
   // the interpreter's lock, and allocates its result with NumPy's allocator.
   bool is_quiet() const { return quiet_; }
-  // The specs of the last operands that matched the plan are stored as words. same(words) compares them with
-  // the current operands.
+  // The specs of the last operands that matched the plan are stored as words. `same(words)` compares them
+  // with the current operands.
   template <class Same>
   bool was_run_on(const Same& same) const {
     const nb::ft_lock_guard lock(mutex_);
@@ -42,8 +42,8 @@ class BoundProgram {
   mutable DevicePrograms device_programs_;
 };
 
-// Converts the 64 bits in which the core stores an index to the value of the index, by the index type of the
-// program.
+// Converts the 64 bits in which the core stores an index to the value of the index, according to the
+// program's index type.
 nb::object index_value(const BoundProgram& program, int64_t bits);
 
 // The strings name_of(0), name_of(1), ... up to the first null.

@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// The DType of each NumPy type number that means the same on every platform.
+// The DType of each NumPy type number that has the same meaning on every platform.
 constexpr auto kNumbered = [] {
   std::array<int8_t, NPY_HALF + 1> dtypes{};
   for (int8_t& d : dtypes) d = kNoDType;

@@ -1,4 +1,4 @@
-// Views: the address, dtype, shape and strides of an operand of NumPy or another framework.
+// Views: the address, dtype, shape and strides of an operand from NumPy or another framework.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ inline constexpr int kOperands = 4;  // data, indices, updates, out
 inline constexpr int kSwapped = 64;
 static_assert(kDTypeCount <= kSwapped);
 
-// An operand. A missing one has rank -1.
+// An operand. A missing operand has rank -1.
 struct View {
   char* address = nullptr;
   int rank = -1;
@@ -38,7 +38,7 @@ struct Builtin {
 inline std::array<Builtin, NPY_HALF + 1> builtins;
 void find_builtins();  // at import
 
-// Returns the number of NumPy's dtype (see View::dtype) if it is one of ours, otherwise kNoDType.
+// Returns the number of a NumPy dtype (see View::dtype), or kNoDType if it is not one of the core's dtypes.
 int find_dtype(PyArray_Descr* dtype);
 inline int dtype_of(PyArray_Descr* dtype) {
   const auto number = static_cast<size_t>(dtype->type_num);
@@ -58,13 +58,14 @@ inline View view_of(PyArrayObject* a) {
           dtype};
 }
 
-// Views of arrays. They are valid only until Python code runs, because it can change the shape of an array.
+// Views of arrays. They are valid only until Python code runs, because Python code can change the shape of an
+// array.
 inline Views views_of(const OperandHandles& operands) {
   const auto view = [&](size_t i) { return operands[i].is_none() ? View{} : view_of(as_array(operands[i])); };
   return {view(0), view(1), view(2), view(3)};
 }
 
-// Returns true if two operands are the same elements.
+// Returns true if two operands consist of the same elements in memory.
 bool is_same_place(const View& a, const View& b);
 // Returns true if two operands may share bytes: the ranges of their addresses intersect.
 bool may_overlap(const View& a, const View& b);

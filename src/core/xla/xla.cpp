@@ -1,5 +1,5 @@
-// Runs programs as custom calls of XLA: a handler of its typed foreign function interface, on top of the C
-// interface. The call contains the bytes of its program, so an executable compiled by XLA also runs in
+// Runs programs as XLA custom calls, through a handler for XLA's typed foreign function interface that uses
+// the C interface. The call contains the bytes of its program, so an executable compiled by XLA also runs in
 // another process.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Reads and checks the custom calls of XLA, for the handlers of the processor and of CUDA devices.
+// Reads and checks XLA custom calls, for the handlers on the processor and on CUDA devices.
 #pragma once
 
 #include <memory>
@@ -55,16 +55,16 @@ ItemType item_type(XLA_FFI_DataType type);
 // The memory of a buffer.
 gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer);
 
-// Argument or result i of a call, or null if it is not a buffer.
+// Returns argument or result i of a call, or null if it is not a buffer.
 const XLA_FFI_Buffer* argument(const XLA_FFI_Args& args, int64_t i);
 const XLA_FFI_Buffer* result(const XLA_FFI_Rets& rets, int64_t i);
 
-// An attribute of this type, or null.
+// Returns the attribute with this name and type, or null if there is none.
 const void* attribute(const XLA_FFI_Attrs& attrs, std::string_view name, int32_t type);
 
 // A call on buffers.
 struct XlaCall {
-  // Only a call for gradients has the last two; its `out` is the gradient of the data.
+  // Only a call for gradients has the last two operands. Its `out` is the gradient of the data.
   const XLA_FFI_Buffer *data, *indices, *updates, *out, *gradient, *of_updates;
   Words program;
   const void* fill;  // one item
@@ -103,13 +103,13 @@ const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_o
 gatherum_operands operands_of(const XlaCall& call);
 
 // The message about an invalid index. The first line is for indices that have changed. The following lines,
-// one for each component of a tuple, have a % for the value and one for each coordinate of the position.
+// one for each component of a tuple, contain one % for the value and one for each coordinate of the position.
 std::string message(const XlaCall& call, const Known& known, const gatherum_error& error);
 
 XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const char* message);
 
-// Answers the runtime's query before the first run: the version of the interface that the handlers implement,
-// and the traits of this handler. Returns false if the frame is not a query.
+// Answers the runtime's query before the first run, with the version of the interface that the handlers
+// implement and the traits of this handler. Returns false if the frame is not a query.
 bool answers_metadata(XLA_FFI_CallFrame& frame, uint32_t traits = 0);
 
 }  // namespace gatherum::xla

@@ -1,6 +1,6 @@
 // The part of XLA's typed foreign function interface that the handler needs: the C declarations of version
-// 0.1, rewritten here, so that building the core needs nothing from XLA. Every runtime since jaxlib 0.5 calls
-// handlers of version 0.1. Later versions only add fields at the end.
+// 0.1. They are rewritten here, so that building the core needs nothing from XLA. Every runtime since jaxlib
+// 0.5 calls handlers of version 0.1. Later versions only add fields at the end.
 // https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
 #pragma once
 
@@ -33,7 +33,7 @@ struct XLA_FFI_Error_Destroy_Args {
   XLA_FFI_Error* error;
 };
 
-// The requests of a handler for a device to the runtime.
+// The requests that a handler for a device makes to the runtime.
 struct XLA_FFI_Stream_Get_Args {
   size_t struct_size;
   XLA_FFI_Extension_Base* extension_start;
@@ -89,7 +89,7 @@ struct XLA_FFI_Api {
   XLA_FFI_Error* (*free)(XLA_FFI_DeviceMemory_Free_Args*);
 };
 
-// The integers that the handler refers to by name. dtypes.hpp has the numbers of all types whose items have
+// The integers that the handler refers to by name. dtypes.hpp lists the numbers of all types whose items take
 // whole bytes.
 enum XLA_FFI_DataType : int32_t {
   XLA_FFI_S8 = 2,

@@ -1,4 +1,4 @@
-"""Values that NumPy converts to arrays. Reject masked and foreign arrays, also inside lists."""
+"""Values that NumPy converts to arrays. Reject masked and foreign arrays, even in lists."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_masked(value: object) -> bool:
 
 
 def is_plain(value: object) -> bool:
-    """Return True for an ndarray, or an instance of a subclass, without a mask.
+    """Return True for an ndarray (or an instance of a subclass) that has no mask.
 
     The type is checked because ``isinstance`` trusts an object's ``__class__``, and the core would
     access the object's memory as an array.
@@ -39,8 +39,8 @@ def is_plain(value: object) -> bool:
 def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
     """Yield the lists at each depth of a list or tuple, and the types of their items.
 
-    The depth is limited to that of NumPy. Each list is in a level only once, because a list may
-    contain itself, or may contain another list many times.
+    The depth is limited to NumPy's maximum. At each depth, a list is yielded only once, because a
+    list may contain itself, or may contain another list many times.
     """
     if not isinstance(value, (list, tuple)):
         return
@@ -76,7 +76,7 @@ def is_array(array_type: type) -> bool:
 def refuse(
     op: str, operand: str, value: object, arrays: Iterable[object], *, integers: bool = False
 ) -> None:
-    """Raise TypeError for masked or foreign arrays and values not in memory, also in lists."""
+    """Raise TypeError for masked or foreign arrays and values not in memory, even in lists."""
     for array in (value, *arrays):
         if type(array) in registry.COMMON:
             continue

@@ -54,7 +54,7 @@ def _parts(array: Array) -> NDArray[np.float64]:
 
 
 def kind_rank(dtype: DType) -> int | None:
-    """Return the rank of the kind of a number dtype, or None for any other dtype."""
+    """Return the rank of a number dtype's kind, or None for any other dtype."""
     if is_extension(dtype):
         return 1 if is_integer(dtype) else 2
     return KIND_RANK.get(dtype.kind)
@@ -62,7 +62,7 @@ def kind_rank(dtype: DType) -> int | None:
 
 @lru_cache
 def has_nan(dtype: AnyDType) -> bool:
-    """Return True if the dtype has NaN or NaT. Some types of 4 and 6 bits have no NaN."""
+    """Return True if the dtype has NaN or NaT. Some 4-bit and 6-bit types have no NaN."""
     if isinstance(dtype, Extension) or dtype.kind in "mM":
         return True
     if (kind_rank(dtype) or 0) < 2:
@@ -108,7 +108,7 @@ def is_number(array: Array) -> bool:
 
 
 def _is_same_record(value: object, converted: Array) -> bool:
-    """Return True if a value gives every field of the structured dtype.
+    """Return True if a value contains a value for every field of the structured dtype.
 
     NumPy would assign a single number to every field.
     """

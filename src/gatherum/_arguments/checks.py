@@ -131,7 +131,7 @@ def check_out_dtype(op: str, dtype: AnyDType, out: AnyDType) -> None:
 
 
 def check_out_spec(op: str, shape: Shape, dtype: AnyDType, out: ArraySpec) -> None:
-    """Raise TypeError or ValueError if `out` cannot hold a result of a shape and dtype.
+    """Raise TypeError or ValueError if `out` cannot hold a result of the given shape and dtype.
 
     Only calls without a program use this function. For calls with a program, the core checks the
     shape.

@@ -185,7 +185,7 @@ def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
 
 
 def is_integer_zero(value: object) -> bool:
-    """Return True if a fill value is an integer 0, which means zero bits in any dtype."""
+    """Return True if a fill value is the integer 0, which means all bits zero in any dtype."""
     is_integer_value = isinstance(value, (int, np.integer)) and not isinstance(
         value, np.timedelta64
     )

@@ -71,7 +71,8 @@ def number_entries(
     """Return the row-major number of the element or slice that each entry addresses.
 
     The numbers are row-major positions in an array of shape `space`, which consists of some of the
-    dimensions of the data. An entry that is still invalid after applying the mode has -1.
+    dimensions of the data. The number of an entry that is still invalid after the mode is applied
+    is -1.
     """
     return _element_numbers(operator, space, indices, axis, mode, negative)[0]
 

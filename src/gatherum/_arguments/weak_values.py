@@ -52,7 +52,7 @@ def convert_weak(
     """Convert plain Python values as NumPy converts weak scalars.
 
     The kind must be compatible, and an integer must be in range; floats are rounded, and finite
-    numbers must remain finite. Errors name the dtype `named`.
+    numbers must remain finite. Error messages call the dtype `named`.
     """
     if named is None and dtype.name in narrow_floats.FORMATS:
         return as_narrow(op, operand, value, dtype).codes.view(dtype)
@@ -75,7 +75,8 @@ def convert_weak(
         raise errors.loses_kind(op, operand, named, numbers, value)
     try:
         with np.errstate(all="ignore"), native.FloatMode():
-            # Large integers are first converted to float64, which converts to every float type.
+            # Large integers are first converted to float64, which can be converted to every float
+            # type.
             by_float = array.dtype.kind == "O" and dtype_rank == 2
             converted = (array.astype(np.float64) if by_float else array).astype(dtype)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Run calls on xarray objects that hold NumPy or Dask arrays, keeping the names of dimensions.
+"""Run calls on xarray objects that hold NumPy or Dask arrays, and keep the dimension names.
 
 Operators address dimensions by position and never align them by name. Objects that hold other
 arrays, or that have not been read from a file, raise the same error as in all other functions.
@@ -79,7 +79,7 @@ def check_no_out(op: str, out: object) -> None:
 
 
 def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
-    """Raise TypeError for a DataArray in a function whose result cannot keep its names."""
+    """Raise TypeError for a DataArray if the result cannot keep its dimension names."""
     for operand, value in operands.items():
         if has_labels(value):
             raise framework_errors.loses_names(op, operand, instead)
@@ -88,9 +88,9 @@ def refuse_labels(op: str, instead: str = "", **operands: object) -> None:
 def gathered(
     op: str, attributes: Attributes, data: Labelled, indices: Any, call: Callable[[Any, Any], Any]
 ) -> Labelled:
-    """Run a call that selects slices as a gather with these attributes does.
+    """Run a call that selects slices in the same way as a gather with these attributes.
 
-    Return its result with names and coordinates.
+    Return the result of the call with names and coordinates.
     """
     entries = plain_array(indices)
     resolved = attributes.operator.resolve(data.shape, np.shape(entries), attributes.axis)
@@ -144,7 +144,8 @@ def renumbered(
 def _moved_names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) -> Names:
     """Return the names of the moved dimensions; an unknown name is None.
 
-    A single entry dimension without a name gets the name of the indexed dimension of the data.
+    If the entries have only one dimension and it has no name, it gets the name of the indexed
+    dimension of the data.
     """
     index_names = indices.dims if has_labels(indices) else None
     is_single_dimension = len(dimensions.entries) == len(dimensions.indexed) == 1
@@ -165,7 +166,7 @@ def _moved_names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) 
 
 
 def _check_updates(op: str, updates: Any, names: Names) -> None:
-    """Raise ValueError if updates have other dimension names than the moved dimensions."""
+    """Raise ValueError if the dimension names of updates differ from the moved dimensions."""
     if has_labels(updates):
         expected = names[len(names) - min(updates.ndim, len(names)) :]
         for i, (name, actual) in enumerate(zip(expected, updates.dims, strict=False)):

@@ -1,5 +1,5 @@
 """The command line, and `verify`.
 
-`cli` has the commands; verify.py compares digests; startup.py begins the process. It imports
-every package. Start with cli/command_group.py.
+`cli` contains the commands, verify.py compares digests, and startup.py starts the process. This
+package imports every other package. Start with cli/command_group.py.
 """

@@ -18,7 +18,7 @@ INTERRUPTED = 130  # exit status after Ctrl-C
 
 
 def open_streams() -> None:
-    """Open the closed standard streams, or the next files would get their descriptors.
+    """Open standard streams that are closed; otherwise other files would get their descriptors.
 
     If standard error is closed, text that is written to it is discarded. Writing to a closed
     standard output is an error.
@@ -44,7 +44,7 @@ def say(text: str) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Discard the unwritten text of a stream, or Python would retry at exit and print an error."""
+    """Discard the unwritten text of a stream; otherwise Python would print an error at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 

@@ -35,7 +35,7 @@ _INDEX_DTYPES = ("<i8", "<i4", "<u8", "i1", "<u2", ">i4", "<i2", "u1", ">u8", "<
 
 @dataclass(frozen=True, slots=True)
 class VerifyCase:
-    """One call of an operator."""
+    """One call to an operator."""
 
     op: str
     operands: tuple[Array, ...]
@@ -55,7 +55,7 @@ def dtype_named(name: str) -> DType | None:
 
 
 def case_rows() -> Iterator[tuple[str, str, str]]:
-    """Yield operator, dtype name and reduction of every row of the cases."""
+    """Yield the operator, the dtype name and the reduction of every row of the cases."""
     for op, operator in OPERATORS.items():
         for name in DTYPES:
             yield op, name, "none"
@@ -95,7 +95,7 @@ def random_bits(seed: int, size: int) -> NDArray[np.uint64]:
 def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
     """Return values of a dtype. Floating-point values are near 1, except a few special ones.
 
-    `wild`: the special values include NaN with payloads, infinities and the largest number, which
+    `wild`: the special values include NaN with payloads, infinities and the largest number. They
     would soon dominate a long sum. Otherwise they are zeros of either sign and subnormal numbers.
     """
     size = prod(shape)
@@ -240,7 +240,7 @@ _SLICES: tuple[tuple[int, Shape, Shape], ...] = (
 
 
 def _large_lone(op: str, dtype: DType, named: dict[str, Any]) -> Iterator[VerifyCase]:
-    """Yield scatters whose indices address slices or elements, not tuples."""
+    """Yield scatters whose indices are not tuples: each addresses one slice or element."""
     addressing = OPERATORS[op].addressing
     if addressing.shares_back:
         for axis, shape in ((1, (96, 1024)), (0, (512, 192))):

@@ -18,8 +18,8 @@ REPLACE, ADD = FoldRule(), FoldRule("add")
 class ArrayOps(Protocol):
     """Functions that a framework supplies for both derivatives and groups.
 
-    They have the names of the array API, plus the operators. Arrays also support arithmetic and
-    comparisons.
+    They are the operators, and functions with the names of the array API. Arrays also support
+    arithmetic and comparisons.
     """
 
     def where(self, mask: Array, x: Array, y: Array, /) -> Array:
@@ -88,7 +88,7 @@ class DerivativeOps(ArrayOps, Protocol):
         """Sum over the dimensions along which `shape` was broadcast to the shape of `x`."""
 
     def product_of_others(self, destinations: Destinations, data: Array, updates: Array) -> Array:
-        """Compute `derivatives.product_of_others` by the fastest method of the framework."""
+        """Compute `derivatives.product_of_others` with the framework's fastest method."""
 
     def bool_dtype(self) -> Any:
         """Return the boolean dtype."""
@@ -149,7 +149,7 @@ class Destinations(NamedTuple):
         return self.xp.full(self.shape, value, dtype, self.indices)
 
     def sum_updates(self, updates: Array) -> Array:
-        """Sum the updates of each destination, in a wider dtype if their dtype lacks sums.
+        """Sum the updates of each destination.
 
         The result has the dtype of the updates.
         """

@@ -248,7 +248,7 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
 
 
 def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, Array]:
-    """Return the products of the earlier and of the later updates of each update's destination.
+    """For each update, return the products of the earlier and later updates of its destination.
 
     Entries are sorted by destination; for the second product, their order is reversed.
     """
@@ -299,13 +299,13 @@ def _products_in_front(xp: DerivativeOps, x: Array, continues: Array, is_uniform
     """Return a product of earlier entries for each block of entries.
 
     The factors are the entries before the block that have the same destination as the first entry
-    of the block. `x` has one product for each block. Its factors are the entries at the end of the
-    block that have the same destination as the last entry of the block. `x` has four dimensions.
-    The third is the block index; the number of blocks is a power of 2. `continues` is a mask over
-    the second and third dimensions. It is True if the first entry of a block has the same
-    destination as the entry before it. `is_uniform` is a mask of the blocks in which this is true
-    for all entries. Blocks are merged in pairs recursively, which takes twice as many
-    multiplications as entries.
+    of the block. `x` contains one product for each block. The factors of this product are the
+    entries at the end of the block that have the same destination as the last entry of the block.
+    `x` has four dimensions. The third is the block index; the number of blocks is a power of 2.
+    `continues` is a mask over the second and third dimensions. It is True if the first entry of a
+    block has the same destination as the entry before it. `is_uniform` is a mask of the blocks in
+    which this is true for all entries. Blocks are merged in pairs recursively, which takes twice as
+    many multiplications as entries.
     """
     before, direction_count, length, behind = x.shape
     if length == 1:

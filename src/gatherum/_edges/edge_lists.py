@@ -65,8 +65,8 @@ class EdgeLoops(NamedTuple):
     ) -> native.RowLists:
         """Return the edges sorted by target, or raise IndexError.
 
-        Each list has the edges of `per_list` targets. Lists of several targets are supported only
-        for rows of one element.
+        Each list contains the edges of `per_list` targets. Lists of several targets are supported
+        only for rows of one element.
         """
         target_program = self.end_program(
             targets, [loop.data for loop in self.loops], mode, negative
@@ -107,8 +107,8 @@ class EdgeLoops(NamedTuple):
     ) -> bool:
         """Fold rows along edges that are sorted by target.
 
-        The pointer array contains the range of edges of each target. If it is invalid, return False
-        without any effect. Raise IndexError for an invalid source.
+        The CSR pointer contains the range of edges of each target. If the pointer is invalid,
+        return False and change nothing. Raise IndexError for an invalid source.
         """
         entries = EdgeLoops.of(pointer.indices, pointer.indices, (0,))
         counted = pointer._replace(size=sources.indices.size + 1)

@@ -25,7 +25,7 @@ _TARGETS = Caller(NAME, "scatter_indices").text
 
 
 class Pointer(NamedTuple):
-    """A pointer array instead of scatter indices. It has the edge range of each destination."""
+    """A CSR pointer instead of scatter indices. It holds the edge range of each destination."""
 
     operand: str
     indptr: Array
@@ -94,7 +94,8 @@ def check_edges(
 def weights_shape(edges: Shape, row: Shape, rank: int) -> Shape:
     """Return the shape that weights of this rank broadcast to.
 
-    It has the dimensions of the edges and, for a higher rank, the first dimensions of a row.
+    The shape consists of the dimensions of the edges and, for a higher rank, the first dimensions
+    of a row.
     """
     return (*edges, *row[: max(rank - len(edges), 0)])
 
@@ -102,8 +103,8 @@ def weights_shape(edges: Shape, row: Shape, rank: int) -> Shape:
 def weights_of_moved_axis(xp: Any, weights: Array, rank: int, axis: int) -> Array:
     """Return weights for data whose axis has been moved to the front.
 
-    `rank` is the number of dimensions of the edges. Weights of more dimensions receive one of size
-    1 for each dimension of the data before the axis.
+    `rank` is the number of dimensions of the edges. Weights with more dimensions get a new
+    dimension of size 1 for each dimension of the data before the axis.
     """
     if axis == 0 or len(weights.shape) <= rank:
         return weights
@@ -178,7 +179,7 @@ def valid_targets(
 def _broadcast_weights(
     xp: Any, weights: Array, sources: Array, before: Sequence[int], row: Sequence[int]
 ) -> Array:
-    """Reshape weights to broadcast to the gathered rows, whose edges are after `before`."""
+    """Reshape weights to broadcast to the gathered rows; edge dimensions follow `before`."""
     edges = tuple(sources.shape)
     shape = weights_shape(edges, tuple(row), len(weights.shape))
     behind = (1,) * (len(edges) + len(row) - len(shape))

@@ -57,7 +57,7 @@ def list_edges(
     data: Any, sources: object, targets: object, size: object, weights: object, indptr: object,
     axis: int = 0,
 ) -> Edges:  # fmt: skip
-    """Convert edges given by a pointer or a matrix to two indices for each edge."""
+    """Convert edges given by a CSR pointer or a sparse matrix to two indices for each edge."""
     matrix = _matrix_of(sources)
     if targets is not None and indptr is not None:
         raise edge_errors.two_destinations(NAME, SCATTER)
@@ -129,7 +129,7 @@ def _segments_or_pointer(
     edges: object,
     size: int | None = None,
 ) -> tuple[Any, int]:
-    """Return the segment of each edge according to a pointer, and the number of segments.
+    """Return the segment of each edge according to `indptr`, and the number of segments.
 
     `edges` has the other end of each edge; `other_operand` is the name of that operand. If the
     core can use the pointer directly to reduce the rows, return the pointer as a `Pointer`.
@@ -172,7 +172,7 @@ def _checked_edge_count(
 ) -> int:
     """Return the number of edges.
 
-    Raise an error if the pointer has an invalid dtype or shape, or if the array of edges is not
+    Raise an error if the CSR pointer has an invalid dtype or shape, or if the array of edges is not
     one-dimensional.
     """
     _check_pointer(NAME, operand, dtype, shape, size)
@@ -196,7 +196,7 @@ def _check_pointer(
 def all_segments(op: str, indptr: object) -> tuple[Array, int]:
     """Return the segment of each entry, and the number of segments.
 
-    The last value of the pointer is the number of entries.
+    The last value of `indptr` is the number of entries.
     """
     described = registry.spec(op, POINTER, indptr)
     pointer = conversion.as_indices(op, indptr if is_spec(described) else described, POINTER)
@@ -209,7 +209,7 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
 
 
 def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
-    """Return the segment of each edge, or raise ValueError for an invalid pointer."""
+    """Return the segment of each edge, or raise ValueError for an invalid CSR pointer."""
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(op, operand)
     pointer = np.array(indptr, indptr.dtype.newbyteorder("="))  # a copy: safe from other threads
@@ -239,7 +239,7 @@ def _matrix_of(value: object) -> Matrix | None:
 
 
 def _of_scipy(value: Any) -> Matrix:
-    """Read a SciPy matrix or array. SciPy ignores entries beyond the end of the pointer."""
+    """Read a SciPy matrix or array. SciPy ignores entries beyond the end of `indptr`."""
     layout, names = value.format, {"weights": "data"}
     if layout == "coo":
         rows, columns = (value.row, value.col) if len(value.shape) == 2 else (None, None)

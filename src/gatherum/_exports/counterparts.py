@@ -1,8 +1,8 @@
-"""Suggest the equivalent operator if a missing attribute is a function name of another library."""
+"""Suggest the equivalent operator if a missing attribute is a function of another library."""
 
 from __future__ import annotations
 
-# Maps each function name of another library to the equivalent call.
+# Maps the name of each function in another library to the equivalent call.
 COUNTERPARTS = {
     "take": "gather(data, indices, axis)",
     "index_select": "gather(data, indices, axis)",

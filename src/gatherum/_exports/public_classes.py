@@ -6,7 +6,7 @@ C = TypeVar("C", bound=type)
 
 
 def public(cls: C) -> C:
-    """Name a class `gatherum.<name>` in its repr, in pickles and in documentation; a decorator.
+    """Decorate a class so that its repr, pickles and documentation name it `gatherum.<name>`.
 
     The annotations are resolved here, because `typing.get_type_hints` would look for their names in
     `gatherum`.

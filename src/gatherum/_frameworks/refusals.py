@@ -108,7 +108,7 @@ def has_mask(value: object) -> bool:
 def refuse_nulls(
     op: str, operand: str, value: object, *, in_list: bool = False, integers: bool = False
 ) -> None:
-    """Raise TypeError for a column with nulls; the message has code that removes them.
+    """Raise TypeError for a column with nulls; the message shows code that removes them.
 
     `in_list` is True if the column is an item of a list. `integers` is True if the operand accepts
     only integers, and therefore no NaN.
@@ -131,7 +131,7 @@ def _arrow_nulls(value: Any) -> bool:
 
 
 def _polars_nulls(value: Any) -> bool:
-    """Return True if a polars Series or a DataFrame column has nulls, also inside array values."""
+    """Return True if a polars Series or DataFrame column has nulls, even inside array values."""
     type_name = type(value).__name__
     columns: list[Any] = []
     if type_name in ("DataFrame", "Series"):

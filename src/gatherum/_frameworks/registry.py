@@ -1,10 +1,10 @@
 """Select a framework's adapter by the module that defines an array's type.
 
-An adapter is imported when a call first has an array of its framework. A call whose `data` is an
-array of a framework is passed to the framework's adapter. Without an adapter, the array raises an
-error (see `refusals`). Adapters are part of this package, registered by `register`, or found in
-installed packages by an entry point of the group ``gatherum.frameworks`` with the name of the
-framework's module.
+An adapter is imported when an array of its framework is first passed to a call. A call whose `data`
+is an array of a framework is passed to the framework's adapter. Without an adapter, the array
+raises an error (see `refusals`). Adapters are part of this package, registered by `register`, or
+found in installed packages by an entry point of the group ``gatherum.frameworks`` with the name of
+the framework's module.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class Framework(Protocol):
         Runs `gatherum.aggregate`. Takes the data, both indices, an
         `edge_reductions.AggregateOptions`, the weights and `out`. Optional, may be None.
     prepared : callable
-        Creates the function that runs a call of `gatherum.prepare`. Takes the attributes, the spec
-        of the data, the indices, and the function that runs the call on NumPy arrays. Returns a
-        function of data, updates, `out` and `fill_value`. Optional, may be None.
+        Creates the function that runs a call prepared by `gatherum.prepare`. Takes the attributes,
+        the spec of the data, the indices, and the function that runs the call on NumPy arrays.
+        Returns a function of data, updates, `out` and `fill_value`. Optional, may be None.
     quantized : callable
         Runs `gatherum.gather_quantized` on `_functions.quantized.spec.QuantizedAttributes` and the
         operands. Optional, may be None.
     accumulator : callable
-        Returns the class for the data of a `gatherum.Accumulator`, a subclass, or None if there is
-        none. Optional, may be None.
+        Returns the subclass of `gatherum.Accumulator` for the given data, or None if there is none.
+        Optional, may be None.
     """
 
     name: str
@@ -106,7 +106,7 @@ class FrameworkRow(NamedTuple):
     stack : str
         The name of the function that stacks arrays.
     package : str
-        The subpackage that has its adapter, "" if none.
+        The subpackage that contains the adapter, or "" if there is none.
     """
 
     name: str
@@ -185,7 +185,7 @@ class Foreign(NamedTuple):
 
 
 def foreign_type(array_type: type) -> Foreign | None:
-    """Return the framework and type name of a foreign array type, None for any other type."""
+    """Return the framework and type name of a foreign array type, or None for any other type."""
     if array_type in COMMON:
         return None
     if (origin := _met.get(array_type)) is None and not issubclass(array_type, OURS):
@@ -202,7 +202,7 @@ def foreign_type(array_type: type) -> Foreign | None:
     return origin
 
 
-# The cache has types as keys. It is small, because it keeps the types alive.
+# The keys of the cache are types. The cache is small, because it keeps the types alive.
 _met: dict[type, Foreign] = {}
 _MET_MOST = 64
 
@@ -236,7 +236,7 @@ def _may_be_on_cuda(array_type: type) -> bool:
 
 
 def adapter_of(array_type: type) -> Framework | None:
-    """Return the adapter for arrays of a type, None if there is none.
+    """Return the adapter for arrays of a type, or None if there is none.
 
     If the framework is loaded, its adapter is imported for the first array.
     """
@@ -260,7 +260,7 @@ def imports_adapter(array_type: type) -> bool:
 def adapter_member(op: str, operands: Mapping[str, object], name: str = "groups") -> Any:
     """Return an optional member of the first operand's adapter, such as `groups`.
 
-    Return None if the adapter has no such member: NumPy then runs the call or raises.
+    Return None if the adapter has no such member: NumPy then runs the call or raises an error.
     """
     adapter = adapter_of(type(next(iter(operands.values()))))
     if (member := getattr(adapter, name, None)) is not None:

@@ -55,8 +55,8 @@ class Accumulator:
     ----------
     data : array_like
         The array to start from. The accumulator copies it, so later changes of `data` have no
-        effect. The state of an accumulator of a PyTorch tensor, a CuPy array or another array on a
-        CUDA device is on that device, where all batches must be.
+        effect. For a PyTorch tensor, a CuPy array or another array on a CUDA device, the state of
+        the accumulator is on that device, and all batches must be on it, too.
     reduction : str
         How updates combine with existing values: ``"none"``, ``"add"`` or another reduction of
         `scatter_nd`.
@@ -103,7 +103,7 @@ class Accumulator:
     """
 
     def __new__(cls, data: object = None, *_: object, **__: object) -> Accumulator:
-        """Create an accumulator, of the class for arrays on a device if `data` is one."""
+        """Create an accumulator; if `data` is on a device, use the class for its arrays."""
         adapter = None if type(data) in registry.COMMON else registry.adapter_of(type(data))
         find = getattr(adapter, "accumulator", None)
         subclass: type[Accumulator] | None = None if find is None else find(data)
@@ -135,7 +135,7 @@ class Accumulator:
             self._fold.begin(initial, self._sums)
 
     def _describe(self, dtype: DType, shape: tuple[int, ...], attributes: Attributes) -> None:
-        """Set everything but the arrays."""
+        """Set all attributes except the arrays."""
         self._dtype, self._shape, self._attributes = dtype, shape, attributes
         # Updates are counted by the address of their item. Items of 0 bytes all have the same
         # address, so a byte replaces each item.
@@ -144,7 +144,8 @@ class Accumulator:
         self._sum_dtype = accumulator_dtype(item_dtype, attributes.reduction)
         self._fold = core_fold(attributes.fold, dtype)
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
-        # Batches are checked against this array, of the data's shape and dtype and with strides 0.
+        # Batches are checked against this array, which has the data's shape and dtype, and strides
+        # of 0.
         self._like: Array = np.ndarray(
             shape, dtype, np.zeros(item_dtype.itemsize, np.uint8), strides=(0,) * len(shape)
         )
@@ -289,8 +290,8 @@ class Accumulator:
         ValueError
             If the accumulators differ, or the result depends on the order of the updates. The order
             does not matter for integers and bools with any reduction except ``"none"``, for
-            ``"max"`` and ``"min"`` of floats, and for ``"fsum"`` and ``"fmean"``. Also if an
-            element would have more than 2^52 - 2 updates, the largest supported count.
+            ``"max"`` and ``"min"`` of floats, and for ``"fsum"`` and ``"fmean"``. The error is also
+            raised if an element would have more than 2^52 - 2 updates, the largest supported count.
 
         Examples
         --------

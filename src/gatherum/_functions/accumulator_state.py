@@ -28,7 +28,7 @@ _STATE = {"version", "dtype", *_ATTRIBUTES, *_ARRAYS}
 
 
 def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
-    """Raise the errors of a scatter into such data that do not depend on its updates."""
+    """Raise the errors that a scatter into such data would raise with any updates."""
     check_movable(NAME, "data", dtype)
     if reduction != "none" and not is_reducible(dtype, reduction):
         raise errors.not_reducible(NAME, reduction, dtype)
@@ -70,7 +70,8 @@ def checked_arrays(
 ) -> tuple[Array | None, Array, NDArray[np.int64]]:
     """Return private copies of the data, sums and counts of a pickled state.
 
-    `dtypes` has the dtype of the data (None if the data is not kept) and the dtype of the sums.
+    `dtypes` contains the dtype of the data (None if the data is not kept) and the dtype of the
+    sums.
     """
     data, sums, counts = arrays
     sums = _reordered(sums, dtypes[1])
@@ -88,6 +89,6 @@ def checked_arrays(
 
 
 def _reordered(array: Array, dtype: DType) -> Array:
-    """Return the array in the byte order of `dtype`. Pickles before protocol 5 lose this order."""
+    """Return the array in the byte order of `dtype`. Protocols before 5 lose this order."""
     lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
     return array.byteswap().view(dtype) if lost else array

@@ -25,7 +25,7 @@ from gatherum._system import native
 
 from . import overloads
 
-# Random reads of shorter contiguous parts take longer than the copy of a table.
+# Random reads of shorter contiguous parts take longer than copying a table.
 _SHORTEST_PART = 64
 
 
@@ -56,13 +56,14 @@ def aggregate(
         The rows, along `axis`, of a dtype that `reduction` is defined for: an array_like, a tensor,
         a JAX array or a Dask array. If `data` is an ``xarray.DataArray``, the result is a
         DataArray. Its dimension `axis` has the name of `scatter_indices` if `scatter_indices` is a
-        named DataArray, else the name ``"row"``.
+        named DataArray, and the name ``"row"`` otherwise.
     gather_indices : array_like of int, or sparse matrix
         The source of each edge, the number of a row of `data`. The array may have any shape. Any
         integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order. Or all edges as a
         matrix ``A``, with `scatter_indices`, `size` and `weights` None: an entry ``A[i, j]`` is an
         edge from row j of `data` to row i of the result, with its value as the weight. With
-        ``"add"`` the result is ``A @ data``. In CSR, CSC or COO format, of SciPy or of torch.
+        ``"add"`` the result is ``A @ data``. The matrix is a SciPy or torch matrix in CSR, CSC or
+        COO format.
     scatter_indices : array_like of int, optional
         The destination of each edge, a row of the result; of the shape of `gather_indices`. None
         with `indptr` or a matrix.
@@ -74,17 +75,17 @@ def aggregate(
     weights : array_like, optional
         A factor for the row of each edge, of `data`'s dtype, and of the shape of `gather_indices`
         or one that broadcasts to it. Weights with more dimensions are factors for parts of a row:
-        after the dimensions of `gather_indices` they have the first dimensions of `data` after
+        their shape is that of `gather_indices`, followed by the first dimensions of `data` after
         `axis`, such as ``(edges, heads)`` for data of shape ``(nodes, heads, channels)``. Python
         scalars and lists are converted to `data`'s dtype.
     indptr : array_like of int, optional
         Replaces `scatter_indices` for edges that are sorted by destination: edges ``indptr[i]`` up
-        to ``indptr[i + 1]`` have destination i, as in a CSR matrix. It has one entry more than the
+        to ``indptr[i + 1]`` have destination i, as in a CSR matrix. It has one more entry than the
         result has rows, begins with 0, does not decrease, and ends with the number of edges.
         `gather_indices` must be one-dimensional.
     fill_value : object, optional
         The value of rows without edges, converted to `data`'s dtype as in `gather`. The default is
-        1 for ``"mul"``, else 0.
+        1 for ``"mul"``, and 0 otherwise.
     axis : int, default 0
         The axis of `data` that the sources address, in ``[-data.ndim, data.ndim)``. The result has
         its rows along the same axis.
@@ -158,11 +159,11 @@ def aggregate(
     The results for `indptr` and for a matrix are bit-for-bit equal to the result for two index
     arrays with the entries in storage order. Duplicate entries of a matrix are separate edges.
 
-    Working memory is 12 to 32 bytes for each edge, plus 4 or 8 for each row of the result and
-    thread. With `indptr` or a CSR matrix it is 8 bytes for each row of the result, plus, for each
-    thread, 4 to 24 bytes for each edge of the result row with the most edges. If the contiguous
-    parts of a row are shorter than 64 bytes, as for the last axis of an array in C order, `data`
-    and the result are also copied.
+    Working memory is 12 to 32 bytes for each edge, plus, for each thread, 4 or 8 for each row of
+    the result. With `indptr` or a CSR matrix it is 8 bytes for each row of the result, plus, for
+    each thread, 4 to 24 bytes for each edge of the result row with the most edges. If the
+    contiguous parts of a row are shorter than 64 bytes, as for the last axis of an array in C
+    order, `data` and the result are also copied.
 
     Examples
     --------
@@ -300,7 +301,7 @@ class _EdgeFold(NamedTuple):
             )
 
     def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> None:
-        """Store the result for edges sorted by destination, with a pointer for each row."""
+        """Store the result for edges sorted by destination, with each row's range in `pointer`."""
         edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
         is_valid = self.out.size > 0
         for table, out, weights in self._parts_with_one_weight(sources):

@@ -1,4 +1,4 @@
-"""Properties of folds: the bytes of accumulators, and whether the order of updates matters."""
+"""Properties of folds: the size of accumulators, and whether the order of updates matters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gatherum._system import native
 
 
 def element_bytes(dtype: DType, reduction: str) -> int:
-    """Return the most bytes that an element uses: its count, its accumulator, and two values."""
+    """Return the maximum size of an element in bytes: its count, accumulator and two values."""
     return 2 * dtype.itemsize + accumulator_dtype(dtype, reduction).itemsize + 8
 
 

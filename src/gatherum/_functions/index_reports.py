@@ -38,7 +38,8 @@ class IndexReport(NamedTuple):
     invalid : int
         The number of entries that are out of bounds.
     duplicates : int
-        The number of entries whose destination an earlier entry, in row-major order, addresses.
+        The number of entries whose destination is also addressed by an earlier entry in row-major
+        order.
     first_invalid, first_duplicate : tuple of int or None
         The position of the first invalid and of the first duplicate entry.
     """

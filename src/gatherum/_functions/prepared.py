@@ -31,7 +31,7 @@ NAME = "prepare"
 
 @public
 class Prepared:
-    """A call of an operator with known indices, as `gatherum.prepare` returns it.
+    """A call to an operator with known indices, as returned by `gatherum.prepare`.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ def prepare(
     /,
     **attributes: Unpack[PrepareAttributes],
 ) -> Prepared:
-    """Prepare a call of an operator for many runs with the same indices.
+    """Prepare a call to an operator for many runs with the same indices.
 
     ``prepare(op, data_like, indices, ...)(data, updates)`` is bit-for-bit equal to
     ``op(data, indices, updates, ...)``.
@@ -186,9 +186,9 @@ def prepare(
     data_like : array_like or (shape, dtype)
         The data's shape and dtype, or an array, tensor or JAX array that has them.
     indices : array_like of int
-        The indices of the call. If they are an ``xarray.DataArray``, the result for a DataArray has
-        their names, as in the operator. They are copied, so later changes of the array have no
-        effect.
+        The indices of the call. If they are an ``xarray.DataArray``, the result for a DataArray
+        gets their dimension names, as in the operator. They are copied, so later changes of the
+        array have no effect.
     **attributes
         The operator's other arguments, except `out` and `fill_value`, which are arguments of the
         runs. `gather` and `scatter_slices` accept `indptr` if `indices` is None: entries
@@ -214,13 +214,14 @@ def prepare(
     A prepared call also runs on tensors and JAX arrays, with the operator's derivatives, and on
     arrays on a CUDA device. To trace it with ``torch.compile``, prepare it from a tensor. On a CUDA
     device, the first run on a stream copies the indices there. The first scatter and the first
-    gradient that sort also keep the order, in 8 bytes for each index, and later runs do not sort.
+    gradient that sort the indices also keep the sorted order, in 8 bytes for each index, so that
+    later runs do not sort.
 
     Indices are checked here and stored as 32-bit integers if they fit. If a scatter reduces rows of
     at least 32 bytes along the first dimensions, their order by destination is stored as well, in 4
     bytes for each index and 4 for each destination. Each row of the result is then written once,
     after a fold in registers. If a scatter reduces many items on several threads, 4 or 6 bytes for
-    each index store the thread that folds it, for the current number of threads. Threads may share
+    each index record the thread that folds it, for the current number of threads. Threads may share
     a prepared call.
 
     Examples

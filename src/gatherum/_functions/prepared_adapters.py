@@ -1,4 +1,4 @@
-"""The shared parts of the adapters that run calls of `gatherum.prepare`."""
+"""The shared parts of the adapters that run calls prepared by `gatherum.prepare`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def check_data(op: str, like: ArraySpec, shape: Shape, dtype: AnyDType) -> None:
 def run_as_call(
     call: Callable[..., Any], attributes: Attributes, like: ArraySpec, indices: NDArray[Any]
 ) -> Callable[..., Any]:
-    """Return a function that runs a prepared call as an adapter's `call`, which has no faster way
-    for known indices.
-    """
+    """Return a function that runs a prepared call through the method `call` of an adapter."""
 
     def run(data: Any, updates: object, out: object, fill_value: object) -> Any:
         check_data(attributes.op, like, tuple(data.shape), data.dtype)
@@ -45,7 +43,7 @@ class PreparedOnDevices:
     attributes : Attributes
         The attributes of the call. The indices are already checked, and not negative.
     unchecked : Attributes
-        Attributes with the same result that check no indices, so that the call does not wait.
+        Attributes for the same call without a check of the indices, so that the call does not wait.
     like : ArraySpec
         The shape and dtype of the data.
     indices : numpy.ndarray

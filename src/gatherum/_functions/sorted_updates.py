@@ -22,9 +22,10 @@ from gatherum._system import native
 # Shorter rows are folded faster in the order of the updates, because a list would be as large as
 # the rows.
 SHORTEST_ROW = 32
-# Items have lists only for at least FEWEST_ITEMS updates, at least one update for each destination,
-# and at least FEWEST_BYTES of results. Below these limits one thread is as fast as two. A list
-# covers about LIST_BYTES of results, so that their accumulators fit a core's private cache.
+# Lists are used for items only if there are at least FEWEST_ITEMS updates, at least one update for
+# each destination, and at least FEWEST_BYTES of results. Below these limits one thread is as fast
+# as two. A list covers about LIST_BYTES of results, so that their accumulators fit into a core's
+# private cache.
 FEWEST_ITEMS = 1 << 16
 FEWEST_BYTES = 32 << 10
 LIST_BYTES = 1 << 20
@@ -118,7 +119,7 @@ def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
 
 
 def _destinations_per_list(call: Call, destinations: int, updates: int) -> int:
-    """Return the number of destinations that share a list, 0 if lists would not be faster.
+    """Return the number of destinations that share a list, or 0 if lists would not be faster.
 
     With lists, each thread reads only the updates of the destinations that it writes, and only one
     thread reads the indices.

@@ -87,16 +87,16 @@ class Explanation:
         return str(find_refusal(self.plan.call, self.indices) or "")
 
     def floor(self) -> tuple[float, str]:
-        """Return the minimum time for the call's bytes, and how it was measured.
+        """Return the minimum time to move the call's bytes, and how it was measured.
 
         Returns
         -------
         tuple
-            The seconds, which are the bytes divided by this machine's read bandwidth, and a
-            description of the measurement. The bandwidth is measured in about a second, once per
-            process. Data that is in cache, or read twice, can take less. On a shared machine the
-            bandwidth varies from run to run. For a plan on a CUDA device, the bandwidth of a copy
-            on the device is used.
+            The time in seconds, which is the number of bytes divided by this machine's read
+            bandwidth, and a description of the measurement. The bandwidth is measured in about a
+            second, once per process. Data that is in cache, or is read twice, can take less time.
+            On a shared machine the bandwidth varies from run to run. For a plan on a CUDA device,
+            the bandwidth of a copy on the device is used.
         """
         if self.plan.device == "cuda":
             from gatherum.cuda.explain import copy_bandwidth
@@ -243,7 +243,7 @@ def explain(
     Explanation
         Printing the explanation shows the result's shape, the algorithm and the reason for its
         choice, the number of bytes, and the loops. Its methods `svg` and `save` draw the call, and
-        `floor` measures the minimum time for the bytes.
+        `floor` measures the minimum time to move the bytes.
 
     Raises
     ------

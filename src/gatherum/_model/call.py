@@ -119,11 +119,11 @@ class Attributes(NamedTuple):
     axis : int
         `axis` or `batch_dims`, as the caller passed it.
     reduction, include_self, mode, negative
-        The operator's arguments. A gather has the defaults of the first two.
+        The operator's arguments. For a gather, the first two have their default values.
     fill : bytes
-        The item that a gather stores for an invalid index; b"" for an item of zero bits.
+        The item that a gather stores for an invalid index; b"" for an item whose bits are all zero.
     caller : str
-        The text of a `callers.Caller`, whose names errors use; "" for the operator's names.
+        A `callers.Caller` as a string, whose names appear in errors; "" for the operator's names.
     """
 
     op: str

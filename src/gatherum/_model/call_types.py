@@ -81,7 +81,7 @@ Declared = TypeVar("Declared", bound=Callable[..., Any])
 
 
 def typed_as(declared: Declared) -> Callable[[Callable[..., Any]], Declared]:
-    """Decorate a function that type checkers treat like `declared`. It is returned unchanged."""
+    """Decorate a function that type checkers treat like `declared`, and return it unchanged."""
 
     def unchanged(function: Any) -> Any:
         return function

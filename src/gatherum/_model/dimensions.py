@@ -51,6 +51,6 @@ class Dimensions(NamedTuple):
     def choose(self, data: Any, indices: Any) -> tuple[Any, ...]:
         """Return an item for each dimension of the moved shape.
 
-        The item is from `data` for a free dimension, else from `indices`.
+        The item is from `data` for a free dimension, and from `indices` otherwise.
         """
         return tuple(data[d] if e is None else indices[e] for d, e in self.moved_dimensions)

@@ -20,10 +20,10 @@ class DTypeRow(NamedTuple):
     name : str
         NumPy's name, or the name that NumPy would use.
     nbytes : int
-        The bytes of an item in NumPy's arrays.
+        The size of an item in NumPy arrays, in bytes.
     bits : int
-        The bits of an item, fewer than ``8 * nbytes`` if other frameworks pack several items into a
-        byte.
+        The number of bits of an item, less than ``8 * nbytes`` if other frameworks pack several
+        items into a byte.
     kind : str
         "b", "i", "u", "f" or "c", as in NumPy.
     is_of_numpy : bool

@@ -105,7 +105,7 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     """Return the dtype in which a reduction of this dtype accumulates.
 
     An exact sum consists of flags followed by limbs (exact_limbs.hpp). An exact sum of complex
-    numbers has both for each part.
+    numbers contains both for each part.
     """
     if _core.is_exact(Reduction[reduction]):
         part_count = 2 if dtype.kind == "c" else 1

@@ -1,7 +1,7 @@
-"""The modes, which define how invalid indices are handled. types.hpp of the core has the table.
+"""The modes, which define how invalid indices are handled. The core's types.hpp has the table.
 
-This table adds the words of messages and reports for the modes that move an index. It must have a
-row for each such mode of the core; otherwise importing this module raises ImportError.
+The table here adds the words that messages and reports use for the modes that move an index. It
+must have a row for each such mode of the core; otherwise importing this module raises ImportError.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ def _rows_of_core(rows: tuple[MovingRow, ...], names: tuple[str, ...]) -> dict[s
     return table
 
 
-# The names are interned, because repeated calls of JAX are looked up by the identity of the
-# strings.
+# The names are interned, because repeated JAX calls are looked up by the identity of the strings.
 CORE_MODES = {intern(name): mode for name, mode in modes().items()}
 MODES = tuple(CORE_MODES)
 # In these modes, a gather stores a fill value for an invalid index and a scatter drops its update.

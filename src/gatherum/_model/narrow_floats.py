@@ -1,6 +1,6 @@
 """Convert between float64 and number types that NumPy lacks, rounding to nearest even.
 
-Conversions of other packages use float32 as an intermediate type and therefore round twice.
+Conversions in other packages use float32 as an intermediate type and therefore round twice.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Loop(NamedTuple):
 class Component(NamedTuple):
     """One component of an index tuple.
 
-    It has the size that bounds the index, the step in the data, and the offset in the tuple.
+    It contains the size that bounds the index, the step in the data, and the offset in the tuple.
     """
 
     size: int
@@ -54,7 +54,7 @@ class Nest(NamedTuple):
 
     @classmethod
     def of(cls, nest: tuple[Any, ...]) -> Nest:
-        """Create a nest from the tuples of the core."""
+        """Create a nest from the core's tuples."""
         line, loops, components, block = nest
         named = (
             tuple(Loop(*loop) for loop in loops),

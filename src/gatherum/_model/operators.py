@@ -1,4 +1,4 @@
-"""The table of operators. Each row has all properties that distinguish an operator.
+"""The table of operators. Each row contains all properties that distinguish an operator.
 
 An operator is defined by the elements that its indices address (`Addressing`) and by the direction:
 it reads or writes them.
@@ -98,9 +98,9 @@ class Operator(NamedTuple):
     addressing : Addressing
         The elements that indices address.
     onnx : str or None
-        The ONNX operator of the same meaning.
+        The ONNX operator with the same meaning.
     directml : tuple of str
-        The DirectML operators of the same meaning.
+        The DirectML operators with the same meaning.
     """
 
     name: OperatorName

@@ -23,7 +23,7 @@ class ReductionRow(NamedTuple):
     Attributes
     ----------
     name : str
-        The core's name of the reduction.
+        The core's name for the reduction.
     aliases : tuple of str
         Names in other packages. An error for one of these names suggests `name`.
     torch_scatter : tuple of str

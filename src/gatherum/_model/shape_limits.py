@@ -1,4 +1,4 @@
-"""Check shapes, strides and their limits. src/core/model/shape_rules.hpp has the rules of shapes.
+"""Check shapes, strides and their limits. src/core/model/shape_rules.hpp defines the rules.
 
 The rules follow the ONNX operators Gather 13, GatherElements 13, GatherND 13, ScatterElements 18
 and ScatterND 18. The documentation defines the cases that ONNX leaves undefined.
@@ -29,7 +29,7 @@ _DECIDE: dict[type, Callable[[Any], bool]] = {}
 
 
 def register_conditions(condition_type: type, decide: Callable[[Any], bool]) -> None:
-    """Register the function that decides conditions on symbolic sizes of a framework."""
+    """Register the function that decides conditions on a framework's symbolic sizes."""
     _DECIDE[condition_type] = decide
 
 
@@ -61,7 +61,7 @@ def check_rank(op: str, subject: str, rank: int) -> None:
 
 
 def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
-    """Raise ValueError if an operand has more bytes than an address can count.
+    """Raise ValueError if an operand has more bytes than can be addressed.
 
     If the itemsize is 0, which NumPy allows, the limit applies to the number of elements.
     """
@@ -160,10 +160,10 @@ def coordinates_of(position: int, shape: Shape) -> Shape:
 
 
 def overlaps_itself(shape: Shape, strides: Shape, itemsize: int) -> bool:
-    """Return True if two elements share a byte, or if the check reaches its limit on work."""
+    """Return True if two elements share a byte, or if the check reaches its work limit."""
     return _core.overlaps_itself(shape, strides, itemsize, False)
 
 
 def shares_memory(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Return True if two arrays share a byte, or if the check reaches its limit on work."""
+    """Return True if two arrays share a byte, or if the check reaches its work limit."""
     return _core.shares_memory(first, second)

@@ -1,5 +1,5 @@
 """Plans: calls that are checked and lowered to a program of the core.
 
-plans.py has the public class, programs.py compiles, index_errors.py and overlap.py check data.
-This package imports only _arguments and the packages below it. Start with plans.py.
+plans.py defines the public class, programs.py compiles calls, and index_errors.py and overlap.py
+check data. This package imports only _arguments and the packages below it. Start with plans.py.
 """

@@ -35,15 +35,16 @@ def invalid_index(
     return errors.index_out_of_bounds(call.op, value, axis, size, where, call.mode)
 
 
-# The name of the function that made the current call of the core, if the plan does not contain this
+# The name of the function that made the current call to the core, if the plan does not contain this
 # name.
 _CALLER: ContextVar[str] = ContextVar("_CALLER", default="")
 
 
 def run_named(caller: str, run: Callable[..., Any], *call: Any) -> Any:
-    """Run a call of the core for another function.
+    """Run a call to the core for another function.
 
-    If the call raises IndexError, the message has the names of that function and of its operands.
+    If the call raises IndexError, the message contains the names of that function and of its
+    operands.
     """
     if not caller:
         return run(*call)

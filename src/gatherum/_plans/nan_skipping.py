@@ -1,4 +1,4 @@
-"""Scatters without the updates that are NaN, in one call of the core."""
+"""Scatters without the updates that are NaN, in one call to the core."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _run = native.run_plan
 
 
 class Description(NamedTuple):
-    """The algorithm of a plan on its device, the reason, bytes of scratch, and steps."""
+    """The algorithm of a plan on its device, the reason for it, scratch in bytes, and steps."""
 
     algorithm: str
     reason: str
@@ -63,7 +63,7 @@ def _description(plan: Plan) -> Description:
 @public
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """One call of an operator, without its data.
+    """One call to an operator, without its data.
 
     Attributes
     ----------
@@ -73,12 +73,12 @@ class Plan:
         The result's shape.
     kernel : str
         The general kernel for the nest: ``gather_rows``, ``gather_lines``, ``scatter_rows`` or
-        ``scatter_lines``. The algorithm ``direct`` runs it. Other algorithms can run other kernels:
-        the first line of the algorithm's file in the core names them.
+        ``scatter_lines``. The algorithm ``direct`` runs it. Other algorithms can run different
+        kernels: the first line of the algorithm's file in the core names them.
     nest : Nest
         The loops that run.
     bytes : int
-        Bytes that the call must read and write, indices included.
+        The number of bytes that the call must read and write, indices included.
     program : Program
         The same call for the core: a value that can be compared, serialized, and run elsewhere.
     device : str
@@ -92,7 +92,7 @@ class Plan:
     bytes: int
     program: native.Program = field(repr=False, compare=False)
     device: str = "cpu"
-    # Computed once, because several tables have plans as keys.
+    # Computed once, because several tables use plans as keys.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -119,10 +119,10 @@ class Plan:
 
     @property
     def scratch(self) -> int:
-        """The maximum bytes of working memory for the current number of threads.
+        """The maximum number of bytes of working memory for the current number of threads.
 
-        Buffers of up to 4 MiB per thread are not included, nor is the memory of a library's sort on
-        a CUDA device.
+        Buffers of up to 4 MiB per thread are not included, nor is the memory that a library's sort
+        uses on a CUDA device.
         """
         return _description(self).scratch
 

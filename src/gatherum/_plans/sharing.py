@@ -10,18 +10,18 @@ from collections.abc import Hashable
 from contextvars import ContextVar, Token
 from typing import Any
 
-# The largest number of updates that a launch on a device sorts in one block. To sort them again is
-# cheaper than to share their order. On an H200 (2026-11-27), 2048 rows took 0.032 ms and 4096 took
-# 0.053; 8192 took 0.046 with the sort by launches, but the host starts six more of them.
+# The largest number of updates that a launch on a device sorts in one block. Sorting them again is
+# cheaper than sharing their order. On an H200 (2026-11-27), 2048 rows took 0.032 ms and 4096 took
+# 0.053; 8192 took 0.046 with the sort in several launches, but the host starts six more launches.
 MOST_IN_BLOCK = 4096
 
 
 class Shared:
-    """Results that calls share, by everything they depend on, such as the address of indices.
+    """Results that calls share. Their keys are all they depend on, such as an address.
 
-    Each result keeps the memory of the indices. The calls of a gradient also use the results of
-    their `parent`, the calls of the function. A prepared call keeps only the results for its
-    indices, which have this `address`. These results outlive each call.
+    Each result keeps the memory of the indices alive. The calls of a gradient also use the results
+    of their `parent`, which belong to the calls of the function. A prepared call keeps only the
+    results for its indices, which have this `address`. These results outlive each call.
     """
 
     __slots__ = ("address", "parent", "results")

@@ -1,4 +1,4 @@
-"""Squared distances from exact means, in one call of the core."""
+"""Squared distances from exact means, in one call to the core."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def squares_and_counts(
     updates: Any,
     skips_nan: bool,
 ) -> Spreads | None:
-    """Return the sum of squared distances from the exact mean of each destination of a scatter, and
-    the number of updates. If `skips_nan`, skip updates that are NaN. Return None if the core has no
-    kernel for the call.
+    """Return the squared distances from the mean, and the number of updates.
+
+    If `skips_nan`, skip updates that are NaN. Return None if the core has no kernel for the call.
 
     The indices and updates are arrays or views that `specs` describe. `shape` is the shape of the
     result, and the axis must be nonnegative.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Which reduction is as fast as memory differs between processors, so the fastest one counts.
+# The reduction that is as fast as memory differs between processors, so the fastest one counts.
 READS: tuple[tuple[Any, str], ...] = (
     (np.add.reduce, "f8"),
     (np.maximum.reduce, "f4"),

@@ -183,7 +183,8 @@ def set_num_threads(n: int) -> None:
     """Set the number of threads that a call may use.
 
     Results do not depend on the number of threads. The default is the environment variable
-    ``GATHERUM_NUM_THREADS`` if set, else the number of processors that this process may use.
+    ``GATHERUM_NUM_THREADS`` if set; otherwise, it is the number of processors that this process may
+    use.
 
     Parameters
     ----------
@@ -229,10 +230,10 @@ def get_num_threads() -> int:
 def set_output_cache_limit(nbytes: int) -> None:
     """Set the number of bytes of freed large results that are cached for reuse.
 
-    The first access to fresh memory costs more than a gather into it, so the memory of results of
-    2 MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE``
-    (bytes) if set, else 512 MiB. On systems with ``MADV_FREE`` (Linux, macOS), the system may
-    reclaim cached memory as soon as it needs memory.
+    The first access to fresh memory costs more than a gather into it, so the memory of results of 2
+    MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE`` (in
+    bytes) if set; otherwise, it is 512 MiB. On systems with ``MADV_FREE`` (Linux, macOS), the
+    system may reclaim cached memory as soon as it needs memory.
 
     Parameters
     ----------

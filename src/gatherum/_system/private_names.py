@@ -1,7 +1,7 @@
 """Look up private names of other libraries, which may be missing in any version.
 
-Each library has one module named `private`, which looks up all undocumented names that gatherum
-uses. The module documents the tested versions and the behaviour if a name is missing.
+For each library, one module named `private` looks up all undocumented names that gatherum uses. The
+module documents the tested versions and the behaviour if a name is missing.
 """
 
 from __future__ import annotations

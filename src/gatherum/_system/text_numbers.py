@@ -18,8 +18,8 @@ _AROUND: Final = " \t\r\n"
 def integer_of(text: str) -> int | None:
     """Parse an integer, or return None.
 
-    A text of more than 40 characters returns None: its number exceeds 64 bits, and `int` needs
-    quadratic time for it.
+    Return None for a string of more than 40 characters: the number exceeds 64 bits, and `int` would
+    take quadratic time.
     """
     if len(text) > LONGEST:
         return None
@@ -28,7 +28,7 @@ def integer_of(text: str) -> int | None:
 
 
 def number_of(text: str) -> int | float | complex | None:
-    """Parse an integer, else a float, else a complex number, or return None.
+    """Parse an integer, a float or a complex number, tried in this order, or return None.
 
     The number may be infinite.
     """

@@ -1,7 +1,7 @@
-"""Test vectors: calls of the operators with the oracle's results, each with the rule it tests.
+"""Test vectors: calls to the operators with the oracle's results, each with the rule it tests.
 
 They test other implementations of the operators. `vectors` yields the cases of a target, and
-`write` writes them to the files that its test runners read.
+`write` writes them to the files that the target's test runners read.
 """
 
 # This package imports only directml, _inspection and the packages below them. Start with

@@ -38,7 +38,7 @@ def reduction(call: RuleCall) -> str:
 
 
 def share_destination(call: RuleCall) -> bool:
-    """Whether two updates have the same destination. Also True if an index is invalid."""
+    """Whether two updates have the same destination. An invalid index also yields True."""
     data, updates = call.operands["data"], call.operands.get("updates")
     if updates is None:
         return False

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 class RuleCall(NamedTuple):
-    """One call of an operator that a rule yields."""
+    """One call to an operator that a rule yields."""
 
     operator: str
     attributes: Mapping[str, Any]
@@ -22,12 +22,12 @@ class RuleCall(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One call of an operator and its expected result or error.
+    """One call to an operator, and its expected result or error.
 
     Attributes
     ----------
     name : str
-        A unique name of lower case letters, digits and underscores.
+        A unique name that consists of lower-case letters, digits and underscores.
     operator : str
         The operator's name.
     attributes : dict
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
 
 def run_oracle(call: RuleCall) -> tuple[Array | None, str]:
-    """Run the oracle. Return its result, or None and the type of its exception."""
+    """Run the oracle. Return its result and "", or None and the type of its exception."""
     run: Callable[..., Array] = getattr(reference, call.operator)
     try:
         with np.errstate(all="ignore"):

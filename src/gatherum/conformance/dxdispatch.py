@@ -1,4 +1,4 @@
-"""Write cases as models of DirectML's DxDispatch: initial values, and one operator.
+"""Write cases as models for DirectML's DxDispatch: initial values, and one operator.
 
 The model prints the output and compares it with the expected output. The command ``compare`` is an
 addition of gatherum; DxDispatch does not have it.

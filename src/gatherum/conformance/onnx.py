@@ -1,8 +1,8 @@
 """Cases in the form of ONNX's backend tests: a model and the values of its inputs and outputs.
 
 ONNX does not define which of several updates wins, the order of floating-point additions, the
-intermediate rounding of float16, or NaN in a maximum; such calls are omitted. ScatterND with
-invalid indices is also omitted, as the ONNX text does not define them as an error.
+intermediate rounding of float16, or NaN in a maximum; such calls are omitted. ScatterND calls with
+invalid indices are also omitted, because the ONNX text does not define such indices as an error.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _FIRST = {"Gather": 1, "GatherElements": 11, "GatherND": 11, "ScatterElements": 
 _BATCHES = 12  # the first opset whose GatherND has batch_dims
 _FROM_END = 11  # the first opset with negative indices
 _REFUSES = ("ScatterElements",)  # the scatters for which ONNX defines an invalid index as an error
-# ONNX has all of them.
+# ONNX supports all of these dtypes.
 _DATA = frozenset(row.name for row in ROWS.values() if row.is_of_numpy and has_arithmetic(row.name))
 
 
 def check_opset(opset: int, rows: Sequence[Operator]) -> None:
-    """Raise ValueError unless the opset exists and has one of the operators."""
+    """Raise ValueError unless the opset exists and contains one of the operators."""
     newest = _newest_opset()
     if not 1 <= opset <= newest:
         raise errors.out_of_range("vectors", "opset", opset, 1, newest + 1)
@@ -80,7 +80,7 @@ def adapt(call: RuleCall, *, opset: int | None = None, **_: object) -> RuleCall 
 
 
 def _is_known(call: RuleCall, opset: int) -> bool:
-    """Whether the opset has the operator with these dtypes, indices and batch dimensions."""
+    """Whether the opset supports the operator with these dtypes, indices and batch dimensions."""
     operator, indices = OPERATORS[call.operator], call.operands["indices"]
     if operator.onnx is None or opset < _FIRST[operator.onnx]:
         return False
@@ -105,8 +105,8 @@ def _is_settled(call: RuleCall, dtype: np.dtype[Any]) -> bool:
 def write(cases: Iterator[Case], folder: str, opset: int | None) -> int:
     """Write a folder for each case in the layout of ONNX's test runner, and an index.
 
-    The runner loads every folder as a test with outputs. So the model and the inputs of a call that
-    must raise are written to the parent folder.
+    The runner loads every folder as a test with outputs. Therefore, the model and the inputs of a
+    call that must raise an error are written to the parent folder.
     """
     import onnx
 

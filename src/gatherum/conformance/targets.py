@@ -65,8 +65,9 @@ def vectors(
     Parameters
     ----------
     format : {"npz", "onnx", "webnn", "dxdispatch"}, default "npz"
-        The target. ``"npz"`` has all cases, with this package's results. The other targets have the
-        cases that they define, with their rules; for example, WebNN clamps out-of-bounds indices.
+        The target. ``"npz"`` includes all cases, with this package's results. The other targets
+        include the cases that they define, with their rules; for example, WebNN clamps
+        out-of-bounds indices.
     op : str or callable, optional
         The operator. The default is all operators.
     dtype : data-type, default float32

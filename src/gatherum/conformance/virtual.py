@@ -1,4 +1,4 @@
-"""Cases of sizes past 2^31. Their tables are described, not stored.
+"""Cases with sizes past 2^31. Their tables are described, not stored.
 
 Each case is made from a small call, which the oracle runs. Then the rows of the table and of the
 result get large row numbers that are far apart, and the indices are replaced with these numbers.
@@ -91,7 +91,7 @@ def _far(
 ) -> dict[str, Any]:
     """Return the operands of the call on a large table.
 
-    It has the rows of the small table at `rows_of_table`.
+    The large table contains the rows of the small table at `rows_of_table`.
     """
     operands = dict(small.operands)
     indices = operands["indices"]

@@ -2,7 +2,7 @@
 
 WebNN clamps out-of-bounds indices. It has no reductions and no empty dimensions, requires equal
 sizes in the dimensions other than the axis, and does not define which of several updates wins.
-Calls outside of these rules are omitted.
+Calls that do not follow these rules are omitted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run the six operators on arrays in an NVIDIA GPU's memory, bit-for-bit as on the CPU.
+"""Run the six operators on arrays in the memory of an NVIDIA GPU, bit-for-bit as on the CPU.
 
 Accepts PyTorch tensors, CuPy arrays, and any array that implements `__cuda_array_interface__` or
 `__dlpack__`. `gatherum.gather(array, ...)` and the other five functions also dispatch here. Only

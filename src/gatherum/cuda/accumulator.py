@@ -1,9 +1,9 @@
 """Accumulators of arrays on a device: scatters that accept their updates in batches.
 
-The state is scratch memory of the framework: a copy of the data, the sums in the type in which the
-reduction accumulates, the number of updates of each item, and for floats without `include_self` the
-last update of each item. A batch folds its updates into the sums in place, after those of
-earlier batches. Without `include_self`, sums begin with a number that changes no update.
+The state is in scratch memory of the framework. It consists of a copy of the data, the sums in the
+accumulation dtype, the number of updates of each item and, for floats without `include_self`, the
+last update of each item. A batch folds its updates into the sums in place, after those of earlier
+batches. Without `include_self`, sums begin with a number that does not change any update.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class DeviceAccumulator(Accumulator):
 
     @contextmanager
     def _on_stream_of(self, arrays: list[Any]) -> Iterator[_AccumulatorStream]:
-        """Hold the lock. Let the stream of a call wait for the stream of the last call."""
+        """Hold the lock. Make the stream of a call wait for the stream of the previous call."""
         with self._lock:
             stream = self._framework.stream(self._device_number, arrays)
             if stream != self._stream:
@@ -355,7 +355,7 @@ class DeviceAccumulator(Accumulator):
 
 
 def _is_supported(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
-    """Return True if sums have a dtype of NumPy, and a neutral item if they begin with one."""
+    """Return True if sums have a NumPy dtype, and a neutral item exists where one is needed."""
     if reduction == "none":
         return True
     if _core.is_exact(Reduction[reduction]):
@@ -365,7 +365,7 @@ def _is_supported(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
 
 
 def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any] | None:
-    """Return the item that a fold with any other item returns, except a NaN with its payload.
+    """Return the item whose fold with any other item is the other, except for a NaN's payload.
 
     Return None if there is none, or if it is unknown.
     """

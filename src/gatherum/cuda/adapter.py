@@ -82,7 +82,7 @@ FUNCTIONS: OutputFunctions[Any] = OutputFunctions(__name__, _run)
 
 
 class _Accumulator(DeviceAccumulator):
-    """An accumulator of a CuPy array or of an array with a protocol."""
+    """An accumulator of a CuPy array or of an array that implements a protocol."""
 
     @staticmethod
     def _framework_of(data: Any) -> DeviceFramework:
@@ -135,11 +135,11 @@ class CudaAdapter(Framework):
 
     @staticmethod
     def prepared(*call: Any) -> PreparedOnDevice:
-        """Return the function that runs a call of `gatherum.prepare`."""
+        """Return the function that runs a call prepared by `gatherum.prepare`."""
         return PreparedOnDevice(_framework_of, *call)
 
     def accumulator(self, data: Any) -> type[Accumulator] | None:
-        """Return the class of accumulators of an array on a device."""
+        """Return the accumulator class for an array on a device."""
         return None if _framework_of(data) is None else _Accumulator
 
     def spec(self, op: str, operand: str, value: Any) -> Any:
@@ -148,5 +148,5 @@ class CudaAdapter(Framework):
         return value if framework is None else framework.view(op, operand, value).spec
 
     def device(self, value: Any) -> str:
-        """Return "cuda" for an array on a device, else "cpu"."""
+        """Return "cuda" for an array on a device, and "cpu" for any other value."""
         return "cpu" if _framework_of(value) is None else "cuda"

@@ -101,13 +101,13 @@ class DeviceArray:
 
 
 def _type_string(dtype: AnyDType) -> str:
-    """Return the protocol's string for a dtype, or raw bytes (V) for a dtype that NumPy lacks."""
+    """Return the protocol's string for a dtype, or raw bytes (V) for one that NumPy lacks."""
     known = not isinstance(dtype, Extension) and (dtype.isbuiltin == 1 or dtype.names is not None)
     return dtype.str if known else f"|V{dtype.itemsize}"  # type: ignore[union-attr]  # known
 
 
 class Protocols(DeviceFramework):
-    """Arrays of frameworks that have no adapter, accessed by protocol."""
+    """Arrays of frameworks that have no adapter, accessed through a protocol."""
 
     name = "cuda"
     # A captured graph would include the operations of the memory pool. During a capture, events
@@ -159,7 +159,7 @@ class Protocols(DeviceFramework):
         return radix_sort(self, pairs, device, stream)
 
     def mark_written(self, out: object, device: int, stream: int) -> None:
-        """Let the stream that `out` names wait, because its readers wait for that stream."""
+        """Make the stream that `out` names wait, because readers of `out` wait for it."""
         if (other := _stream_of(out)) not in (None, stream):
             driver = open_driver()
             with driver.on(device):

@@ -23,14 +23,14 @@ RECORD_BYTES = _RECORD.size
 
 
 def new_record(execution: Execution) -> Slot | None:
-    """Return a cleared record if the call can raise, else None."""
+    """Return a cleared record, or None if the call cannot raise."""
     if execution.plan.call.mode != "raise" or not execution.nest.check_loops:
         return None
     return execution.program.cleared(RECORD_BYTES)
 
 
 def or_null(slot: Slot | None) -> int | Slot:
-    """Return a slot, or a null address for None."""
+    """Return a slot, or a null address if the slot is None."""
     return 0 if slot is None else slot
 
 
@@ -54,7 +54,7 @@ def find_first_invalid(execution: Execution, only: int = -1) -> None:
 
 
 def find_component(execution: Execution, record: Slot, only: int = -1) -> None:
-    """Record the component and the value at the position that a check has recorded."""
+    """Record the invalid component, and its value, at the position that a check has recorded."""
     _launch("first", execution, record, only)
 
 

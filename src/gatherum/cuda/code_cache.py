@@ -1,10 +1,10 @@
 """Cache compiled kernels and sorters on disk.
 
 The name of an entry is a digest of everything that determines its content. The content begins with
-a digest of the code that follows, so a truncated or changed file is detected, compiled again and
-replaced. Entries are replaced atomically. If two processes compile the same entry, the last one
-wins; both write the same bytes. If the folder cannot be read or written, kernels are compiled in
-every process.
+a digest of the code that follows. So a truncated or changed file is detected, and newly compiled
+code replaces it. Entries are replaced atomically. If two processes compile the same entry, the last
+one wins; both write the same bytes. If the folder cannot be read or written, kernels are compiled
+in every process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LARGEST_BYTES = 1 << 28
 def folder() -> Path | None:
     """Return the cache folder, or None for a user without a home directory.
 
-    The folder is ``GATHERUM_CUDA_CACHE`` if set, else the user's cache directory.
+    The folder is ``GATHERUM_CUDA_CACHE`` if that is set, and otherwise the user's cache directory.
     """
     try:
         return _folder()

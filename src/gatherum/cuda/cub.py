@@ -1,11 +1,11 @@
 """Sort with CUB's stable radix sort, through `cuda.compute`.
 
 It sorts only the bits in use, and moves keys and payloads together. On an H100 a fold with this
-sort took 0.5 to 1 times as long as with torch's sort (docs/cuda-devices.md). `radix_sort` sorts
-fewer pairs with less work for the host.
+sort took 0.5 to 1 times as long as with torch's sort (docs/cuda-devices.md). The module
+`radix_sort` sorts smaller numbers of pairs with less work for the host.
 
 A sorter takes seconds to compile for each pair of widths. Sorters are cached next to the compiled
-kernels, as the bytes that `cuda.compute` serializes them to.
+kernels, as bytes serialized by `cuda.compute`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from .device import Pairs
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
 
-# All calls with the same types share a sorter. It holds the pointers of the last call.
+# All calls with the same types share a sorter. The sorter holds the memory addresses of the last
+# call.
 _sorting = Lock()
 _ADDRESS = 256
 
@@ -129,8 +130,8 @@ def check_import() -> None:
 def _compute() -> Any:
     """Return `cuda.compute`, or raise ImportError.
 
-    If a library that `cuda.compute` loads is missing, its import only warns, and it has no
-    functions.
+    If a library that `cuda.compute` loads is missing, importing `cuda.compute` only warns, and the
+    module contains no functions.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

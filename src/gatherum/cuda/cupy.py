@@ -21,14 +21,14 @@ from .driver import LEGACY_STREAM, KeptObjects, open_driver
 
 
 class _Scratch:
-    """Bytes from CuPy's pool, which reuses them in stream order."""
+    """Memory from CuPy's pool, which reuses it in stream order."""
 
     def __init__(self, memory: Any) -> None:
         self.memory = memory
         self.address = int(memory.ptr)
 
     def slice(self, start: int, nbytes: int) -> _Scratch:
-        """Return bytes of this memory."""
+        """Return a part of this memory."""
         return _Scratch(self.memory + start)
 
 
@@ -91,7 +91,7 @@ class CuPy(DeviceFramework):
         """Keep memory that CuPy allocates during a graph capture alive as long as the result.
 
         This includes the memory of CuPy's sort. Otherwise, the pool would reuse that memory for
-        other arrays, which a replay of the graph would overwrite.
+        other arrays, and a replay of the graph would overwrite these.
         """
         driver = open_driver()
         with driver.on(device):

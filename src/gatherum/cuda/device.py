@@ -9,14 +9,16 @@ The protocol, in short:
 - A **kernel** is one file, ``kernels/<name>.cu``, with one ``extern "C" __global__`` function of
   the same name. It includes ``.cuh`` files of the same folder. `Kernel.macros` are passed as
   ``-DNAME=VALUE`` options; they select widths, types, the reduction and the mode. Compiled code is
-  identified by the text of the folder, the macros, `COMPILER_OPTIONS` and the architecture.
+  identified by the text of all files in the folder, the macros, `COMPILER_OPTIONS` and the
+  architecture.
 - A kernel takes **one struct by value**, at most 32 764 bytes, which is passed packed:
   ``launch(kernel, grid, block, arguments)``. Pointers in the struct are 64-bit integers. Grids
   and blocks have one dimension. Kernels use no dynamic shared memory.
 - All work runs on **one stream in order**, the caller's current stream. Only `read` waits. A call
   without `read` can be captured in a CUDA graph; then nothing in `run` waits for the device.
-- **Scratch** lives as long as its `Buffer` is referenced. Kernels launched before its release may
-  still use it: a device frees in stream order, as the allocators of PyTorch and CuPy do.
+- **Scratch** lives as long as its `Buffer` is referenced. Kernels launched before the release of
+scratch may still use it: a device frees memory in stream order, as the allocators of PyTorch and
+CuPy do.
 - **Sorting** is stable. Keys are unsigned with the highest bit 0, so a signed sort works too. The
   sort does not interpret keys or payloads.
 """
@@ -64,11 +66,11 @@ class Buffer(Protocol):
         """Address of the first byte, a multiple of 256."""
 
     def slice(self, start: int, nbytes: int) -> Buffer:
-        """Return bytes of this memory as a buffer, which keeps the memory alive."""
+        """Return a part of this memory as a buffer, which keeps the memory alive."""
 
 
 class Widths(NamedTuple):
-    """Bytes of a key (4 or 8), bytes of a payload (4 or 8), and significant bits of a key."""
+    """Sizes in bytes of a key (4 or 8) and a payload (4 or 8), and significant bits of a key."""
 
     key: int
     payload: int
@@ -125,7 +127,7 @@ class Device(Protocol):
         operands: tuple[int, ...],
         results: list[Pairs] | None = None,
     ) -> bytes:
-        """Run a program. Return the bytes that it reads, or no bytes.
+        """Run a program. Return the bytes that it reads, or an empty value if it reads none.
 
         The results of its sorts are appended to `results`.
 

@@ -99,7 +99,7 @@ def _shared_indices(
     arrays: tuple[Any, Any, Any],
     device_and_stream: tuple[int, int],
 ) -> orders.SharedIndices | None:
-    """Return the indices on a device if calls share results now, else None.
+    """Return the indices on a device if calls share results now, or None otherwise.
 
     The arrays are data, indices and updates.
     """

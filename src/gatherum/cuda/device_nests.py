@@ -7,8 +7,8 @@
                         components
 
 Two tuples have the same destination if they agree in the loops and components of
-`destination_loops`. The other tuple loops do not move the data. They are the ordered fold: their
-points are the updates of a destination in row-major order.
+`destination_loops`. The other tuple loops do not move the data. These loops are the ordered fold:
+their points are the updates of a destination in row-major order.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class DeviceNest:
     entries: int  # number of tuples that move something
     destinations: int  # number of distinct destinations of a scatter
     most_updates: int  # of a destination
-    # The loops over all index tuples, in row-major order. Empty if the call checks no indices. A
-    # single tuple is one loop of one step.
+    # The loops over all index tuples, in row-major order. Empty if the call checks no indices. For
+    # a single tuple, there is one loop with one step.
     check_loops: DeviceLoops
     copy_loops: DeviceLoops  # the loops that copy the data to the result
     # Contiguous bytes copied per point of the copy; 0 if nothing is copied.

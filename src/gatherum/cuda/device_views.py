@@ -38,14 +38,14 @@ class DeviceFramework(Protocol):
     def stream(self, device: int, operands: Sequence[object]) -> int:
         """Return the stream to run a call on, which is the current stream of the caller.
 
-        Work already submitted to other streams for the operands completes before later work on this
-        stream.
+        Work on the operands that has already been submitted to other streams completes before any
+        later work on this stream.
         """
 
     def empty(
         self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
     ) -> tuple[object, int]:
-        """Return a new array in C order, like the array `like`, and its address."""
+        """Return a new array in C order, of the same kind as `like`, and the array's address."""
 
     def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
         """Return scratch memory, which is freed in stream order."""
@@ -68,7 +68,7 @@ class DeviceFramework(Protocol):
         return nullcontext()
 
     def mark_written(self, out: Any, device: int, stream: int) -> None:
-        """Let work on the stream that `out` names wait for a call that wrote to it."""
+        """Make the stream that `out` names wait for a call that wrote to `out`."""
         return
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:

@@ -43,7 +43,7 @@ class Driver:
         return results[0] if len(results) == 1 else tuple(results)
 
     def failed(self, name: str, status: Any) -> Exception:
-        """Return the error for the status of a driver function, which may be a number."""
+        """Return the error for the status of a driver function; the status may be a number."""
         status = self.api.CUresult(status)
         lookup, words = self.api.cuGetErrorString(status)
         known = lookup == self.api.CUresult.CUDA_SUCCESS and words
@@ -54,7 +54,7 @@ class Driver:
 
     @contextmanager
     def on(self, device: int) -> Iterator[None]:
-        """Make a device's primary context, which frameworks use, the current one."""
+        """Make the primary context of a device the current one; frameworks use the same context."""
         self.call("cuCtxPushCurrent", self._context(device))
         try:
             yield
@@ -180,9 +180,9 @@ class KeptObjects:
         self._lock = Lock()
 
     def keep_until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
-        """Keep `used` until all work of a stream so far is done.
+        """Keep `used` until all work submitted to a stream so far is done.
 
-        Release the objects whose work is done.
+        Release the objects that no pending work uses.
         """
         with driver.on(device):
             event = driver.record(stream)
@@ -215,7 +215,7 @@ class Compiler:
     def compile(self, name: str, sources: Mapping[str, str], options: Sequence[str]) -> bytes:
         """Compile the kernel in ``<name>.cu`` to a cubin for the architecture in the options.
 
-        `sources` maps the names of all files to their text.
+        `sources` maps the name of each file to its text.
         """
         headers = {file: text for file, text in sources.items() if file.endswith(".cuh")}
         program = self.call(

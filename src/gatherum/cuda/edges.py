@@ -42,7 +42,7 @@ class Edges(NamedTuple):
 
 
 def source_dtype(rows: int) -> np.dtype[Any]:
-    """Return the dtype of the numbers of rows."""
+    """Return the dtype of row numbers."""
     return np.dtype(np.int32 if rows < 1 << 31 else np.int64)
 
 
@@ -54,9 +54,9 @@ def fold_rows(
     table: Any,
     reduction: str,
 ) -> Any:
-    """Return the fold of the rows of each target, or the row of `table` without edges.
+    """Return the fold of the rows of each target, or its row of `table` if it has no edges.
 
-    There are edges, rows and items of rows. All arrays are on one device.
+    There is at least one edge, one row, and one item in a row. All arrays are on one device.
     """
     names = "data", "data", "scatter_indices", "gather_indices"
     arrays = data, table, edges.targets, edges.sources
@@ -100,7 +100,7 @@ def _plans(
     negative: bool,
     reduction: str,
 ) -> tuple[Plan, Plan]:
-    """Return the plan of a scatter of the edges, which is sorted, and of the fold of the rows."""
+    """Return two plans: of the scatter of edges, which is sorted, and of the fold of the rows."""
     number = source_dtype(rows.shape[0])
     ends = ArraySpec.contiguous(initial.shape[:1], number), targets
     edges = Attributes("scatter_slices", 0, "max", False, mode, negative, caller=_TARGETS)

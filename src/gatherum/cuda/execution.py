@@ -45,7 +45,7 @@ class Execution:
     indices: Slot
     moved: Slot
     order: Pairs | None = None  # the updates sorted by destination, if an earlier call sorted them
-    # Bytes of the number of a row if the updates are weighted rows (with an order only), else 0.
+    # Size in bytes of a row number if the updates are weighted rows (only with an order), or 0.
     row_number_bytes: int = 0
 
     def index_macros(self, mode: str) -> Macros:
@@ -107,7 +107,7 @@ class Execution:
 
 
 def offset_bits(largest: int) -> int:
-    """Return the bits of offsets in a launch whose numbers are at most `largest`."""
+    """Return the number of bits of offsets in a launch whose numbers are at most `largest`."""
     return 32 if largest < OFFSET_LIMIT else 64
 
 

@@ -46,7 +46,7 @@ _PURPOSES = {
     "fold_atomic": "folds each update directly into its destination",
     "fold_table": "folds the updates of each block in shared memory, then into the destinations",
 }
-# The number of the field `more_than` in the arguments of segments.cuh.
+# The number of the field `more_than` in the arguments that segments.cuh defines.
 _MORE_THAN = 4
 
 
@@ -71,7 +71,7 @@ def _line(launch: Launch, copies: bool) -> str:
 
 
 class Listing(NamedTuple):
-    """The launches of a plan: their names, with the sort; the kernels; a description of each."""
+    """The launches of a plan: names (including the sort), kernels, and a description of each."""
 
     steps: list[str]
     kernels: list[Kernel]
@@ -103,7 +103,7 @@ def list_launches(plan: Plan) -> Listing:
 
 
 def _list_sort(listing: Listing, sorter: str, key: int, payload: int) -> None:
-    """Add a sort of keys and payload of some bytes."""
+    """Add a sort of keys and payload of the given sizes in bytes."""
     purpose = _PURPOSES["sort"].format(sorter=sorter)
     listing.steps.append("sort")
     listing.lines.append(f"{'sort':<14} {purpose}; keys of {key} bytes, payload of {payload} bytes")

@@ -20,26 +20,27 @@ from .kernel_tables import DeviceLoop, DeviceLoops, Fields, count_points
 from .movement import writing_mode
 from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 
-# The measurements below are of an H100 (2026-11-26) if they name no other device.
+# The measurements below were made on an H100 (2026-11-26) unless they name another device.
 
 # A segment has all the sorted updates of one destination; a chunk is what a thread folds of a row.
-# The largest number of entries in a segment that one thread folds, for each chunk of the row, and
-# for single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and 0.87 with 32;
-# 2^24 float32 into 2^20 took 1.00 ms with 16, 0.93 with 32 and 0.92 with 64.
+# The largest number of entries in a segment that one thread folds, if it folds a chunk of the row,
+# and if it folds single items. On an H200 (2026-11-27), rows of 64 into 100,000 took 0.79 ms, and
+# 0.87 with 32; 2^24 float32 into 2^20 took 1.00 ms with 16, 0.93 with 32 and 0.92 with 64.
 LONGEST_THREAD_SEGMENT = 16
 LONGEST_ITEM_SEGMENT = 32
-# The largest number that one warp folds. A block folds longer segments. With 128, rows of 64
-# float32 into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
+# The largest number of entries that one warp folds. A block folds longer segments. With 128, rows
+# of 64 float32 into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
 LONGEST_WARP_SEGMENT = 512
 # The number of threads in a warp.
 WARP = 32
-# The number of threads in a block that folds longer segments: of single items, and of rows. With
-# 256 threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of 16 float32
-# took 3.77 ms instead of 7.49. The launch that folds by warps has 128: with 256, rows of 64 into
-# 100,000 took 0.91 ms instead of 0.88. Other sizes, and exact sums, are not measured.
+# The number of threads in a block that folds longer segments of single items, and longer segments
+# of rows. With 256 threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of
+# 16 float32 took 3.77 ms instead of 7.49. The launch in which warps fold has 128 threads per block:
+# with 256, rows of 64 into 100,000 took 0.91 ms instead of 0.88. Other sizes, and exact sums, are
+# not measured.
 LONG_THREADS = 128
 ROW_THREADS = 256
-# The number of threads of such a warp or block that fold. The other threads fetch values. Not
+# The number of threads that fold in such a warp or block. The other threads fetch values. Not
 # measured.
 FOLDING_THREADS = 32
 # Blocks per multiprocessor over which the candidates of long segments are spread, if there are
@@ -59,9 +60,9 @@ HUGE_STRETCH_BYTES = 16
 # of bytes of shared memory. Not measured.
 EXACT_FOLDING_THREADS = 8
 # Integers are folded in shared memory first if the items of all destinations fit this number of
-# bytes, and if there are this many updates for each item. On an H200 (2026-11-27), 2^16 int64 into
-# 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24 into 1000
-# took 0.08 and 0.92.
+# bytes, and if there are at least this many updates for each item. On an H200 (2026-11-27), 2^16
+# int64 into 256 took 0.013 ms with the table and 0.015 without, 2^18 took 0.013 and 0.047, and 2^24
+# into 1000 took 0.08 and 0.92.
 TABLE_BYTES = 8 << 10
 TABLE_UPDATES_PER_ITEM = 256
 # The most blocks of that launch per multiprocessor (2^24 into 256 on that device: 0.08 ms, 0.11
@@ -70,11 +71,11 @@ TABLE_UPDATES_PER_ITEM = 256
 TABLE_BLOCKS_PER_PROCESSOR = 8
 TABLE_UPDATES_PER_BLOCK = 4096
 TABLE_UPDATES_PER_ADDED_ITEM = 16
-# Largest item, in bytes, that a sort carries as payload.
+# The size in bytes of the largest item that a sort carries as payload.
 _MOST_CARRIED = 8
 
-# The most threads of a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053 ms, 0.060
-# with 256 threads, and 0.052 with 1024.
+# The maximum number of threads in a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053
+# ms, 0.060 with 256 threads, and 0.052 with 1024.
 SORT_THREADS = 512
 
 # The loops over one item.
@@ -83,9 +84,9 @@ _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
 def carried_bytes(call: Call, nest: DeviceNest) -> int:
-    """Return the bytes of an update that the sort carries as payload, or 0.
+    """Return the size in bytes of an update that the sort carries as payload, or 0 for none.
 
-    Updates are carried only if a fold has updates of one item. Otherwise the payload is the
+    Updates are carried only by a fold whose updates are single items. Otherwise the payload is the
     position of the update.
     """
     single = count_points(nest.row_loops) * nest.block == call.data.dtype.itemsize
@@ -93,7 +94,7 @@ def carried_bytes(call: Call, nest: DeviceNest) -> int:
 
 
 def widths_of(nest: DeviceNest, carried: int) -> Widths:
-    """Return key and payload widths, for updates of which the payload carries some bytes.
+    """Return the widths of keys and payload, if the payload carries updates of `carried` bytes.
 
     A key is a destination's number; one extra key means that a tuple has no destination.
     """
@@ -103,7 +104,7 @@ def widths_of(nest: DeviceNest, carried: int) -> Widths:
 
 
 def sort(execution: Execution, carried: int, into: radix_sort.Pair | None = None) -> Pairs:
-    """Return the tuples sorted by destination, and in row-major order within each.
+    """Return the tuples sorted by destination, and in row-major order within each destination.
 
     The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0. If
     the sort consists of launches, `into` may be the memory of the results.
@@ -133,7 +134,7 @@ def sorts_in_block(nest: DeviceNest) -> bool:
 
 
 def sorts_in_launches(nest: DeviceNest) -> bool:
-    """Return True if launches of this package sort, not a library."""
+    """Return True if launches of this package, and not a library, sort the updates."""
     is_short = sharing.MOST_IN_BLOCK < nest.entries <= radix_sort.MOST_PAIRS
     return is_short and widths_of(nest, 0).key == 4
 
@@ -266,7 +267,7 @@ def _launch_groups(
 
 
 def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
-    """Return the candidates that each group tests at a time, for a number of groups at a time."""
+    """Return how many candidates each group tests at a time, for a number of parallel groups."""
     return min(most, -(-candidates // (LONG_BLOCKS_PER_PROCESSOR * groups)))
 
 
@@ -275,7 +276,7 @@ def _value_macro(call: Call) -> str:
 
 
 def _exact_term(call: Call) -> tuple[str, int]:
-    """Return the type and the bytes of an exact sum's terms; complex numbers have two terms."""
+    """Return the type and the size in bytes of an exact sum's terms; a complex number has two."""
     size = call.data.dtype.itemsize
     if call.data.dtype.kind == "c":
         return f"value_float{4 * size}", size // 2
@@ -293,7 +294,7 @@ def _sorted_kernel(
     """Return a kernel for sorted updates, and its arguments.
 
     The arguments contain ``Sorted`` of kernels/sorted.cuh. The `numbers` precede it; the first one
-    is the number of flat numbers. The divisors of flat numbers follow it.
+    is the number of flat numbers. The divisors of flat numbers follow ``Sorted``.
     """
     (pairs, row_loops, record), nest = updates, execution.nest
     tables = nest.destination_loops, nest.tuple_loops, row_loops

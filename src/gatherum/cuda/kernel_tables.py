@@ -74,7 +74,7 @@ def tuple_fields(components: DeviceComponents, size: int) -> Fields:
 
 
 def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int) -> int:
-    """Return an upper bound of all numbers that a kernel computes for a point, in any field."""
+    """Return an upper bound for all numbers that a kernel computes for any field of a point."""
     most = count_points(loops)
     for field in range(1, len(DeviceLoop._fields)):
         most = max(most, sum(abs(loop[field]) * (loop.extent - 1) for loop in loops))

@@ -16,14 +16,14 @@ from .programs import WIDEST, Arguments, Slot
 # The most blocks of a gather. On an H100 (2026-11-26), gathers of single items took 2.25 ms with
 # this limit, and 2.27 ms with the limit of other launches.
 _GATHER_BLOCKS = MOST_NUMBERS_OF_GRID // (THREADS * CHUNKS_PER_THREAD)
-# Scatters along lines: bytes of the table of a line in shared memory, threads per block, the fewest
-# lines, and the fewest updates of a line as a part of its positions. None of the four values is
-# measured.
+# For scatters along lines: the size in bytes of a line's table in shared memory, the threads per
+# block, the fewest lines, and the fewest updates of a line, as a fraction of its positions. None of
+# the four values is measured.
 LINE_TABLE_BYTES = 32 << 10
 LINE_THREADS = 512
 FEWEST_LINES = 128
 LEAST_UPDATED_SHARE = 1 / 4
-# The bytes of a fill item that one launch of ``pattern`` writes.
+# The number of bytes of a fill item that one launch of ``pattern`` writes.
 _PATTERN_BYTES = 240
 # A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}
@@ -116,7 +116,7 @@ def find_winners(execution: Execution) -> Slot:
 
 
 def updates_of_line(nest: DeviceNest) -> int:
-    """Return the updates of each line if `scatter_lines` can scatter them, or 0.
+    """Return the number of updates of each line, or 0 if `scatter_lines` cannot scatter them.
 
     The updates of a line are consecutive, and their destinations are the positions of one dimension
     of the data, such as in `scatter_elements` along the last axis.
@@ -161,7 +161,7 @@ def scatter_lines(execution: Execution, record: Slot | None) -> None:
 
 
 def winner_bytes(nest: DeviceNest) -> int:
-    """Return the bytes of an entry in the table of winners, which holds 0 to `positions`."""
+    """Return the size in bytes of a table entry for a winner, which is from 0 to `positions`."""
     return 4 if nest.most_updates < 1 << 32 else 8
 
 

@@ -15,8 +15,8 @@ from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
 from .programs import Clear, DeviceProgram, Launch, Read, Sort
 
-# Sorts pairs whose distances from the start of all scratch memory are given, then their length,
-# the widths of key and payload, and the bits. Returns the addresses of both results.
+# Sorts pairs. The arguments are the distances of the pairs from the start of all scratch memory,
+# their length, the widths of key and payload, and the bits. Returns the addresses of both results.
 Sorter: TypeAlias = Callable[[int, int, int, int, int, int], tuple[int, int]]
 
 
@@ -94,7 +94,7 @@ def sorter(
     stream: int,
     results: list[Pairs] | None = None,
 ) -> Sorter:
-    """Return the sort for one replay. It keeps its results, or appends them to a list."""
+    """Return the sort for one replay. The sort keeps its results, or appends them to a list."""
     kept = [] if results is None else results
 
     def sort(keys: int, payload: int, length: int, *widths: int) -> tuple[int, int]:

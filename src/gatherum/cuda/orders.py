@@ -32,7 +32,7 @@ from .programs import OPERANDS, OUT, PAYLOAD, WIDEST, DeviceProgram, Placement, 
 
 
 class SortPayload(NamedTuple):
-    """The payload of a sort: updates, or the numbers of updates if `width` is 0."""
+    """The payload of a sort: updates, or update numbers if `width` is 0."""
 
     width: int  # bytes of an update
     address: Callable[[], int]  # returns the address of the updates
@@ -44,7 +44,7 @@ POSITIONS = SortPayload(0, int, None, None)
 
 
 class CallKey(NamedTuple):
-    """A key of scatters that have one order. Of the layouts with one entry, the last is kept."""
+    """A key for scatters with the same order. For each entry, only the last layout is kept."""
 
     entry: Hashable
     layout: Hashable
@@ -66,7 +66,7 @@ class SharedIndices(NamedTuple):
         self.shared.results["adjacent", self._memory] = self.holder
 
     def order(self, device: Device, plan: Plan) -> Pairs | None:
-        """Return the order of a scatter, or None if the scatter does not sort, or in one block.
+        """Return the order of a scatter, or None if it does not sort or sorts in one block.
 
         Raise IndexError as the scatter does.
         """
@@ -183,7 +183,7 @@ def program_of(
 
 
 def writes_results(plan: Plan, adjacent: bool) -> bool:
-    """Return True if launches write the sorted pairs; otherwise a library's sort does.
+    """Return True if launches write the sorted pairs, and False if a library sorts them.
 
     Equal destinations that are adjacent need no sort.
     """

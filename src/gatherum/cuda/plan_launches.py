@@ -45,12 +45,12 @@ from .programs import (
     Slot,
 )
 
-# A table of winners may always have this size, even in small calls.
+# A table of winners may always have up to this size, even in small calls.
 _SMALL_TABLE = 1 << 24
 
 
 class Weights(NamedTuple):
-    """Arrays with an item for each update: the number of its row, and its weight."""
+    """Arrays that contain, for each update, the number of its row and its weight."""
 
     row_number_bytes: int
     row_numbers: int  # address
@@ -112,7 +112,7 @@ def run(
 def _run_ordered(
     device: Device, plan: Plan, operands: Addresses, order: Pairs, weights: Weights | None
 ) -> None:
-    """Run a scatter whose updates are sorted. `operands` has the keys in place of indices."""
+    """Run a scatter whose updates are sorted. `operands` contains keys in place of indices."""
     data, _, _, out = operands
     placement = Placement.of(operands, data == out and is_in_place(plan))
     row_number_bytes, *weight_addresses = weights or (0,)
@@ -138,7 +138,7 @@ def raise_first(
 def finding_program(
     plan: Plan, placement: Placement, processors: int, only: int = -1
 ) -> DeviceProgram:
-    """Return the program that records the first invalid index, or one component's first."""
+    """Return the program that records the first invalid index, or the first of one component."""
     execution = execution_of(plan, placement, processors, Recorder())
     checks.find_first_invalid(execution, only)
     return execution.program.program()
@@ -177,7 +177,7 @@ def ordered_program(
 
     Its operands are the data, the sorted keys, the updates, the result and the sorted payload. If
     the updates are weighted rows, the row and the weight of each update follow. `row_number_bytes`
-    is the size of the former.
+    is the size of a row number.
     """
     order = Pairs(Slot(INDICES), Slot(PAYLOAD), length, widths)
     recorder = Recorder((WEIGHTS if row_number_bytes else PAYLOAD) + 1)
@@ -195,7 +195,10 @@ def _source(placement: Placement) -> Slot | None:
 def execution_of(
     plan: Plan, placement: Placement, processors: int, recorder: Recorder
 ) -> Execution:
-    """Return a call without steps. A scatter changes its `out`."""
+    """Return a call whose program has no steps yet.
+
+    For a scatter, `out` takes the place of the data.
+    """
     data, indices, updates, out = map(Slot, (DATA, INDICES, UPDATES, OUT), placement[:4])
     moved = (out, indices, updates) if plan.call.operator.scatters else (data, indices, out)
     return Execution(recorder, processors, plan, device_nest(plan), *moved)
@@ -230,7 +233,7 @@ class Method(Enum):
 
 
 def method_of(call: Call, nest: DeviceNest, atomic: bool) -> Method:
-    """Return the method of a call. `atomic` tells if integer atomics can fold the updates."""
+    """Return the method of a call. `atomic` is True if integer atomics can fold the updates."""
     if not call.operator.scatters or not nest.block or not nest.destinations:
         return Method.NOTHING
     if call.reduction != "none":
@@ -270,7 +273,7 @@ def sorts(plan: Plan) -> bool:
 
 
 def _has_table(call: Call, nest: DeviceNest) -> bool:
-    """Return True to find the last updates with a table of all destinations, not with a sort."""
+    """Return True if a table of all destinations finds the last updates, and False for a sort."""
     return _table_bytes(nest) <= max(_SMALL_TABLE, _sort_bytes(call, nest))
 
 
@@ -287,7 +290,7 @@ def _sort_bytes(call: Call, nest: DeviceNest) -> int:
 
 
 def scratch_bytes(plan: Plan) -> int:
-    """Return the bytes of working memory that a plan uses on a device.
+    """Return the size in bytes of the working memory that a plan uses on a device.
 
     With `n` index tuples that move something and `d` distinct destinations::
 
@@ -299,10 +302,10 @@ def scratch_bytes(plan: Plan) -> int:
                                               up to 18 n + 8192 for up to 2^20
 
     and 40 bytes for the record of mode "raise". ``4 d`` becomes ``8 d`` if a destination may have
-    ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. Keys have 8
-    bytes from ``2**31`` destinations on. The payload has 8 bytes from ``2**31`` tuples on, and for
-    folds of single 8-byte items. Memory that a library's sort needs besides its input and output is
-    not included.
+    ``2**32`` updates or more. ``16 n`` is two copies of keys and payload, 4 bytes each. With
+    ``2**31`` destinations or more, keys have 8 bytes. The payload has 8 bytes with ``2**31`` tuples
+    or more, and for folds of single 8-byte items. Memory that a library's sort needs besides its
+    input and output is not included.
     """
     call, nest = plan.call, device_nest(plan)
     record = checks.RECORD_BYTES if call.mode == "raise" and nest.check_loops else 0

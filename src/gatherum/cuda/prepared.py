@@ -1,4 +1,4 @@
-"""Run prepared calls of `gatherum.prepare` on arrays on a CUDA device."""
+"""Run calls prepared by `gatherum.prepare` on arrays on a CUDA device."""
 
 from __future__ import annotations
 

@@ -20,8 +20,9 @@ from .device import Device, Kernel, Pairs, Widths
 
 # The greatest alignment that kernels distinguish.
 WIDEST = 16
-# Slots of the operands. If the updates of a scatter are sorted already, `INDICES` has sorted keys.
-# If they are weighted rows of `UPDATES`, there are the row and the weight of each update.
+# Slots of the operands. If the updates of a scatter are sorted already, `INDICES` is the slot of
+# the sorted keys. If the updates are weighted rows of `UPDATES`, `ROWS` and `WEIGHTS` are the row
+# and the weight of each update.
 DATA, INDICES, UPDATES, OUT, PAYLOAD, ROWS, WEIGHTS = range(7)
 OPERANDS = 4
 # Scratch memory begins at multiples of this number of bytes.
@@ -136,7 +137,7 @@ Step: TypeAlias = Launch | Clear | Sort | Read
 
 
 class Scratch(NamedTuple):
-    """Scratch memory: its slot, its bytes, and its offset in a common allocation."""
+    """Scratch memory: its slot, its size in bytes, and its offset in a common allocation."""
 
     slot: int
     nbytes: int
@@ -157,7 +158,7 @@ class DeviceProgram:
 
 
 class Recorder:
-    """Records a program. It has the methods of a device, with slots as addresses.
+    """Records a program. It has the same methods as a device, with slots in place of addresses.
 
     The core can only replay programs with at most `WEIGHTS` + 1 operands.
     """
@@ -211,7 +212,9 @@ def run_steps(
     operands: tuple[int, ...],
     results: list[Pairs] | None = None,
 ) -> bytes:
-    """Run a program step by step. Return the bytes that it reads, or no bytes.
+    """Run a program step by step.
+
+    Return the bytes that it reads, or an empty value if it reads none.
 
     The results of its sorts are appended to `results`.
     """

@@ -1,7 +1,7 @@
-"""Gather quantized values on a device and dequantize them, with the bits of the CPU.
+"""Gather quantized values on a device and dequantize them, bit-for-bit as on the CPU.
 
-The nest of a gather of items of one byte addresses the values: in C order, the number of a value is
-its position in a contiguous table. The kernel divides this number to find the value's scale.
+The nest of a gather of one-byte items addresses the values. The number of a value is its position
+in a contiguous table in C order. The kernel divides this number to find the value's scale.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _described(operand: Operand | None) -> tuple[tuple[int, ...], str] | None:
 
 
 def _plan(attributes: QuantizedAttributes, spec: Spec, indices: ArraySpec) -> Plan:
-    """Check the indices and the result. Return the plan of a gather of items of one byte."""
+    """Check the indices and the result. Return the plan of a gather of one-byte items."""
     if not is_index(indices.dtype):
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
     shape_limits.check_rank(NAME, "`indices`", len(indices.shape))

@@ -1,4 +1,4 @@
-"""Run calls on Dask arrays. They return lazy arrays."""
+"""Run calls on Dask arrays. The calls return lazy arrays."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class DaskAdapter(Framework):
     def prepared(
         self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
     ) -> Callable[..., Array]:
-        """Return the function that runs a call of `gatherum.prepare` on Dask arrays."""
+        """Return the function that runs a call prepared by `gatherum.prepare` on Dask arrays."""
         return run_as_call(self.call, attributes, like, indices)
 
     def aggregate(
@@ -76,13 +76,13 @@ class DaskAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Array:
-        """Return a lazy array. Raise TypeError for an `out`."""
+        """Return a lazy array. Raise TypeError if `out` is passed."""
         if out is not None:
             raise dask_errors.no_dask_out(attributes.op)
         return lazy_call(attributes, data, indices, updates, fill_value)
 
     def spec(self, op: str, operand: str, value: Any) -> ArraySpec:
-        """Return the spec of an array in C order, because the order of its chunks is unknown."""
+        """Return an array's spec in C order, because the order of the array's chunks is unknown."""
         return spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:

@@ -18,7 +18,7 @@ Array = Any
 
 
 def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
-    """Return the lazy result of `aggregate` on data that are a Dask array."""
+    """Return the lazy result of `aggregate` with a Dask array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources, targets = (
         namespace.as_groups(NAME, operand, ends, data)

@@ -1,4 +1,4 @@
-"""A DaskCall describes one call without its arrays; tasks send it to the workers."""
+"""A DaskCall describes one call without its arrays; it is sent to the workers with the tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .errors import other_block
 
 @dataclass(frozen=True)
 class DaskCall:
-    """A call, and the properties of it that tasks use."""
+    """A call, and those of its properties that tasks use."""
 
     array_call: Call
 
@@ -32,12 +32,12 @@ class DaskCall:
 
     @cached_property
     def axis(self) -> int:
-        """The dimension attribute, nonnegative."""
+        """The axis, or `batch_dims`, as a nonnegative integer."""
         return self.array_call.resolved_axis
 
     @cached_property
     def dimensions(self) -> Dimensions:
-        """The roles of the dimensions of its data and indices."""
+        """The roles of the dimensions of the call's data and indices."""
         array_call = self.array_call
         return self.operator.dimensions(
             len(array_call.data.shape), array_call.indices.shape, self.axis

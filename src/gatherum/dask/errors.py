@@ -1,4 +1,4 @@
-"""Errors that only Dask arrays and clusters raise; `_model.errors` has the shared ones."""
+"""Errors that only Dask arrays and clusters raise; `_model.errors` contains the shared ones."""
 
 
 def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:

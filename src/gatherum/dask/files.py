@@ -26,7 +26,7 @@ from gatherum.files.row_access.boxes import FlatBoxes
 
 from . import errors as dask_errors
 
-# A chunk of a Zarr array may use half of these bytes.
+# A chunk of a Zarr array may use half of this number of bytes.
 BUDGET = Budget(64 << 30)
 
 
@@ -34,7 +34,7 @@ class FileArray:
     """An array in a file. Every read opens the file, and only the path is sent to workers.
 
     `version` identifies the contents of a Zarr array in the names of tasks. `packing` describes how
-    packed numbers are decoded, or is None.
+    packed numbers are decoded; it is None for other arrays.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ def _opened(path: str, *, watched: bool = False) -> Iterator[Source]:
 
 
 def _state(source: Source) -> list[Any]:
-    """Return a flat file's size and time, which show a change on any machine."""
+    """Return the size and time of a flat file, which show on any machine whether it has changed."""
     return source.opened.state()[-2:] if isinstance(source.storage, FlatStorage) else []
 
 

@@ -1,8 +1,9 @@
-"""Add the tasks of a gather: they order entries, read rows, and write them to the result.
+"""Add the tasks of a gather, which order entries, read rows, and write the rows to the result.
 
 An owner is a block of the data. A route orders the entries of a block of indices by the owners of
-their rows. Each owner reads the rows that are requested, and each block of the result arranges
-them in the order of its entries. Adjacent blocks share a task if they are small in total.
+the rows that they address. Each owner reads the rows that are requested, and each block of the
+result arranges them in the order of its entries. Adjacent blocks share a task if they are small in
+total.
 """
 
 from __future__ import annotations

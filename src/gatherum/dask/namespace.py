@@ -70,7 +70,7 @@ def broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _without_empty_chunks(x: Array) -> Array:
-    """Remove empty chunks, which Dask reverses and broadcasts wrongly."""
+    """Remove empty chunks, because Dask reverses and broadcasts them wrongly."""
     chunks = tuple(tuple(n for n in along if n) or (0,) for along in x.chunks)
     return x if chunks == x.chunks else x.rechunk(chunks)
 
@@ -90,7 +90,7 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
 
 
 def _chunks_like(array: np.ndarray[Any, Any], values: Array) -> Any:
-    """Return the chunks of values for an array of their shape or of one of their dimensions."""
+    """Return the chunks of values for an array that has their shape, or one of their dimensions."""
     along = [d for d, n in enumerate(values.shape) if array.shape == (n,)]
     if array.ndim == 1 and along:
         return (values.chunks[along[0]],)

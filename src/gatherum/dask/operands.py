@@ -53,7 +53,7 @@ def spec(op: str, operand: str, value: Any) -> ArraySpec:
 
 
 def _check_chunks(op: str, operand: str, array: Any) -> None:
-    """Raise for an array with unknown sizes, or with chunks that are not NumPy arrays."""
+    """Raise an error for an array with unknown sizes, or with chunks that are not NumPy arrays."""
     if any(isnan(n) for n in array.shape):
         raise dask_errors.unknown_sizes(op, operand, array.shape)
     if array_likes.is_masked(private.meta(array)):
@@ -126,7 +126,7 @@ def _addressed(
 
 
 def _default_chunks(array: Any) -> Chunks:
-    """Return the chunks of an array in memory: one chunk if it is small, else Dask's default."""
+    """Return the chunks of an array in memory: one chunk for a small array, or Dask's default."""
     if array.nbytes <= chunk_bytes():
         return tuple((n,) for n in array.shape)
     chunks: Chunks = da.core.normalize_chunks("auto", array.shape, dtype=array.dtype)
@@ -138,9 +138,9 @@ def _index_chunks(
 ) -> Chunks:
     """Return the chunks of the indices.
 
-    Shared dimensions have the data's chunks. Entry dimensions are divided in order. A dimension is
-    divided only if a slice along the preceding dimensions still has too many entries. So a
-    scatter's blocks are in row-major order.
+    Shared dimensions have the chunks of the data. Entry dimensions are divided in order. A
+    dimension is divided only if a slice along the preceding dimensions still has too many entries.
+    So a scatter's blocks are in row-major order.
     """
     shape = call.array_call.indices.shape
     chunks: list[Sizes] = [(n,) for n in shape]
@@ -164,9 +164,9 @@ def _index_chunks(
 def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]) -> list[Sizes]:
     """Return the chunks of the entry dimensions.
 
-    If the updates have a dimension, it has the chunks of the updates, because updates are larger.
-    Otherwise it has the chunks of the indices. A scatter divides only the first entry dimension
-    whose size is not 1.
+    A dimension that the updates also have gets the chunks of the updates, because updates are
+    larger. Any other dimension gets the chunks of the indices. A scatter divides only the first
+    entry dimension whose size is not 1.
     """
     indices, updates = operands[1], operands[-1]
     scatters = len(operands) > 2

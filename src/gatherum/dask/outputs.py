@@ -36,7 +36,7 @@ class ClusterCall:
 
     op: str
     table: str
-    # The indices (a path or an array); for a scatter, also the path of the updates.
+    # The indices (a path or an array) and, for a scatter, the path of the updates.
     operands: tuple[Any, ...]
     out: str  # a Zarr directory; the table if it is changed in place
     attributes: dict[str, Any]  # keyword arguments of the operator
@@ -102,7 +102,7 @@ class ClusterCall:
 
 
 def _operand(value: Any, role: str, decode: bool) -> Any:
-    """Return an operand as an array. A few indices are read, to find chunks without entries."""
+    """Return an operand as an array. Indices are read if few, to find chunks without entries."""
     if not isinstance(value, str):
         return value
     stored = finished_file(value, role, decode=decode)

@@ -1,9 +1,9 @@
 """Find the private names of Dask and distributed that this package uses.
 
-From Dask, these are its tasks, since 2025.5, and an array's `_meta`, which has the type of its
-chunks. The names from distributed belong to its P2P shuffle, which changes between versions. If the
-version is not listed, or a name is missing, rows move as tasks, with a warning. distributed is
-imported only when a shuffle needs it.
+From Dask, the names are those of its tasks, since 2025.5, and an array's `_meta`, which has the
+type of the array's chunks. The names from distributed belong to its P2P shuffle, which changes
+between versions. If the version of distributed is not listed, or a name is missing, tasks move the
+rows, with a warning. distributed is imported only when a shuffle needs it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ async def write_to_disk(run: Any, data: Any) -> None:
 
 
 def read_from_disk(run: Any, partition: tuple[int]) -> Any:
-    """Return the shards that a run has in a file, or raise DataUnavailable."""
+    """Return the shards that a run has stored in a file, or raise DataUnavailable."""
     return run._read_from_disk(partition)
 
 
@@ -80,5 +80,5 @@ def executor_of(plugin: Any) -> Any:
 
 
 def meta(array: Any) -> Any:
-    """Return the empty array with the type of an array's chunks; a NumPy array by default."""
+    """Return the empty array that has the type of an array's chunks, a NumPy array by default."""
     return getattr(array, "_meta", np.empty(0))

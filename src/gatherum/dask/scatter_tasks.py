@@ -1,4 +1,4 @@
-"""Add the tasks of a scatter: they order updates by owner and fold them.
+"""Add the tasks of a scatter, which order updates by owner and fold them.
 
 An owner is a block of the data. A route orders the updates of adjacent blocks by owner. Each owner
 folds its updates in the order of the entries, in steps that fit in the memory planned for them.
@@ -40,7 +40,7 @@ def _fold_by_shuffle(tasks: Tasks) -> Ref | None:
 
 
 def _fold_blocks(tasks: Tasks) -> Ref:
-    """Fold into blocks that have all rows of their columns; return the task of the check."""
+    """Fold into blocks that contain all rows of their columns; return the task of the check."""
     layout, checked = tasks.layout, tasks.check()
     steps = runs_within(tasks.entry_bytes, FOLD_STEP * tasks.choice.chunk)
     for shared in layout.shared_coordinates():

@@ -22,7 +22,7 @@ _NUMBERS: Final = re.compile(r"(?:T\{|Z[fdg]|[}0-9(), @=<>!^?cbBhHiIlLqQnNefdgFD
 
 
 def bytes_of(buffer: object, tensor: BufferTensorDesc, where: str) -> memoryview:
-    """Return a buffer as flat bytes. Messages of errors start with ``where``."""
+    """Return a buffer as flat bytes. Error messages start with ``where``."""
     type_name = type(buffer).__name__
     try:
         view = memoryview(buffer)  # type: ignore[arg-type]  # the point of trying
@@ -49,8 +49,8 @@ def _is_of_numbers(items_format: str) -> bool:
 def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:
     """Return the strides in bytes of the last ``rank`` dimensions.
 
-    A dimension of size 1 gets its packed stride, because its stride has no effect and would make
-    equal views differ.
+    A dimension of size 1 gets its packed stride, because its own stride has no effect, but would
+    make equal views compare unequal.
     """
     sizes = tensor.sizes
     strides = zip(sizes, tensor.element_strides, packed_strides(sizes), strict=True)
@@ -78,7 +78,7 @@ def same_elements(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> bool:
 def array_operand(
     operator: str, operand: str, value: npt.ArrayLike, tensor: BufferTensorDesc
 ) -> npt.NDArray[Any]:
-    """Return a value as an array of a tensor's Sizes and DataType, or raise."""
+    """Return a value as an array with a tensor's Sizes and DataType, or raise an error."""
     where = f"{operator}: `{operand}`"
     dtype, name = tensor.data_type.dtype, tensor.data_type.name
     array = as_array(operator, operand, value)

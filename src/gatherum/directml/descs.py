@@ -37,7 +37,7 @@ class OperatorDesc:
     @classmethod
     @cache
     def field_names(cls) -> dict[str, str]:
-        """Return a map from DirectML's name of each field, in its order, to the attribute."""
+        """Return a map from DirectML's field names, in DirectML's order, to the attributes."""
         return {
             "".join(part.capitalize() for part in field.name.split("_")): field.name
             for field in fields(cls)
@@ -55,8 +55,8 @@ class OperatorDesc:
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Check attributes and sizes, and return the required sizes of the output.
 
-        Return None if the sizes are undetermined; ``inspection`` then has the reasons. All tensors
-        must have the same DimensionCount of at least 1.
+        Return None if the sizes are undetermined; ``inspection`` then contains the reasons. All
+        tensors must have the same DimensionCount of at least 1.
         """
         raise TypeError(f"{type(self).__name__} is not an operator: use one of the six")
 
@@ -70,7 +70,7 @@ class OperatorDesc:
         Raises
         ------
         ValueError
-            If the sizes and attributes are invalid; the message has every reason.
+            If the sizes and attributes are invalid; the message lists every reason.
 
         Examples
         --------
@@ -107,7 +107,7 @@ class GatherOperatorDesc(OperatorDesc):
     input_tensor, indices_tensor, output_tensor : BufferTensorDesc
         ``output_tensor`` may be None until its sizes are known.
     axis : int
-        Dimension of the input to gather on.
+        Dimension of the input to gather along.
     index_dimensions : int
         Number of trailing dimensions of the indices that are meaningful; 0 for one index.
     """
@@ -119,7 +119,7 @@ class GatherOperatorDesc(OperatorDesc):
     index_dimensions: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Replace the axis with the sizes of the indices, and crop leading 1s so that they fit."""
+        """Replace the axis with the indices' sizes, and crop leading 1s so that the sizes fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
         n = self.index_dimensions
         return shape_rules.gather_sizes(sizes, indices, self.axis, n, inspection)
@@ -193,7 +193,7 @@ class GatherNd1OperatorDesc(OperatorDesc):
     batch_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Join the sizes of the array of tuples and the input's sizes that they do not address."""
+        """Join the tuple array's sizes and the input's sizes that the tuples do not address."""
         return _nd_sizes(self, inspection)
 
 
@@ -217,7 +217,7 @@ class ScatterOperatorDesc(OperatorDesc):
     axis: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require indices as GATHER_ELEMENTS does, and updates of their sizes.
+        """Require indices as GATHER_ELEMENTS does, and updates of the same sizes as the indices.
 
         The output has the input's sizes.
         """
@@ -286,13 +286,13 @@ def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
 
 
 def nd_counts(desc: NdOperatorDesc) -> shape_rules.NdCounts:
-    """Return the numbers of meaningful dimensions of input, indices and batches."""
+    """Return how many dimensions of the input, the indices and the batches are meaningful."""
     batches = desc.batch_dimension_count if isinstance(desc, GatherNd1OperatorDesc) else 0
     return shape_rules.NdCounts(desc.input_dimension_count, desc.indices_dimension_count, batches)
 
 
 def nd_result(desc: NdOperatorDesc) -> str:
-    """Return the name of the tensor with the sizes of GATHER_ND's output."""
+    """Return the name of the tensor whose sizes are those of GATHER_ND's output."""
     return "UpdatesTensor" if isinstance(desc, ScatterNdOperatorDesc) else "OutputTensor"
 
 

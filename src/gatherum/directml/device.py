@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Device:
-    """Represent a DirectML device of a feature level.
+    """Represent a DirectML device with the given feature level.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Device:
         Raises
         ------
         ValueError
-            If the feature level does not accept it; the message has every reason from `check`.
+            If the feature level does not accept it; the message lists every reason from `check`.
         """
         violations = check(desc, self.feature_level)
         if violations:
@@ -236,9 +236,9 @@ class CompiledOperator:
         Returns
         -------
         IndexReport
-            The numbers of entries (for the ND operators: tuples), of invalid and of duplicate
-            entries, and the first of each. A position has one coordinate for each meaningful
-            dimension of the indices.
+            How many entries (for the ND operators, tuples) there are, how many of them are invalid
+            and how many are duplicates, and the first invalid and the first duplicate entry. A
+            position has one coordinate for each meaningful dimension of the indices.
         """
         lowered, sizes = self._lowered, self._tensors["InputTensor"].sizes
         attributes = {k: v for k, v in lowered.attributes.items() if k != "mode"}

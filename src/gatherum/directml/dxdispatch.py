@@ -99,7 +99,7 @@ def from_json(source: str | bytes | Mapping[str, Any], name: str | None = None) 
 
 
 def _read_dispatchable(source: object, name: str | None) -> OperatorDesc:
-    """Return the desc of the dispatchable with a name, or of the only dispatchable."""
+    """Return the desc of the dispatchable with the given name, or of the only dispatchable."""
     dispatchables = as_object(source, "`dispatchables`")
     names = ", ".join(shortened(known_name) for known_name in dispatchables) or "none"
     if name is None and len(dispatchables) != 1:

@@ -22,7 +22,7 @@ _VISIBLE: Final = re.compile(r"[^\r\n]")
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a text in JSON, or raise ValueError with one message.
+    """Return the value of a JSON text, or raise ValueError with one message.
 
     ``//`` and ``/* */`` comments and a comma after the last member of an object or list are
     allowed. A member given twice, NaN and Infinity are not.
@@ -48,7 +48,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _without_extras(text: str) -> str:
-    """Replace comments and trailing commas with blanks, so other characters keep their position."""
+    """Replace comments and trailing commas with blanks, so that other characters do not move."""
     pieces: list[str] = []
     last = ""  # the last token that is not blank
     comma = -1  # index in pieces of a comma right before the present token

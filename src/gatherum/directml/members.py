@@ -1,4 +1,4 @@
-"""Read members of JSON objects. Errors have the path of the member and its value."""
+"""Read members of JSON objects. Errors contain the path of the member and its value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TYPE_PREFIX: Final = "DML_TENSOR_DATA_TYPE_"
 
 
 def read_data_type(value: object, where: str) -> TensorDataType:
-    """Return the data type of a short or full name."""
+    """Return the data type with the given short or full name."""
     names = TensorDataType.__members__
     short_name = value.removeprefix(TYPE_PREFIX) if isinstance(value, str) else ""
     if short_name not in names:
@@ -21,7 +21,7 @@ def read_data_type(value: object, where: str) -> TensorDataType:
 
 
 def unsigned_list(values: object, where: str) -> tuple[int, ...]:
-    """Return a list of 32-bit unsigned integers; `where` lacks its last backtick."""
+    """Return a list of 32-bit unsigned integers; `where` lacks its closing backtick."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
         raise ValueError(f"{where}` must be a list of integers, got {shortened(values)}")
     pairs = enumerate(values)
@@ -43,7 +43,7 @@ def number_of(
 
 
 def only_one(source: Mapping[str, Any], first: str, second: str, where: str) -> str | None:
-    """Return the spelling of a member that is present, or None."""
+    """Return the spelling in which a member is present, or None if it is absent."""
     if first in source and second in source:
         raise ValueError(f"{where} must have one of '{first}' and '{second}', got both")
     return first if first in source else second if second in source else None

@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass
 class ModelRun:
-    """The printed lines and written files of a model, and whether all comparisons are equal."""
+    """The lines that a model prints, its output files, and whether all comparisons are equal."""
 
     lines: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -43,7 +43,7 @@ def run_file(path: str, feature_level: LevelLike = LATEST, output: str = "") -> 
     """Execute the commands of a DxDispatch model in a JSON file.
 
     The whole model is read and compiled before the first command runs. No files are written: the
-    result has their contents by path relative to the folder ``output``.
+    result contains their contents by path, relative to the folder ``output``.
     """
     text, folder = read_regular(path, LONGEST), os.path.dirname(path)
     return _Model(parse_json(text), folder, feature_level, output, [path]).run()

@@ -20,7 +20,7 @@ _MOST: Final = 8  # most names in a message
 
 
 class NothingToCheckError(ValueError):
-    """A model has no gather or scatter operator; `operators` has the names of its operators."""
+    """A model has no gather or scatter operator; `operators` lists the names of its operators."""
 
     def __init__(self, what: str, operators: Sequence[str]) -> None:
         self.operators = tuple(operators)
@@ -55,7 +55,7 @@ def check_file(path: str | PathLike[str], feature_level: LevelLike = LATEST) -> 
     Raises
     ------
     OSError
-        If the file cannot be read, is not a regular file, or has more than 64 MiB.
+        If the file cannot be read, is not a regular file, or is larger than 64 MiB.
     ValueError
         If it is not an operator desc in JSON, or the feature level is unknown.
     """
@@ -80,7 +80,7 @@ def check_text(text: str | bytes, feature_level: LevelLike = LATEST) -> CheckRep
     Raises
     ------
     ValueError
-        If it is neither, has nothing to check, or the feature level is unknown.
+        If the text is neither, there is nothing to check, or the feature level is unknown.
 
     Examples
     --------

@@ -130,7 +130,7 @@ def _generated(source: object, data_type: TensorDataType, member: str) -> Array:
 
 
 def _of_several_types(source: object, member: str) -> Array:
-    """Return the bytes of values that each have a type."""
+    """Return the bytes of values that may each have a different type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
         type_member = f"{member.rpartition('.')[0]}.initialValuesDataType"
         raise ValueError(

@@ -15,7 +15,7 @@ Sizes: TypeAlias = tuple[int, ...]
 
 
 class NdCounts(NamedTuple):
-    """The numbers of meaningful dimensions of the input, the indices and the batch."""
+    """How many dimensions of the input, the indices and the batch are meaningful."""
 
     input: int
     indices: int

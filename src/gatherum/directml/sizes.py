@@ -1,4 +1,4 @@
-"""Compute the elements and bytes of tensors in exact integers."""
+"""Compute the numbers of elements and bytes of tensors as exact integers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def packed_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 def spanned_bytes(
     data_type: TensorDataType, sizes: Sequence[int], strides: Sequence[int] | None
 ) -> int:
-    """Return the bytes up to the end of the last element, without rounding up to 4."""
+    """Return the number of bytes up to the end of the last element, without rounding up to 4."""
     if strides is None:
         elements = math.prod(sizes)
     else:
@@ -34,7 +34,7 @@ def spanned_bytes(
 def calc_buffer_tensor_size(
     data_type: DataTypeLike, sizes: Sequence[int], strides: Sequence[int] | None = None
 ) -> int:
-    """Return the bytes that a buffer for a tensor needs: ``DMLCalcBufferTensorSize``, exactly.
+    """Return the size in bytes of a buffer for a tensor: ``DMLCalcBufferTensorSize``, exactly.
 
     ``elements = prod(sizes)``, or ``1 + dot(sizes - 1, strides)`` with strides; the bytes are
     ``elements * element size``, rounded up to a multiple of 4.
@@ -63,10 +63,10 @@ def calc_buffer_tensor_size(
 
     Notes
     -----
-    DirectML's C helper sums ``(sizes[i] - 1) * strides[i]`` in 32 bits. It returns too small a
-    size for a strided tensor whose last element is 2**32 elements or more after its first. For
-    packed tensors it multiplies in 64 bits and wraps only there. `helper_buffer_tensor_size`
-    returns the C helper's result for comparison.
+    DirectML's C helper sums ``(sizes[i] - 1) * strides[i]`` in 32 bits. It returns too small a size
+    for a strided tensor whose last element is 2**32 elements or more after its first. For packed
+    tensors, it multiplies in 64 bits and wraps around only beyond 64 bits.
+    `helper_buffer_tensor_size` returns the C helper's result for comparison.
 
     Examples
     --------

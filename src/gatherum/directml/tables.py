@@ -1,4 +1,4 @@
-"""Render the documentation page of feature levels from the support table.
+"""Render the documentation page on feature levels from the support table.
 
 ``python -m gatherum.directml.tables > docs/directml-levels.md`` updates it; a test compares the
 page with this rendering.

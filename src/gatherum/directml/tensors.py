@@ -25,8 +25,8 @@ class BufferTensorDesc:
     sizes : sequence of int
         Size of each dimension.
     strides : sequence of int, optional
-        Distance in elements between neighbours of each dimension: 0 repeats elements, more
-        than packed leaves padding. Packed if absent.
+        Distance in elements between neighbours of each dimension: 0 repeats elements, and more than
+        the packed stride leaves padding. Packed if absent.
     total_tensor_size_in_bytes : int, optional
         Minimum size of the buffer; by default the result of `calc_buffer_tensor_size`.
     guaranteed_base_offset_alignment : int, optional
@@ -106,7 +106,7 @@ class BufferTensorDesc:
 
     @cached_property
     def implied_size(self) -> int:
-        """The size that `calc_buffer_tensor_size` returns; 0 if it has none."""
+        """The size that `calc_buffer_tensor_size` returns, or 0 if it is not defined."""
         return -(-self.spanned_bytes // 4) * 4 if self.measurable else 0
 
     @property
@@ -116,16 +116,16 @@ class BufferTensorDesc:
 
     @property
     def spanned_bytes(self) -> int:
-        """The bytes from the first element to the end of the last one."""
+        """The number of bytes from the first element to the end of the last one."""
         return spanned_bytes(self.data_type, self.sizes, self.strides)
 
     @property
     def required_bytes(self) -> int:
         """The minimum number of bytes of a buffer for dispatch.
 
-        This is the total size if it exceeds the implied size, else the bytes up to the end of
-        the last element. So buffers on the host need not be rounded up to 4 bytes, which is a
-        rule of Direct3D 12 resources.
+        This is the total size if it exceeds the implied size, and otherwise the number of bytes up
+        to the end of the last element. So the size of a buffer on the host need not be a multiple
+        of 4 bytes, which is a rule for Direct3D 12 resources.
         """
         total = self.total_tensor_size_in_bytes or 0
         return total if total > self.implied_size else self.spanned_bytes

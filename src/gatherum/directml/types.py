@@ -16,7 +16,7 @@ UINT64_MAX: Final = 2**64 - 1
 class TensorDataType(enum.IntEnum):
     """The data type of a tensor: ``DML_TENSOR_DATA_TYPE``.
 
-    The constructor also accepts a short or full name, in any case, or a NumPy dtype.
+    The constructor also accepts a short or full name (case is ignored), or a NumPy dtype.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class TensorDataType(enum.IntEnum):
 
     @property
     def bits(self) -> int:
-        """The width of one element in bits; 0 for ``UNKNOWN``."""
+        """The width of one element in bits, or 0 for ``UNKNOWN``."""
         return _BITS[self.name]
 
     @property

@@ -3,9 +3,9 @@
 The functions read `.npy`, `.npz`, `.safetensors`, HDF5, Zarr, Parquet, Arrow and Feather, and write
 `.npy`, `.safetensors`, HDF5 and Zarr.
 
-A call is a `FileCall`. It opens its operands as a `Job`, calls ``run(job, sink)`` of each strategy
-of the job, and commits the sink: an array, a new file, a copy of the table, or a patch of the
-table. Start with file_call.py.
+A call is a `FileCall`. It opens its operands as a `Job`, calls ``run(job, sink)`` of each of the
+job's strategies, and commits the sink, which is an array, a new file, a copy of the table, or a
+patch of the table. Start with file_call.py.
 """
 
 from gatherum._exports.help_signatures import plain_help

@@ -22,8 +22,8 @@ class Batches:
     The thread fetches batches while there is space. At other times, the thread has no reference to
     this object, so that the garbage collector can collect it. No method waits until the thread
     ends, because the iterator may block forever. Batches are copied, because the iterator may reuse
-    their memory. Each index reads `nbytes` from the table. The indices and rows of a piece have at
-    most `most` bytes, which is at least 1.
+    their memory. For each index, `nbytes` bytes of the table are read. The indices and rows of a
+    piece take at most `most` bytes, and `most` is at least 1.
     """
 
     def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:
@@ -50,8 +50,9 @@ class Batches:
     def next_piece(self, wait: bool = True) -> list[NDArray[Any]]:
         """Return the batches fetched since the last call. With `wait`, wait for at least one.
 
-        The batches of a piece have one dtype, and at most `most` bytes unless the piece is one
-        batch. After the last batch, raise the error that ended the iteration, if any.
+        The batches of a piece have the same dtype, and together at most `most` bytes unless the
+        piece is a single batch. After the last batch, raise the error that ended the iteration, if
+        any.
         """
         with self._changed:
             self._fetch_on()

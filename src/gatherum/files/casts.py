@@ -99,7 +99,7 @@ def array_text(
 
 
 def _edges(size: int) -> NDArray[np.int64]:
-    """Return the positions along a dimension to print, and one of the omitted positions."""
+    """Return the positions to print along a dimension, and one of the omitted positions."""
     return (
         np.arange(size)
         if size <= 2 * PRINTED_EDGE
@@ -131,7 +131,7 @@ def _decoded(values: NDArray[Any], stored: np.dtype[Any]) -> NDArray[Any]:
 def _converted(
     where: object, values: NDArray[Any], stored: np.dtype[Any], dtype: np.dtype[Any]
 ) -> NDArray[Any]:
-    """Convert values to another dtype. Raise ValueError if it cannot represent one of them."""
+    """Convert values to another dtype. Raise ValueError if the dtype cannot represent a value."""
     values, name = _decoded(values, stored), name_of(dtype)
     if name in FORMATS:
         rounding = rounded(values.astype(np.float64), name)

@@ -1,7 +1,8 @@
 """Errors of the operands, outputs and options of calls on files.
 
 Messages name the operator, the operand, the expected value and the actual value, as in
-`gatherum._model.errors.calls`. Errors in the contents of a file are written where they are found.
+`gatherum._model.errors.calls`. The messages for errors in a file's contents are defined where these
+errors are found.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class MemoryOutput:
 
 
 def _array_sink(job: Job) -> Sink:
-    """Return a sink in memory. For a scatter that does not fit twice, it is a copy of the table."""
+    """Return a sink in memory. For a scatter that does not fit twice, the sink is a copy."""
     resources, dtype = job.resources, job.table.dtype
     if not job.operator.scatters or job.fits_whole:
         return ArraySink(resources, job.shape, dtype)

@@ -72,7 +72,7 @@ class Job:
         self.shape, self.call = call_plan.shape, call_plan.call
 
     def _check_numbers(self) -> None:
-        """Read updates that are bytes as numbers of a dtype that NumPy and `.npy` files lack."""
+        """Reinterpret byte updates as numbers of a dtype that NumPy and `.npy` files lack."""
         dtype, updates = self.table.dtype, self.sources["updates"]
         if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
             self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}

@@ -79,7 +79,7 @@ def rows(
         As in `gatherum.gather`, after the rows of all earlier batches have been yielded. A note
         contains the number of the batch.
     OSError
-        The table cannot be read, or changed during the run.
+        If the table cannot be read, or has changed during the run.
 
     Notes
     -----
@@ -196,7 +196,7 @@ class Reader:
 
 
 class WatchedLookups:
-    """The lookups of a call that opens its table itself, and checks that it is unchanged."""
+    """The lookups of a call that opens its table itself, and checks that the table is unchanged."""
 
     def __init__(self, lookups: Lookups, attributes: dict[str, Any], fill_value: object) -> None:
         self.lookups, self.attributes, self.fill_value = lookups, attributes, fill_value
@@ -216,7 +216,7 @@ class WatchedLookups:
 
 
 def _bytes_of_a_row(source: RowSource) -> int:
-    """Return the bytes of the row of one index. The call itself raises for an axis out of range."""
+    """Return the size of one index's row in bytes. The call itself raises for an invalid axis."""
     shape = list(source.shape)
     with suppress(IndexError, TypeError):
         del shape[source.axis]

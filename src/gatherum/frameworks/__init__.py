@@ -1,9 +1,9 @@
 """Add support for the arrays of other frameworks by registering adapters.
 
-`Framework` lists the members of an adapter, and `register` adds one. An adapter describes arrays by
-`ArraySpec` and receives `Attributes`. Arrays in host memory are passed to the core as `View`.
-`Arrays` lists the functions that `gatherum.groups` needs from a framework. `ArrayOps` lists the
-subset that derivatives also need.
+`Framework` lists the members of an adapter, and `register` adds one. An adapter describes an array
+with an `ArraySpec`, and receives `Attributes`. Arrays in host memory are passed to the core as
+`View`. `Arrays` lists the functions that `gatherum.groups` needs from a framework. `ArrayOps` lists
+the subset that derivatives also need.
 """
 
 from gatherum._derivatives.array_ops import ArrayOps

@@ -2,8 +2,8 @@
 
 `reduce` returns one result for each group: sums, means, variances, maxima, minima, argmax, argmin,
 first and last values, counts, quantiles. `transform` normalizes each value within its group.
-`factorize` numbers keys such as strings. `aggregate` has the arguments and results of
-numpy_groupies.
+`factorize` numbers keys such as strings. `aggregate` takes the same arguments and returns the same
+results as numpy_groupies.
 """
 
 # This package imports only _functions and the packages below it. Start with functions.py.

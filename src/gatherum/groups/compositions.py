@@ -1,8 +1,8 @@
 """The functions over groups as compositions of the operators.
 
-A composition of a reduction is a small function of the values, the grouping, the result of empty
-groups, and `ddof`, which returns the result. A kernel with the same bits may replace it. Other
-compositions are in `spreads`, `weighted`, `order_statistics` and `cumulative`.
+The composition of a reduction is a small function that returns the result, given the values, the
+grouping, the result for empty groups, and `ddof`. A kernel that returns the same bits may replace
+it. Other compositions are in `spreads`, `weighted`, `order_statistics` and `cumulative`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def fold_extreme(
 def fold_truth(
     reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int
 ) -> Array:
-    """Return the maximum or minimum of the truth of the values of each group."""
+    """Return the maximum or minimum of the truth values in each group."""
     return grouping.scatter(grouping.xp.nonzero(values), reduction, initial)
 
 
@@ -94,14 +94,14 @@ def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Arr
 
 
 def _below_maximum(values: Array, grouping: Grouping) -> Array:
-    """Return the distance of each value from the largest of its group."""
+    """Return the distance of each value from the largest value in its group."""
     largest = grouping.scatter(grouping.xp.stop_gradient(values), "max", grouping.zero(values))
     largest_of_group = grouping.gather(largest, np.nan)
     return grouping.xp.subtract(values, largest_of_group, largest_of_group)
 
 
 def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
-    """Return the share of the exponential of each value in the sum of its group."""
+    """Return the exponential of each value divided by the sum of the exponentials in its group."""
     with grouping.sharing_calls():
         powers = grouping.xp.exp(_below_maximum(in_working_dtype(values, grouping), grouping))
         total = grouping.scatter(powers, "add", grouping.zero(powers))

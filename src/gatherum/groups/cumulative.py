@@ -25,7 +25,7 @@ RANKS = ("average", "ordinal", "min", "max", "dense")
 
 
 def count(values: Array, grouping: Grouping, target: Any) -> Array:
-    """Return, for each value, the number of earlier values in its group, or -1 without a group."""
+    """Return the number of earlier values in each value's group, or -1 if it has no group."""
     sorted_groups = SortedGroups.of(grouping, values, by_value=False)
     own_positions = grouping.xp.astype(sorted_groups.positions_in_cell(), target)
     return grouping.xp.reshape(sorted_groups.unsorted(own_positions, -1), tuple(values.shape))
@@ -59,7 +59,7 @@ def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
 
 
 def fold(reduction: str, values: Array, grouping: Grouping, target: Any) -> Array:
-    """Return the cumulative fold; NaN, NaT or 0 for values without a group. NumPy arrays only."""
+    """Return the cumulative fold, or NaN, NaT or 0 for values with no group. NumPy arrays only."""
     if not isinstance(values, np.ndarray):
         raise errors.needs_numpy(grouping.op, reduction)
     sorted_groups = SortedGroups.of(grouping, values, by_value=False)

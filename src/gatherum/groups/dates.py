@@ -1,4 +1,4 @@
-"""Map dates to integers of the same order, such that NaT propagates."""
+"""Map dates to integers in the same order, so that NaT propagates."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def as_integers(values: Array, extreme: str) -> Array:
 
 
 def as_dates(integers: Array, extreme: str, dtype: DType) -> Array:
-    """Convert integers of `as_integers` back to dates."""
+    """Convert integers from `as_integers` back to dates."""
     return (integers + 1 if extreme == "max" else integers).view(dtype)

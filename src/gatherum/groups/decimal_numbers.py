@@ -14,7 +14,7 @@ from gatherum._frameworks import refusals
 
 from . import errors
 
-# The digits of decimal128, which have at most 127 bits.
+# The number of digits of decimal128, whose integers have at most 127 bits.
 DIGITS = 38
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 
@@ -38,8 +38,9 @@ class DecimalNumbers(NamedTuple):
 
 
 def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
-    """Return the numbers of an array of `Decimal`, a list of them, or a column of decimals of
-    Arrow, Polars or pandas. Return None for anything else.
+    """Return the numbers in a list or array of `Decimal`, or in a column of decimals.
+
+    Return None for anything else.
     """
     if isinstance(values, (list, tuple)):
         values = _array_of(values)
@@ -59,7 +60,7 @@ def decimals_in(op: str, values: Any) -> DecimalNumbers | None:
 
 
 def _array_of(values: Any) -> NDArray[Any] | None:
-    """Return a list with an instance of `Decimal` as an array. Return None for another list."""
+    """Return a list that contains a `Decimal` as an array. Return None for any other list."""
     if not any(Decimal in types for _, types in array_likes.levels_of(values)):
         return None
     try:
@@ -74,7 +75,7 @@ def decimal_of(number: int, scale: int) -> Decimal:
 
 
 def _arrow_column(package: str, values: Any) -> Any:
-    """Return a column of decimals as an array of Arrow, None for any other column."""
+    """Return a decimal column as an Arrow array, or None for any other column."""
     if package == "polars":
         values = values.to_arrow() if str(getattr(values, "dtype", "")).startswith("Dec") else None
     elif package == "pandas":

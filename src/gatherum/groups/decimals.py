@@ -14,14 +14,15 @@ from .decimal_numbers import DecimalNumbers, decimal_of
 
 FUNCTIONS = ("sum", "mean", "max", "min", "count")
 
-# `reduce` of an array of integers: a function of a name, the integers, and `fill_value`.
+# A function that runs `reduce` on an array of integers, given a name, the integers, and
+# `fill_value`.
 Run: TypeAlias = Callable[[str, NDArray[Any], Any], NDArray[Any]]
 
 
 def reduced(
     op: str, names: Sequence[str], numbers: DecimalNumbers, run: Run, axis: int, fill_value: object
 ) -> dict[str, NDArray[Any]]:
-    """Return the result of each function, as arrays of `Decimal`.
+    """Return the result of each function as an array of `Decimal`.
 
     `axis` is the axis of the groups, for messages.
     """
@@ -60,11 +61,11 @@ def _as_fill(op: str, value: object) -> Decimal:
 
 
 def _sums(numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
-    """Return the exact sums as Python integers, 0 for an empty group."""
+    """Return the exact sums as Python integers, with 0 for an empty group."""
     integers, size = numbers.integers(), numbers.high.size
     if integers is not None and size and _largest(integers) * size < 2**63:
         return run("sum", integers, 0).astype(object)
-    # Sums of the words of few bits do not wrap around. The highest word is signed.
+    # Sums of words with few bits do not wrap around. The highest word is signed.
     bits = 32 if size < 2**31 else 16
     total: Any = 0
     for first_bit, word in ((0, numbers.low), (64, numbers.high)):
@@ -83,7 +84,7 @@ def _largest(integers: NDArray[np.int64]) -> int:
 
 
 def _extremes(name: str, numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
-    """Return the largest or smallest numbers as Python integers; any number for an empty group."""
+    """Return the largest or smallest numbers as Python integers, or any for an empty group."""
     integers = numbers.integers()
     if integers is not None:
         return run(name, integers, 0).astype(object)
@@ -96,7 +97,7 @@ def _extremes(name: str, numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
 
 
 def _nearest(total: int, count: int) -> int:
-    """Return the nearest integer to ``total / count``, the even one of two."""
+    """Return the integer nearest to ``total / count``, or the even one if two are equally near."""
     quotient, remainder = divmod(total, count)
     return quotient + (2 * remainder + (quotient & 1) > count)
 

@@ -12,12 +12,12 @@ from .dates import is_date, not_a_date
 
 
 def orders(extreme: str) -> Callable[[AnyDType], bool]:
-    """Return a predicate: whether `extreme` is defined for a dtype, or it is a native date."""
+    """Return a predicate: whether a dtype is a native date, or `extreme` is defined for it."""
     return lambda dtype: is_reducible(dtype, extreme) or (is_date(dtype) and dtype.isnative)
 
 
 def reduces(*reductions: str) -> Callable[[AnyDType], bool]:
-    """Return a predicate: whether all reductions of operators are defined for a dtype."""
+    """Return a predicate: whether all of these reductions are defined for a dtype."""
     return lambda dtype: all(is_reducible(dtype, reduction) for reduction in reductions)
 
 
@@ -37,8 +37,9 @@ def always(item_type: type) -> Callable[[AnyDType], AnyDType]:
 
 
 def working_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype that variances and transforms compute in: float32 for float16 and bfloat16,
-    float64 for integers, else the dtype of the values.
+    """Return the dtype in which variances and transforms are computed.
+
+    It is float32 for half precision, float64 for integers, and otherwise the dtype of the values.
     """
     if dtype.kind in "iu":
         return np.dtype(np.float64)
@@ -46,7 +47,7 @@ def working_dtype(dtype: AnyDType) -> AnyDType:
 
 
 def transformed_dtype(dtype: AnyDType) -> AnyDType:
-    """Return the dtype of a transform's result: float64 for integers, else the values' dtype."""
+    """Return the dtype of a transform's result: float64 for integers, or else the values' dtype."""
     return np.dtype(np.float64) if dtype.kind in "iu" else dtype
 
 

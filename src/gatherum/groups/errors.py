@@ -19,7 +19,7 @@ DECIMALS = "write decimals as integers, such as cents"
 
 
 def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
-    """Create the error for groups that are not integers. The command gets advice on keys."""
+    """Create the error for groups that are not integers. In the command, it adds advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
     letter = getattr(dtype, "kind", "")
     text = DECIMALS if letter == "f" else KEYS if letter in ("S", "U", "T", "M", "m", "V") else ""
@@ -213,7 +213,7 @@ def unknown_groups(op: str) -> RuntimeError:
 
 
 def fill_of_result(error: Exception) -> Exception:
-    """Replace `data` by the result in an operator's error about `fill_value`."""
+    """Replace `data` with the result in an operator's error about `fill_value`."""
     return type(error)(str(error).replace("`data`", "the result"))
 
 

@@ -29,7 +29,7 @@ def reduced(
     fill_value: object,
     row: FunctionRow | None = None,
 ) -> Array:
-    """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
+    """Run `reduce` on an array and its grouping, using the function's row or one with arguments."""
     xp, skips_nan = grouping.xp, name not in FUNCTIONS
     row = row or row_of(name)
     values_dtype = xp.plan_dtype(values)
@@ -65,8 +65,8 @@ def _without_empty_groups(
 ) -> Array:
     """Return the result of a function, or raise ValueError if a group is empty.
 
-    Empty groups get a number that no group of values can have, and are found by it. If the number
-    is only unlikely, its absence proves that no group is empty.
+    The result of an empty group is a number that no group with values can have, which identifies
+    the empty groups. If the number is only unlikely, its absence proves that no group is empty.
     """
     sentinel = row.unlikely(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
@@ -81,7 +81,7 @@ def _without_empty_groups(
 
 
 def without_dropped_gradients(values: Array, grouping: Grouping) -> Array:
-    """Return values whose gradient is 0 if they are dropped. Otherwise, it may be 0 * NaN."""
+    """Return values whose gradient is 0 if they are dropped. Otherwise, it could become 0 * NaN."""
     xp = grouping.xp
     has_gradients = not isinstance(values, np.ndarray) and not xp.in_chunks
     if not (has_gradients and grouping.destinations.skips):
@@ -95,7 +95,7 @@ def _check_result(grouping: Grouping, dtype: AnyDType) -> None:
 
 
 def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: AnyDType) -> None:
-    """Raise TypeError for a dtype that a function is not defined for."""
+    """Raise TypeError for a dtype for which a function is not defined."""
     if row.accepts(dtype):
         return
     needs = None
@@ -109,7 +109,7 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
 def initial_result(
     row: FunctionRow, dtype: AnyDType, grouping: Grouping, values: Array, fill_value: object
 ) -> Array | None:
-    """Return the result of an empty group as an item, None if empty groups are an error."""
+    """Return the result of an empty group as an item, or None if empty groups are an error."""
     if fill_value is None:
         if row.empty is None and not has_nan(dtype):
             return None
@@ -124,7 +124,7 @@ def initial_result(
 def transformed(
     name: str, values: Array, grouping: Grouping, row: TransformRow | None = None
 ) -> Array:
-    """Run `transform` on an array and its grouping, by the function's row or one with arguments."""
+    """Run `transform` on an array and its grouping, using the function's row or a given row."""
     row, xp = row or TRANSFORMS[name], grouping.xp
     values_dtype = xp.plan_dtype(values)
     check_defined(grouping.op, row, name, values_dtype)

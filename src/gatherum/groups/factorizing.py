@@ -16,20 +16,20 @@ from . import errors
 FACTORIZE = "groups.factorize"
 GroupNumbers: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = NDArray[Any]
-# The dtype kinds of strings, which Arrow encodes faster than a sort.
+# The dtype kinds of strings, which Arrow encodes faster than a sort does.
 _STRINGS = "UST"
 
 
 def factorize(
     *keys: Any, sort: bool = True, **unknown: Any
 ) -> tuple[GroupNumbers, Labels | tuple[Labels, ...]]:
-    """Return the numbers of keys, for use as groups, and the distinct keys.
+    """Return the number of each key, for use as groups, and the distinct keys.
 
     Parameters
     ----------
     *keys : array_like
-        One or more arrays of keys of the same shape: strings, bytes, dates, numbers, categoricals
-        of pandas, or columns of Arrow and Polars, which may be dictionary-encoded. Several arrays
+        One or more arrays of keys of the same shape: strings, bytes, dates, numbers, pandas
+        categoricals, or Arrow and Polars columns, which may be dictionary-encoded. Several arrays
         number the distinct tuples.
     sort : bool, default True
         If True, numbers follow the sorted keys, and categoricals the order of their categories. If
@@ -38,9 +38,9 @@ def factorize(
     Returns
     -------
     numbers : numpy.ndarray
-        The int64 number of each key, of the shape of the keys. Missing keys have the number -1:
-        None, NaN, NaT, and nulls of Arrow, Polars and pandas. `gatherum.groups.reduce` drops them
-        in mode ``"drop"``.
+        The int64 number of each key, in an array with the shape of the keys. Missing keys have the
+        number -1: None, NaN, NaT, and nulls of Arrow, Polars and pandas. `gatherum.groups.reduce`
+        drops them in mode ``"drop"``.
     labels : numpy.ndarray or tuple of numpy.ndarray
         The key of each number; for several arrays of keys, a tuple with one array for each.
 
@@ -93,7 +93,7 @@ def factorize(
 def _tuple_numbers(
     keys: list[tuple[GroupNumbers, Labels]], follows_order: bool
 ) -> tuple[GroupNumbers, GroupNumbers]:
-    """Return the numbers of tuples of codes, and the first place of each number."""
+    """Return the numbers of tuples of codes, and the first position of each number."""
     numbers, count = keys[0][0], len(keys[0][1])
     for codes, labels in keys[1:]:
         pairs = np.where((numbers < 0) | (codes < 0), -1, numbers * len(labels) + codes)
@@ -108,7 +108,7 @@ def _tuple_numbers(
 
 
 def _first_positions(codes: GroupNumbers, count: int) -> GroupNumbers:
-    """Return the first place of each code, the number of codes for one that does not occur."""
+    """Return the first position of each code, or the length of `codes` if it does not occur."""
     first = np.full(count + 1, len(codes))
     first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write is the first place; -1: extra
     return first[:count]
@@ -117,7 +117,7 @@ def _first_positions(codes: GroupNumbers, count: int) -> GroupNumbers:
 def _dense_numbers(
     codes: GroupNumbers, count: int, follows_order: bool
 ) -> tuple[GroupNumbers, GroupNumbers]:
-    """Return the numbers of codes, in their order or by first place, and the codes that occur."""
+    """Assign numbers to the codes, in their order or by first position."""
     first = _first_positions(codes, count)
     codes_in_use = np.flatnonzero(first < len(codes))
     if not follows_order:
@@ -128,7 +128,7 @@ def _dense_numbers(
 
 
 def _codes_and_labels(position: int, key: Any) -> tuple[GroupNumbers, Labels]:
-    """Return a code for each key, -1 for a missing one, and labels in the order of their codes."""
+    """Return a code for each key (-1 for a missing key), and labels in the order of their codes."""
     if (dictionary := _of_pandas(key)) is not None:
         return dictionary
     if (column := _as_arrow(key)) is not None:
@@ -166,7 +166,7 @@ def _pyarrow() -> Any:
 
 
 def _of_pandas(key: Any) -> tuple[GroupNumbers, Labels] | None:
-    """Return the codes of a categorical of pandas, with labels in the order of its categories."""
+    """Return the codes of a pandas categorical, with labels in the order of its categories."""
     if "pandas" not in sys.modules:
         return None
     categorical = getattr(key, "array", key)
@@ -177,14 +177,14 @@ def _of_pandas(key: Any) -> tuple[GroupNumbers, Labels] | None:
 
 
 def _as_arrow(key: Any) -> Any:
-    """Return a column of Arrow or Polars as an array of Arrow, None for anything else."""
+    """Return an Arrow or Polars column as an Arrow array, or None for anything else."""
     if type(key).__module__.startswith("polars"):
         key = key.to_arrow()
     return key if type(key).__module__.startswith("pyarrow") else None
 
 
 def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
-    """Return the codes of a column of Arrow, with sorted labels."""
+    """Return the codes of an Arrow column, with sorted labels."""
     import pyarrow
 
     if isinstance(column, pyarrow.ChunkedArray):
@@ -206,7 +206,7 @@ def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
 
 
 def _as_numpy(column: Any) -> Labels:
-    """Return values of Arrow as an array; strings have NumPy's fixed width."""
+    """Return Arrow values as an array; strings have NumPy's fixed width."""
     array: Labels = column.to_numpy(zero_copy_only=False)
     if array.dtype.kind != "O":
         return array

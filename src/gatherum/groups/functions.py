@@ -19,7 +19,7 @@ from gatherum._model.dtypes import AnyDType, is_reducible
 from . import compositions, cumulative, dtypes, nan_skipping, order_statistics, spreads, weighted
 from .rows import Argument, FunctionRow, Method, TransformRow, WeightedForm
 
-# For type checkers. A test compares them with the tables.
+# For type checkers. A test compares these types with the tables.
 ReduceName: TypeAlias = Literal[
     "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
     "count", "any", "all", "logsumexp", "fsum", "fmean", "quantile", "median", "nunique", "mode",

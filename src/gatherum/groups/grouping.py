@@ -33,7 +33,7 @@ class Grouping:
 
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
-    # The groups as passed, for messages; None if errors keep the operator's message.
+    # The groups as passed, for messages, or None if errors keep the operator's message.
     original_groups: Array
     destinations: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
@@ -83,7 +83,7 @@ class Grouping:
         return self.xp.full((), 0, values.dtype, values)
 
     def scatter(self, values: Array, reduction: str, initial: Array) -> Array:
-        """Reduce the values of each group, or keep its last one. Empty groups become `initial`.
+        """Reduce the values of each group, or keep its last value. Empty groups become `initial`.
 
         The left fold begins at the first value of a group; `initial`, an item, is not part of it.
         """
@@ -97,7 +97,7 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def fused_transform(self, name: str, values: Array) -> Array | None:
-        """Run a transform in one call of the framework; None if the framework has none."""
+        """Run a transform in one call to the framework. Return None if it has no such call."""
         try:
             return self.xp.fused_transform(name, values, self.destinations)
         except IndexError as error:
@@ -116,8 +116,8 @@ class Grouping:
     ) -> tuple[Array, Array] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
 
-        If `skips_nan`, NaN are neither folded nor counted. The distances are from the exact mean,
-        and the sum is in float64. The framework computes both in one call. Return None if the
+        If `skips_nan`, NaN values are neither folded nor counted. The distances are from the exact
+        mean, and the sum is in float64. The framework computes both in one call. Return None if the
         framework does not support this.
         """
         dtype = self.xp.plan_dtype(values)
@@ -129,7 +129,7 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def fold_skipping_nan(self, values: Array, reduction: str, initial: Array) -> Array | None:
-        """Reduce the values of each group that are not NaN, in one call of the framework. A group
+        """Reduce the non-NaN values of each group, in one call to the framework. A group
         without such values becomes `initial`. Return None if the framework does not support this.
         """
         dtype = self.xp.plan_dtype(values)
@@ -141,7 +141,7 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def count(self, initial: Array | None = None) -> Array:
-        """Return the number of values in each group. For an empty group, return `initial`, else 0.
+        """Return the number of values in each group. For an empty group, return `initial` or 0.
 
         The counts broadcast to the shape of a result.
         """
@@ -154,7 +154,7 @@ class Grouping:
         return self._scatter_item(item, "none", self.zero(item))
 
     def first_empty(self, nonempty: Array) -> Shape | None:
-        """Return the first position of a result whose group is empty, None if there is none."""
+        """Return the first position of a result whose group is empty, or None if there is none."""
         is_nonempty = self.xp.to_numpy(nonempty)
         if is_nonempty is None:
             raise errors.unknown_groups(self.op)
@@ -169,7 +169,7 @@ class Grouping:
         return self._scatter(backward, reversed_values, "none", initial)
 
     def group_numbers(self) -> Array:
-        """Return the group of each entry, -1 for a dropped one, with the rank of the values."""
+        """Return each entry's group, or -1 for a dropped entry, with the rank of the values."""
         return self.destinations.with_moved_rank(self._resolved_entries())
 
     def without_values(self, is_left_out: Array) -> Grouping:
@@ -195,15 +195,17 @@ class Grouping:
         return self.destinations._replace(attributes=attributes, indices=self._resolved_entries())
 
     def _resolved_entries(self) -> Array:
-        """Return the group of each entry, -1 for a dropped one."""
+        """Return the group of each entry, or -1 for a dropped entry."""
         try:
             return self.xp.resolve(self.destinations.attributes, *self._entries())
         except IndexError as error:
             raise self._invalid_group(error) from None
 
     def positions_of_extremes(self, extreme: str, values: Array, initial: Array) -> Array:
-        """Return the argmax or argmin of each group of a NumPy array: the position along `axis` of
-        the first largest or smallest value, `initial` for an empty group.
+        """Return the argmax or argmin of each group of a NumPy array.
+
+        It is the position along `axis` of the first largest or smallest value, or `initial` for an
+        empty group.
         """
         attributes = self.destinations.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
@@ -215,8 +217,9 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def first_positions(self, is_chosen: Array, initial: Array) -> Array:
-        """Return the position along `axis` of each group's first chosen value, `initial` for an
-        empty group. Each nonempty group must have a chosen value.
+        """Return the position along `axis` of each group's first chosen value.
+
+        The position is `initial` for an empty group. Each nonempty group must have a chosen value.
         """
         size = is_chosen.shape[self.axis]
         trailing = (1,) * (len(is_chosen.shape) - self.axis - 1)

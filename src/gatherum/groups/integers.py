@@ -19,12 +19,12 @@ def integers_of(
 
     Processors disagree about NaN, infinities and numbers that are too large: int32 of NaN is
     -2147483648 on some and 0 on others. Values that are not known yet are not checked. The error
-    of values in a chunk has no position, because the position in the array is not known.
+    for values in a chunk names no position, because their position in the array is not known.
     """
     limits = np.iinfo(target)
     lowest, beyond = float(limits.min), 2.0**limits.bits
     beyond = beyond if limits.min == 0 else beyond / 2
-    # lowest - 1 rounds to lowest if the dtype of the values is narrow.
+    # `lowest - 1` rounds to `lowest` if the dtype of the values is narrow.
     numbers = values.real if xp.plan_dtype(values).kind == "c" else values
     above = (numbers > lowest - 1) | ((numbers == lowest) & (numbers > -np.inf))
     converts = (numbers < beyond) & above

@@ -1,4 +1,4 @@
-"""NumPy's functions under the names of `protocol.Arrays`. Arithmetic writes to `spare`."""
+"""NumPy's functions under the names of `protocol.Arrays`. Arithmetic functions write to `spare`."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ ALIASES = {
     "minimum": "min", "split": "array", "splice": "array", "sorted": "sort", "asort": "sort",
     "asorted": "sort", "rsorted": "sort", "dsort": "sort", "kurtosis": "kurt",
 }  # fmt: skip
-# The name of each supported function of Python and NumPy.
+# The name of each supported Python or NumPy function.
 CALLABLES: dict[Callable[..., Any], str] = {
     **dict.fromkeys((sum, np.sum, np.add), "sum"),
     **dict.fromkeys((np.prod, np.multiply), "prod"),
@@ -96,7 +96,7 @@ def aggregate(
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``, ``"argmax"``,
         ``"argmin"``, ``"first"``, ``"last"``, ``"len"``, ``"any"``, ``"all"`` or
         ``"sumofsquares"``, one of these with the prefix ``nan``, ``"anynan"`` or ``"allnan"``; an
-        alias of numpy_groupies, such as ``"add"`` and ``"count"``; or a function of Python or NumPy
+        alias of numpy_groupies, such as ``"add"`` and ``"count"``; or a Python or NumPy function
         with one of these names.
     size : int or tuple of int, optional
         The number of groups. If `group_idx` has two dimensions, a tuple with one number for each
@@ -179,7 +179,7 @@ def aggregate(
 
 
 def _as_name(func: object) -> str:
-    """Return this module's name of a function, or raise if it is not supported."""
+    """Return this module's name for a function, or raise if the function is not supported."""
     try:
         name = ALIASES.get(func, func) if isinstance(func, str) else CALLABLES.get(func)  # type: ignore[call-overload]  # any key
     except TypeError:  # not hashable
@@ -318,5 +318,5 @@ def _reduced(
     return result
 
 
-# This package's names of functions of numpy_groupies.
+# This package's names for functions of numpy_groupies.
 _NAMES_HERE = {"len": "count", "sumofsquares": "sum", "anynan": "any", "allnan": "all"}

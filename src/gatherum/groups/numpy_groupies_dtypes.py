@@ -106,7 +106,7 @@ def _real(dtype: DType) -> DType:
 
 
 def widened(value: Any, dtype: DType) -> DType:
-    """Return the narrowest dtype, from `dtype` on, that can hold a number (or NaN)."""
+    """Return the narrowest dtype, no narrower than `dtype`, that can hold a number (or NaN)."""
     while not _holds(value, dtype) and dtype.name in _NEXT:
         dtype = np.dtype(_NEXT[dtype.name])
     return dtype
@@ -132,7 +132,7 @@ def check_number(op: str, name: str, values: DType) -> None:
 
 
 def working_dtype(name: str, values: DType, result: DType) -> DType:
-    """Return the dtype that values are converted to before their reduction.
+    """Return the dtype to which values are converted before their reduction.
 
     Sums and averages of floats are computed in float64, sums of integers in 64 bits. Variances of
     integers, and of floats with a result of the same dtype, need no conversion.

@@ -107,9 +107,9 @@ def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) 
 def _as_weights(
     op: str, xp: Arrays, value: object, values: Array, along: int, dtype: AnyDType
 ) -> Array:
-    """Return weights as an array of a rank that broadcasts to the values.
+    """Return weights as an array whose rank lets it broadcast to the values.
 
-    Lists adopt the dtype of floating values, given by `dtype`.
+    Lists adopt the dtype of floating values, which is `dtype`.
     """
     if weak_values.is_weak(value) and has_nan(dtype):
         real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
@@ -129,7 +129,7 @@ def _as_weights(
 
 
 def _common_dtype(values: AnyDType, weights: AnyDType) -> AnyDType:
-    """Return the dtype of products, as NumPy promotes; bfloat16 is promoted like float16.
+    """Return the dtype of products by NumPy's promotion rules; bfloat16 is promoted like float16.
 
     float16 with bfloat16 gives float32.
     """

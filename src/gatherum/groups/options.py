@@ -1,4 +1,4 @@
-"""The functions that a call of `reduce` names, and the arguments that only some functions take."""
+"""The functions that a call to `reduce` names, and the arguments that only some functions take."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ ALIASES = {
     "idxmax": "argmax", "idxmin": "argmin", "center": "centre", "percentile": "quantile",
 }  # fmt: skip
 ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
-# From _MANY groups on, a result must not be more than _SPARSE times as large as the array of
-# groups.
+# Above _MANY groups, a result must not be more than _SPARSE times as large as the array of groups.
 _MANY, _SPARSE = 1 << 20, 16
 
 
@@ -53,7 +52,7 @@ def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> 
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
-    """Return the numbers of quantiles as Python floats; None if all functions ignore them."""
+    """Return the probabilities of quantiles as Python floats, or None if no function uses them."""
     if not any(unprefixed_name(name) in TAKERS["q"] for name in names):
         check_taken(op, names, "q", q)
         return None
@@ -73,7 +72,7 @@ def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] 
 
 
 def row_with_q(row: FunctionRow, q: float | tuple[float, ...], method: str) -> FunctionRow:
-    """Return the row of `quantile` for one number or several, and a method."""
+    """Return the row of `quantile` for one or several probabilities, and a method."""
     interpolates = method in order_statistics.INTERPOLATES
     result = row.result if interpolates else FUNCTIONS["mode"].result
     return replace(row, compose=partial(order_statistics.quantile, q, method), result=result)
@@ -99,5 +98,5 @@ def check_dense(op: str, size: int, shape: Shape) -> None:
 
 
 def as_ddof(op: str, value: object) -> int:
-    """Convert `ddof` to an int of at most 64 bits, as no group has more values."""
+    """Convert `ddof` to an int of at most 64 bits, because no group can have more values."""
     return min(plain_values.as_size(op, "ddof", value), MAX_BYTES)

@@ -32,7 +32,7 @@ def quantile(
     initial: Array,
     ddof: int,
 ) -> Array:
-    """Return the quantile of each group, or an array of quantiles, one for each number of `q`."""
+    """Return the quantile of each group, or an array of quantiles, one for each number in `q`."""
     sorted_groups = SortedGroups.of(grouping, values)
     quantile_of = partial(_quantile, sorted_groups, values, grouping, initial, method)
     return (
@@ -72,10 +72,10 @@ def _quantile(
 
 
 def _positions(grouping: Grouping, counts: Array, q: float, method: str, target: Any) -> Any:
-    """Return the two neighbours of a quantile within each cell, and their shares.
+    """Return the two neighbours of a quantile within each cell, and their interpolation weights.
 
-    The results are the places of the neighbours, the shares of the upper and the lower one, and a
-    mask of the cells whose upper neighbour has the larger share.
+    The results are the positions of the neighbours, the shares of the upper and the lower one, and
+    a mask of the cells whose upper neighbour has the larger share.
     """
     xp = grouping.xp
     int64, float64 = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.float64))
@@ -108,7 +108,7 @@ def _positions(grouping: Grouping, counts: Array, q: float, method: str, target:
 def _interpolated(
     grouping: Grouping, low: Array, high: Array, shares: Any, dtype: AnyDType, target: Any
 ) -> Array:
-    """Return ``low + (high - low) * share``, or the same from the upper neighbour."""
+    """Return ``low + (high - low) * share``, or its equivalent from the upper neighbour."""
     xp, (upper_share, lower_share, is_nearer_upper) = grouping.xp, shares
     if dtype.kind in "iu":
         int64, uint64 = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.uint64))

@@ -1,4 +1,4 @@
-"""The functions that a framework supplies for groups. `namespace` has NumPy's."""
+"""The functions that a framework supplies for groups. `namespace` implements them for NumPy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gatherum._model.errors import Shape
 if TYPE_CHECKING:
     from .grouping import Grouping
 
-# A function of the values, or a tuple of arrays, their groups and the count of each group.
+# A function of the values (or a tuple of arrays), their groups and the count of each group.
 Computed: TypeAlias = "Callable[[Array, Grouping, Array], Array]"
 
 
@@ -31,15 +31,15 @@ class ArrayDefaults(Protocol):
         Whether arrays are in chunks, so that `in_blocks` runs functions that sort. False by
         default. Such arrays need no `sorted_order` and no `cumsum`.
     traces_pointers : bool
-        Whether `as_groups` converts pointers to edges, and `traced_segments` numbers the segments
-        of a traced one. By default they become NumPy arrays.
+        Whether `as_groups` converts `indptr` to edges, and `traced_segments` numbers the segments
+        of a traced `indptr`. By default, such arguments become NumPy arrays.
     """
 
     in_chunks: bool = False
     traces_pointers: bool = False
 
     def fused_transform(self, name: str, values: Array, destinations: Destinations) -> Array | None:
-        """Run a transform in one call, with the bits and derivatives of its composition.
+        """Run a transform in one call, with the same bits and derivatives as its composition.
 
         By default, return None: the composition runs.
         """
@@ -59,7 +59,7 @@ class ArrayDefaults(Protocol):
     ) -> Array | None:
         """Fold the values that are not NaN in one call.
 
-        By default, return None: NaN are removed from their groups first.
+        By default, return None: NaN values are removed from their groups first.
         """
         return None
 
@@ -125,7 +125,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """Convert a dtype or its name to a dtype of plans, or raise TypeError."""
 
     def plan_dtype(self, x: Array) -> AnyDType:
-        """Return the dtype of an array, as plans have it."""
+        """Return the dtype of an array, in the form that plans use."""
 
     def dtype(self, plan_dtype: AnyDType) -> Any:
         """Convert a dtype of a plan to the framework's dtype."""
@@ -134,7 +134,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """Convert a `fill_value` to an array of shape (), or raise as an operator does."""
 
     def to_numpy(self, x: Array) -> np.ndarray[Any, Any] | None:
-        """Convert values to a NumPy array; None if they are not known yet."""
+        """Convert values to a NumPy array. Return None if they are not known yet."""
 
     def size_of(self, op: str, operand: str, groups: Array) -> int:
         """Return the largest group plus 1, or raise if the groups are not known yet."""
@@ -179,10 +179,10 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """Return x / y."""
 
     def complex_of(self, real: Array, imaginary: Array) -> Array:
-        """Join real and imaginary parts to complex numbers."""
+        """Combine real and imaginary parts into complex numbers."""
 
     def replaced(self, x: Array, mask: Array, value: Any) -> Array:
-        """Replace the items of x under a mask by a value; x may be modified."""
+        """Replace the masked items of x with a value; x may be modified."""
 
     def rounded(self, x: Array, target: Any) -> Array:
         """Convert to another dtype, rounding once. Each NaN becomes the canonical quiet NaN; x may
@@ -204,7 +204,7 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """Join arrays along a new dimension."""
 
     def bits(self, x: Array) -> Array:
-        """View float32 or float64 as integers of the same bits."""
+        """View float32 or float64 as integers with the same bits."""
 
     def in_float64(
         self,
@@ -224,4 +224,4 @@ class Arrays(ArrayOps, ArrayDefaults, Protocol):
         """Truncate floating values to an integer dtype, as `gatherum.groups.integers` does."""
 
     def resolve(self, attributes: Attributes, entries: Array, size: int) -> Array:
-        """Return the group of each entry, -1 for a dropped one, or raise IndexError."""
+        """Return the group of each entry (-1 for a dropped entry), or raise IndexError."""

@@ -149,14 +149,14 @@ def reduce(
         The values: an array_like, a tensor or a JAX array of at least one dimension. If `values` is
         an ``xarray.DataArray``, the result is a DataArray with the names and coordinates of the
         other dimensions. The new dimension has the name of `groups` if `groups` is a named
-        DataArray, else the name ``"group"``.
+        DataArray, and otherwise the name ``"group"``.
     groups : array_like of int
         The group numbers, counted from 0. An array of shape ``(values.shape[axis],)`` has one
         number for each position along `axis`; an array of the shape of `values` has one number for
         each value. Any integer dtype, signed or unsigned, of 8 to 64 bits, in either byte order.
     size : int, optional
-        The number of groups. The default is the largest entry plus one. It must be given if that
-        is over a million, and 16 times the number of entries; `factorize` renumbers such groups.
+        The number of groups. The default is the largest entry plus one. It must be given if that is
+        over a million and over 16 times the number of entries; `factorize` renumbers such groups.
     func : str or list of str, default "sum"
         ``"sum"``, ``"prod"``, ``"mean"``, ``"var"``, ``"std"``, ``"max"``, ``"min"``,
         ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"``, ``"count"``, ``"any"``, ``"all"``,
@@ -171,9 +171,9 @@ def reduce(
         converted to their common dtype by NumPy's rules, where bfloat16 is promoted like float16;
         a list adopts the dtype of floating values.
     dtype : dtype, optional
-        The dtype that values are converted to before a ``"sum"``, ``"prod"``, ``"mean"``,
+        The dtype to which values are converted before a ``"sum"``, ``"prod"``, ``"mean"``,
         ``"var"``, ``"std"`` or its nan form. By default, sums of small integers can wrap around.
-        For an integer dtype, numbers are truncated, also those that a nan form or `mode` leaves
+        For an integer dtype, numbers are truncated, even those that a nan form or `mode` leaves
         out.
     ddof : int, default 0
         For ``"var"`` and ``"std"``, the divisor for a group of n values is ``n - ddof``. Other
@@ -199,7 +199,7 @@ def reduce(
     numpy.ndarray or dict of numpy.ndarray
         A new C-contiguous array of the shape of `values`, with `size` instead of
         ``values.shape[axis]``, or a dict of such arrays if `func` is a list. For tensors and JAX
-        arrays, an array of the same framework. A list `q` is a new first dimension. The dtype is
+        arrays, an array of the same framework. A list `q` adds a new first dimension. The dtype is
         int64 for counts and positions, bool for ``"any"`` and ``"all"``, float64 for ``"var"``,
         ``"std"``, ``"logsumexp"``, ``"median"``, interpolated quantiles and weighted means of
         integers, the real dtype for ``"var"`` and ``"std"`` of complex numbers, and otherwise the
@@ -250,14 +250,14 @@ def reduce(
     ``"quantile"`` is `numpy.quantile` of the values of a group for a Python float `q`, and
     ``"median"`` is the quantile 0.5: the position of the quantile is computed in float64, and the
     interpolation step by step in the dtype of the values, or in float64 for integers, whose
-    differences do not wrap around. A group with NaN is NaN. ``"nunique"`` counts distinct values,
-    and ``"mode"`` is the smallest of the most frequent ones. NaN equals NaN here and is the largest
-    value; zeros of both signs are equal.
+    differences do not wrap around. The quantile of a group with NaN is NaN. ``"nunique"`` counts
+    distinct values, and ``"mode"`` is the smallest of the most frequent ones. NaN equals NaN here
+    and is the largest value; zeros of both signs are equal.
 
     ``"logsumexp"`` is ``m + log(sum(exp(x - m)))``, where m is the largest value of the group, or 0
     if the largest value is infinite. It is computed in float32 for float16 and bfloat16, and in
     float64 for integers, and is rounded once. exp and log are implemented in this package (see the
-    semantics), with the same bits on every machine.
+    semantics), and return the same bits on every machine.
 
     ``"argmax"`` and ``"argmin"`` return the first position along `axis` of the largest or smallest
     value. Zeros of both signs are equal. If a group has a NaN, the result is the position of its
@@ -268,11 +268,12 @@ def reduce(
     ``"min"``, ``"argmax"``, ``"argmin"``, ``"first"``, ``"last"`` and ``"count"``, and these
     functions with the prefix ``nan``.
 
-    Decimals are instances of ``decimal.Decimal``, in an array or a list, or a column of decimals of
-    Arrow, Polars or pandas, of at most 38 digits. ``"sum"``, ``"mean"``, ``"max"``, ``"min"`` and
-    ``"count"`` are defined for them. Results are arrays of ``decimal.Decimal`` with the digits
-    after the point of the value that has the most. Sums are exact, and do not overflow. Means are
-    rounded to the last digit, half to even. `fill_value` is a decimal or an integer.
+    Decimals are instances of ``decimal.Decimal`` in an array or a list, or a decimal column of
+    Arrow, Polars or pandas. They have at most 38 digits. ``"sum"``, ``"mean"``, ``"max"``,
+    ``"min"`` and ``"count"`` are defined for them. Results are arrays of ``decimal.Decimal``, with
+    as many digits after the point as the value that has the most. Sums are exact, and do not
+    overflow. Means are rounded to the last digit, half to even. `fill_value` is a decimal or an
+    integer.
 
     Examples
     --------
@@ -356,7 +357,7 @@ class ReduceOptions:
 def results_of_decimals(
     names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
-    """Return the result of each function of decimals, by functions of integers."""
+    """Return the result of each function of decimals, computed by functions of integers."""
     for argument, value in (("weights", arguments.weights), ("dtype", arguments.dtype)):
         if value is not None:
             raise errors.no_argument_of_decimals(REDUCE, argument)

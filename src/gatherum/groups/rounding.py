@@ -15,8 +15,8 @@ from gatherum._derivatives.array_ops import Array
 
 from .protocol import Arrays
 
-# The bits of a float32 that are 0 if it is a number of the dtype, or a tie between two such
-# numbers.
+# The bits of a float32 that are 0 if the float32 is a number of the dtype, or a tie between two
+# such numbers.
 _LOW = {"float16": (1 << 12) - 1, "bfloat16": (1 << 15) - 1}
 # The same bits of a float64, for float32 and narrower dtypes.
 _LOW_OF_DOUBLE = (1 << 28) - 1

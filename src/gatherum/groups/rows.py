@@ -1,4 +1,4 @@
-"""The properties of a function over groups. `functions` has the tables of all of them."""
+"""The properties of a function over groups. `functions` contains the tables of all functions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ class FunctionRow:
     composes: str  # a one-line description of `compose`, for the documentation
     accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
     result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
-    # The result of an empty group; None for NaN if the result's dtype has NaN, else an error.
+    # The result of an empty group. None means NaN if the result's dtype has NaN, and otherwise an
+    # error.
     empty: float | None
     ties: str  # which of several equal values is selected, for the documentation; "" if irrelevant
     # The reduction, if the function is one scatter of the values, of ones or of truth values.

@@ -46,11 +46,11 @@ class SortedGroups:
         return self.xp.astype(self.xp.arange(0, self.order.shape[0], self.order), self.counts.dtype)
 
     def positions_in_cell(self) -> Array:
-        """Return the place of each sorted value within its cell, from 0."""
+        """Return the position of each sorted value within its cell, from 0."""
         return self.positions() - gather_flat(self.xp, self.starts, self.cells)
 
     def values_at(self, values: Array, positions: Array) -> Array:
-        """Return the values at sorted positions, 0 for positions without a value."""
+        """Return the values at sorted positions, or 0 for positions without a value."""
         return gather_flat(
             self.xp, flattened(self.xp, values), gather_flat(self.xp, self.order, positions, -1)
         )
@@ -95,7 +95,7 @@ def flattened(xp: Arrays, x: Array) -> Array:
 
 
 def _comparable(xp: Arrays, values: Array) -> Array:
-    """Return values to compare, without a derivative. Bools become 0 or 1 from any byte."""
+    """Return values to compare, without a derivative. Bools of any byte value become 0 or 1."""
     values = xp.stop_gradient(values)
     return xp.nonzero(values) if xp.plan_dtype(values).kind == "b" else values
 
@@ -115,7 +115,7 @@ def scatter_flat(
 
 
 def _cells(grouping: Grouping, shape: Any) -> Array:
-    """Return the number of the cell of each value, the number of cells for no group."""
+    """Return the cell number of each value, or the number of cells for a value without a group."""
     xp, axis = grouping.xp, grouping.axis
     int64 = xp.dtype(_INT64)
     groups = xp.astype(grouping.group_numbers(), int64)

@@ -91,7 +91,7 @@ def _without_small_groups(
 
 
 def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = np.nan) -> Array:
-    """Subtract the mean of its group from each value, rounded once to a dtype. The mean of a value
+    """Subtract from each value the mean of its group; round once to a dtype. The mean of a value
     without a group is `fill_value`.
     """
     xp = grouping.xp
@@ -114,7 +114,7 @@ def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = 
 
 
 def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
-    """Divide each centred value by the deviation of its group, rounded once to a dtype. Values
+    """Divide each centred value by the deviation of its group, and round once to a dtype. Values
     without a group become NaN.
     """
     xp = grouping.xp
@@ -164,7 +164,7 @@ def distances(
 ) -> Array:
     """Return d of each value, as float64 or complex128. The mean of a value without a group is
     `fill_value`, a real number. Gradients of functions that leave such values out need a finite
-    one, because 0 * NaN is NaN.
+    `fill_value`, because 0 * NaN is NaN.
     """
     xp, dtype = grouping.xp, grouping.xp.plan_dtype(values)
     if dtype.kind in "iu":
@@ -182,7 +182,7 @@ def distances(
 def _distances_from_mean(
     differences: Array, values: Array, grouping: Grouping, counts: Array
 ) -> Array:
-    """Return distances from the mean; for integers, subtract the mean of the distances from q."""
+    """Return distances from the mean: for integers, `away` (distances from q) minus its mean."""
     if not _has_integers(values, grouping):
         return differences
     means = grouping.gather(_quotient(group_sums(differences, grouping), grouping, counts), np.nan)
@@ -190,7 +190,7 @@ def _distances_from_mean(
 
 
 def group_sums(values: Array, grouping: Grouping) -> Array:
-    """Return the left fold of the values of each group, 0 for an empty group."""
+    """Return the left fold of the values of each group, or 0 for an empty group."""
     return grouping.scatter(values, "add", grouping.zero(values))
 
 

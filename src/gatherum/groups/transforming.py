@@ -74,7 +74,7 @@ def transform(
     negative: bool = False,
     **unknown: Never,
 ) -> Any:
-    """Normalize, centre, softmax, accumulate or rank the values of each group.
+    """Normalize, centre, accumulate or rank the values of each group, or return their softmax.
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def transform(
         smallest or the largest of their ranks, or the rank among the distinct values. Functions
         other than ``"rank"`` ignore it.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
-        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN or NaT, in
-        dtypes without it 0, and -1 for ``"cumcount"``.
+        How to treat out-of-bounds entries, as in `reduce`. Dropped values become NaN or NaT, or 0
+        in dtypes without either, and -1 for ``"cumcount"``.
     negative : bool, default False
         If True, entries from -size to -1 count from the end. If False, they are out of bounds.
 
@@ -107,8 +107,8 @@ def transform(
     -------
     numpy.ndarray
         A new C-contiguous array of the shape and dtype of `values`; the dtype is float64 for
-        average ranks, int64 for counts and other ranks, and float64 if `values` has integers and
-        the function is not a cumulative fold. For tensors and JAX arrays, an array of the same
+        average ranks, int64 for counts and other ranks, and float64 if `values` contains integers
+        and the function is not a cumulative fold. For tensors and JAX arrays, an array of the same
         framework.
 
     Raises
@@ -116,15 +116,15 @@ def transform(
     TypeError
         If `size` or `axis` is not an integer, `negative` is not a boolean, `groups` has a
         non-integer dtype, the function is not defined for the dtype of `values` (all functions
-        support integers and floats; ``"centre"`` and ``"cumsum"`` also support complex numbers,
-        cumulative functions and ranks bools, maxima, minima and ranks dates), or an operand is
-        not an array, is masked or belongs to another framework.
+        support integers and floats; ``"centre"`` and ``"cumsum"`` also support complex numbers;
+        cumulative functions and ranks also support bools; maxima, minima and ranks also support
+        dates), or an operand is not an array, is masked or belongs to another framework.
     ValueError
         If `func`, `method`, `mode` or `axis` has an invalid value, `size` is negative, or the
         shapes do not match.
     NotImplementedError
-        If cumulative folds are called on tensors or JAX arrays, or cumulative functions or ranks on
-        Dask arrays with several chunks along `axis`.
+        If a cumulative fold is called on tensors or JAX arrays, or if a cumulative function or a
+        rank is called on Dask arrays with several chunks along `axis`.
     IndexError
         If an entry is out of bounds, as in `reduce`.
 
@@ -137,8 +137,8 @@ def transform(
     ``"centre"`` and ``"normalize"`` are computed in float64 from the exact mean and rounded once.
     The softmax functions are computed in float32 for float16 and bfloat16, in float64 for integers,
     and otherwise in the dtype of the values; the results are rounded once. Sums are left folds. exp
-    and log are implemented in this package, with the same bits on every machine. Every NaN in a
-    result is the canonical quiet NaN. ``"normalize"`` returns NaN if all values of a group are
+    and log are implemented in this package, and return the same bits on every machine. Every NaN in
+    a result is the canonical quiet NaN. ``"normalize"`` returns NaN if all values of a group are
     equal. The softmax functions return NaN if ``x - m`` is NaN, because the largest value of the
     group is infinite.
 

@@ -1,7 +1,7 @@
 """Weighted sums, means, variances and standard deviations, composed of the operators.
 
-A sum is the left fold of ``w * x``, each product rounded once in the accumulation dtype. A mean is
-this sum divided by the left fold of ``w``. A variance is, in float64, the weighted mean of
+A sum is the left fold of ``w * x``, with each product rounded once in the accumulation dtype. A
+mean is this sum divided by the left fold of ``w``. A variance is, in float64, the weighted mean of
 ``d * d``, where d is the distance of a value from the weighted mean. Complex values are computed by
 parts, because weights are real.
 """
@@ -131,6 +131,6 @@ def _converted(x: Array, grouping: Grouping, target: Any) -> Array:
 
 
 def _as_real(weights: Array, grouping: Grouping, target: Any) -> Array:
-    """Convert weights to the real dtype of a dtype."""
+    """Convert weights to the real dtype that corresponds to a dtype."""
     real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target
     return grouping.xp.astype(weights, grouping.xp.dtype(real))

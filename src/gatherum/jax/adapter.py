@@ -29,7 +29,7 @@ from .primitives import Tracer, bind, core_call, eager_call, spec_of
 
 _Positional: TypeAlias = tuple[object, ...]
 # Functions that run eager calls, by operator, array type and attributes. For each operator the core
-# caches the last one, and compares the attributes by identity.
+# caches the last function, and compares the attributes by identity.
 _Run: TypeAlias = Callable[..., Array]
 _cached_runs: dict[tuple[object, ...], tuple[_Run | None, _Run]] = {}
 _MOST_CACHED = 1024
@@ -53,7 +53,7 @@ _run = native.cached_call_entry(_run_uncached)
 
 
 def _are_plain(positional: _Positional) -> bool:
-    """Return True if attributes can be a key.
+    """Return True if attributes can be a key of a dictionary.
 
     Values of other types can be equal but differ in meaning, such as True and 1, or -0.0 and 0.
     """
@@ -95,7 +95,7 @@ class JaxAdapter(Framework):
     def prepared(
         self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
     ) -> Callable[..., Array]:
-        """Return the function that runs a call of `gatherum.prepare` on JAX arrays."""
+        """Return the function that runs a call prepared by `gatherum.prepare` on JAX arrays."""
         return run_as_call(self.call, attributes, like, indices)
 
     def aggregate(
@@ -126,14 +126,14 @@ class JaxAdapter(Framework):
         fill_value: object,
         out: object,
     ) -> Array:
-        """Run a call. Raise TypeError for an `out`, because JAX arrays are immutable."""
+        """Run a call. Raise TypeError if `out` is passed, because JAX arrays are immutable."""
         if out is not None:
             raise jax_errors.no_jax_out(attributes.op)
         positional = *attributes.positional, fill_value
         return _run(attributes.op, data, indices, updates, *positional)
 
     def device(self, value: Any) -> str:
-        """Return "cuda" for an array on CUDA devices, else "cpu"."""
+        """Return "cuda" for an array on CUDA devices, and "cpu" for any other value."""
         return "cuda" if is_on_cuda(value) else "cpu"
 
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:

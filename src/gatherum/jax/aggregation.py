@@ -1,6 +1,6 @@
 """`gatherum.aggregate` on JAX arrays.
 
-Outside of JAX's transforms the core reads and folds the rows of arrays on the CPU in one pass.
+Outside of JAX's transforms, for arrays on the CPU, the core reads and folds the rows in one pass.
 Under a transform or on a CUDA device the call is a gather, a product and a scatter, which JAX
 differentiates; XLA stores a row per edge.
 """
@@ -27,7 +27,7 @@ _aggregate_arrays: Any = aggregation.aggregate
 
 
 def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
-    """Run `aggregate` on data that are a JAX array."""
+    """Run `aggregate` with a JAX array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     pointed = isinstance(targets, Pointer)

@@ -1,4 +1,4 @@
-"""Rules of ``jax.vmap``: a batch of calls becomes one call with one more dimension."""
+"""Rules for ``jax.vmap``: a batch of calls becomes one call with one more dimension."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Batched: TypeAlias = tuple[Array, int]
 
 
 def batch_first(array: Array, dim: int | None, n: int) -> Array:
-    """Return an array with the batch dimension first, broadcast if the array is not batched."""
+    """Return an array with the batch dimension first; broadcast an array that is not batched."""
     if dim is None:
         return jnp.broadcast_to(array, (n, *array.shape))
     return jnp.moveaxis(array, dim, 0)

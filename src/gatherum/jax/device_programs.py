@@ -1,4 +1,4 @@
-"""Programs of XLA's calls on CUDA devices, made when a call first runs on a device.
+"""Programs for XLA's calls on CUDA devices, made when a call first runs on a device.
 
 A call contains a description of itself as text, so an executable also runs in another process, on a
 device of any architecture.
@@ -31,7 +31,7 @@ _FIELDS = ("op", "axis", "reduction", "include_self", "mode", "negative")
 
 
 def describe(plan: Plan, order: str = "") -> str:
-    """Return the text from which `make` creates the plan again.
+    """Return a string from which `make` can create the plan again.
 
     `order` is `SORT` to sort the updates of a scatter, `SORTED` for a scatter whose updates are
     sorted, and otherwise empty.
@@ -52,7 +52,8 @@ def sorting_plan(plan: Plan) -> Plan | None:
     """Return a plan with the order of a scatter's updates, or None if the scatter needs no order.
 
     Scatters with the same indices have the same sorting plan, for all values and reductions. Single
-    items are sorted together with their destinations, so scatters of these have no separate order.
+    items are sorted together with their destinations, so scatters of single items have no separate
+    order.
     """
     call, nest = plan.call, device_nest(plan)
     sorts = unaddressable(plan) < 0 and plan_launches.sorts(plan)
@@ -68,7 +69,7 @@ def sorting_plan(plan: Plan) -> Plan | None:
 
 
 def order_of(plan: Plan) -> tuple[int, Widths]:
-    """Return the number of updates in the order of a scatter, and the widths of its arrays."""
+    """Return how many updates the order of a scatter contains, and the widths of its arrays."""
     nest = device_nest(plan)
     return nest.entries, folds.widths_of(nest, 0)
 
@@ -82,10 +83,11 @@ def _plan(fields: dict[str, Any]) -> Plan:
 
 
 def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
-    """Return the scratch memory of a call that XLA may capture and replay, in bytes, else None.
+    """Return the size in bytes of a call's scratch memory, or None if XLA must not capture it.
 
-    XLA keeps the results of such a call for a replay, so a result must hold the scratch memory. The
-    call neither waits nor sorts. Raise NotImplementedError if this environment cannot run the call.
+    XLA keeps the results of a captured call for a replay, so a result must hold the scratch memory.
+    A call that XLA may capture neither waits nor sorts. Raise NotImplementedError if this
+    environment cannot run the call.
     """
     if unaddressable(plan) >= 0:
         return None
@@ -124,10 +126,10 @@ def make(
 ) -> tuple[_Loaded, _Loaded, int, int, int, int]:
     """Return the programs of a call on a device.
 
-    The first program runs the call; it is None if every call raises IndexError. The second one is
-    for a call that may raise, and finds the first invalid index. The first number is the component
-    to which the second one's components are relative. With an order, the other numbers are the
-    bytes of the indices, of the sorted keys and of their payload.
+    The first program runs the call; it is None if every call raises IndexError. The second program
+    is for a call that may raise, and finds the first invalid index. The first number is the
+    component to which the components of the second program are relative. With an order, the other
+    numbers are the sizes, in bytes, of the indices, the sorted keys and their payload.
 
     Parameters
     ----------
@@ -185,12 +187,12 @@ class _Scratch(NamedTuple):
     address: int
 
     def slice(self, start: int, nbytes: int) -> _Scratch:
-        """Return bytes of this memory."""
+        """Return a part of this memory."""
         return _Scratch(self.address + start)
 
 
 class _Memory:
-    """The memory of XLA, for CUB's sort, which allocates its results first."""
+    """XLA's memory, for CUB's sort, which allocates its results first."""
 
     def __init__(self, allocate: Callable[[int], int], *results: int) -> None:
         self._allocate, self._results = allocate, [address for address in results if address]

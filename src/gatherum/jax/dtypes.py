@@ -24,7 +24,7 @@ def plan_dtype(op: str, operand: str, dtype: Any) -> DType:
 
 
 def canonical(dtype: Any) -> Any:
-    """Return the dtype that JAX converts to: without jax_enable_x64 it narrows 64-bit types."""
+    """Return the dtype that JAX converts to. Without jax_enable_x64, JAX narrows 64-bit types."""
     return np.dtype(jax.dtypes.canonicalize_dtype(dtype))
 
 

@@ -38,10 +38,10 @@ def _run_in_core_jvp(name: str, primals: Any, tangents: Any) -> tuple[Array, Arr
 
 
 def exp(x: Array) -> Array:
-    """Return e to the power of each item, bit-for-bit equal to the call on a NumPy array."""
+    """Return e to the power of each item, bit-for-bit equal to the result for a NumPy array."""
     return _run_in_core("exp", x)
 
 
 def log(x: Array) -> Array:
-    """Return the logarithm of each item, bit-for-bit equal to the call on a NumPy array."""
+    """Return the logarithm of each item, bit-for-bit equal to the result for a NumPy array."""
     return _run_in_core("log", x)

@@ -1,4 +1,4 @@
-"""Errors that only calls on JAX arrays raise; `_model.errors` has the shared ones."""
+"""Errors that only calls on JAX arrays raise; `_model.errors` contains the shared ones."""
 
 from typing import Any
 

@@ -172,7 +172,8 @@ def _comparable(x: Array) -> Array:
     return jnp.where(bits == np.iinfo(bits.dtype).min, 0, bits)  # -0 is 0
 
 
-# XLA fuses x * y + z, and divides by a broadcast y with a product. Both change the rounding.
+# XLA fuses x * y + z, and replaces a division by a broadcast y with a multiplication. Both change
+# the rounding.
 
 
 def add(x: Array, y: Array) -> Array:
@@ -225,7 +226,7 @@ def sorted_order(values: Array | None, cells: Array) -> Array:
 
 
 def _ordered(x: Array) -> Array:
-    """Return floats as integers of the same order, with NaN last: XLA treats subnormal numbers
+    """Return floats as integers in the same order, with NaN last: XLA treats subnormal numbers
     as 0.
     """
     if not jnp.issubdtype(x.dtype, jnp.floating):
@@ -309,7 +310,7 @@ traces_pointers = True
 
 
 def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array | None:
-    """Return the segment of each edge if `indptr` is traced, else None."""
+    """Return the segment of each edge if `indptr` is traced, or None otherwise."""
     if not isinstance(indptr, Tracer):
         return None
     if indptr.shape == (0,):
@@ -319,7 +320,7 @@ def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array
     edge = arange(0, count, edges)
     ends = indptr.astype(edge.dtype)  # exact if `ordered`
     segments = jnp.searchsorted(ends, edge, side="right") - 1
-    # A wrong pointer becomes an invalid index: a traced call can raise nothing else.
+    # A wrong `indptr` becomes an invalid index, because a traced call can raise no other error.
     index = jnp.where(ordered, 0, -1)[None]
     zero = jnp.zeros(1, segments.dtype)
     return segments + gather(Attributes("gather", negative=False), zero, index)

@@ -65,7 +65,7 @@ def is_on_cuda(value: Any) -> bool:
 
 
 def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
-    """Raise unless an array is one item of the data's dtype, or a traced Python number."""
+    """Raise an error unless an array is one item of the data's dtype, or a traced Python number."""
     if fill_value.shape != ():
         raise jax_errors.not_one_item(op, "fill_value", fill_value.shape)
     fill_dtype = jnp.result_type(dtype, fill_value) if fill_value.weak_type else fill_value.dtype

@@ -29,8 +29,8 @@ from . import errors as jax_errors
 Array: TypeAlias = Any  # a jax.Array or a tracer
 Tracer = jax.core.Tracer
 
-# The names under which XLA finds the handlers; exported programs contain them. XLA may capture the
-# calls of the second one in command buffers of a CUDA device, and replay them.
+# The names under which XLA finds the handlers; exported programs contain them. XLA may capture
+# calls to the second handler in command buffers of a CUDA device, and replay them.
 TARGET = "gatherum_call"
 RECORDABLE_TARGET = "gatherum_recordable_call"
 _FILL_BYTES = 16
@@ -39,7 +39,7 @@ _FILL_BYTES = 16
 @native.emptied_at_exit
 @lru_cache(maxsize=4096)
 def plan_of(attributes: Attributes, *specs: ArraySpec) -> Plan:
-    """Check operands of these specs, and return the plan of a call on them."""
+    """Check operands with these specs, and return the plan of a call on the operands."""
     return build(Call(attributes._replace(fill=b""), *specs))
 
 
@@ -114,8 +114,8 @@ def _lower_in_order(
 ) -> Any:
     """Lower to a sort of the updates and a call that reads them in order.
 
-    XLA merges equal sorts, so a composition sorts once, with its derivatives. The second call does
-    not check the indices again.
+    XLA merges equal sorts, so a composition and its derivatives sort only once. The second call
+    does not check the indices again.
     """
     device_programs.check_order(sorting, attributes.reduction)
     data, indices, updates = ctx.avals_in
@@ -184,7 +184,7 @@ def eager_call(attributes: Attributes) -> Callable[..., Array]:
 
 
 def core_call(attributes: Attributes) -> Callable[..., Array] | None:
-    """Return a function that runs the call in the core and waits for it, or None if there is none.
+    """Return a function that runs the call in the core and waits for it, or None for other modes.
 
     The function replaces `eager_call`. Only the mode "raise" has such a function, because only
     calls in that mode always wait. If a call fails, `eager_call` repeats it to create the message.
@@ -201,7 +201,7 @@ def _are_divided(operands: tuple[Array, ...]) -> bool:
 
 
 def _invalid_index(attributes: Attributes, error: Exception) -> str | None:
-    """Return the message about an invalid index in a runtime's error, or None."""
+    """Return the message about an invalid index that a runtime's error contains, or None."""
     caller = caller_of(attributes.caller)
     op = re.escape(caller.op if caller else attributes.op)
     match = re.search(rf"(?<![\w.]){op}: (an )?(index|group|entry) .*", str(error))

@@ -1,4 +1,4 @@
-"""Find undocumented parts of JAX that this package uses: how XLA divides calls among devices.
+"""Find the undocumented parts of JAX that this package uses to divide calls among devices.
 
 Tested with JAX 0.5 and 0.10. If a name or a field is missing, calls on sharded arrays are not
 divided: every device makes the whole call. With JAX before 0.7, such calls raise
@@ -51,7 +51,7 @@ def is_for_export(ctx: Any) -> bool:
 
 
 def devices_of(platform: str) -> tuple[Any, ...]:
-    """Return the devices of a platform. A lowering for CUDA has the default devices."""
+    """Return the devices of a platform. For a lowering for CUDA, these are the default devices."""
     return tuple(jax.devices("cpu" if platform == "cpu" else None))
 
 

@@ -1,7 +1,7 @@
 """The primitive that computes the product of the other values of each destination.
 
-The core computes it in one pass. Derivatives, batches of index lists, calls on several devices and
-calls on CUDA devices use `derivatives.product_of_others` instead, which consists of
+The core computes these products in one pass. Derivatives, batches of index lists, calls on several
+devices and calls on CUDA devices use `derivatives.product_of_others` instead, which consists of
 multiplications.
 """
 

@@ -1,8 +1,9 @@
 """Calls on sharded arrays: devices divide the work along independent dimensions.
 
 Each dimension of the operands and of the result has a number. Dimensions with the same number are
-divided alike: a device needs the same shard of each. Two kinds of dimensions are whole on every
-device: those that indices address, and a scatter's entries, whose order decides the result.
+divided in the same way, because a device needs the same shard of each. Two kinds of dimensions are
+whole on every device: those that indices address, and a scatter's entries, whose order decides the
+result.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class DimensionNumbering:
         return cls(tuple(map(tuple, operands)), tuple(result), divisible)
 
     def sharding_rule(self) -> Any:
-        """Return the sharding rule for JAX's partitioner that has these numbers."""
+        """Return the sharding rule with these numbers for JAX's partitioner."""
         operands = tuple(
             private.ArrayMapping(*map(_letters, operand_dimensions))
             for operand_dimensions in self.operands
@@ -87,8 +88,8 @@ def _letters(dimension: int) -> str:
 def _shares(numbering: DimensionNumbering, mesh: Any, result: Any) -> dict[int, Any]:
     """Return the axes of the mesh that divide the dimensions of each number.
 
-    The axes follow from the wanted sharding of the result. A dimension whose size is not a multiple
-    of the number of shards stays whole, because padding does not hold valid indices.
+    The axes follow from the requested sharding of the result. A dimension whose size is not a
+    multiple of the number of shards stays whole, because padding does not hold valid indices.
     """
     shares = {}
     for dimension, size, axes in zip(
@@ -141,8 +142,9 @@ def lower(ctx: Any, *operands: Any, attributes: Attributes, platform: str) -> An
 def _of_devices(ctx: Any, platform: str) -> Any:
     """Return a context with the mesh and its devices, or None if a call is not to be divided.
 
-    A call is not divided if there is only one device, in ``shard_map``, without a mesh whose axes
-    XLA may choose, or for an export. No other process could run the export of a divided call.
+    A call is not divided if there is only one device, if it is inside ``shard_map``, if there is no
+    mesh whose axes XLA may choose, or if it is being exported. No other process could run the
+    export of a divided call.
     """
     device_count = private.device_count(ctx)
     if device_count == 1 or not private.divides:

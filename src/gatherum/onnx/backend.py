@@ -46,7 +46,7 @@ class PreparedModel(BackendRep):
         Raises
         ------
         ValueError
-            If inputs are missing or too many.
+            If inputs are missing or superfluous.
         """
         feeds = _named(self._required, inputs)
         results = self._evaluator.run(None, feeds)
@@ -75,7 +75,7 @@ class GatherumBackend(Backend):
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> PreparedModel:
-        """Check a model by ONNX's rules and prepare it to run.
+        """Check a model against ONNX's rules and prepare it to run.
 
         Raises
         ------
@@ -102,7 +102,7 @@ class GatherumBackend(Backend):
         Raises
         ------
         ValueError
-            If the device is not the CPU, or inputs are missing or too many.
+            If the device is not the CPU, or inputs are missing or superfluous.
         onnx.checker.ValidationError
             If the node is not valid at that opset.
         """

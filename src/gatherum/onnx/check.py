@@ -58,10 +58,10 @@ def check_model(
     Raises
     ------
     OSError
-        If the file cannot be read, is not a regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or is 2 GiB or larger.
     ValueError
         If `model_or_path` is not an ONNX model, if ONNX cannot infer the model's shapes, if `sizes`
-        has a name that the model does not have, or if the feature level does not exist.
+        contains a name that is not in the model, or if the feature level does not exist.
 
     Examples
     --------
@@ -200,7 +200,7 @@ def _types(operands: tuple[Operand, ...]) -> dict[str, TensorDataType]:
 
 
 def _data_type(element_type: int) -> TensorDataType | None:
-    """Return DirectML's type for an ONNX type, None if DirectML does not have it."""
+    """Return DirectML's type for an ONNX type, or None if DirectML has no such type."""
     name = _type_name(element_type)
     return TensorDataType.__members__.get(_RENAMED.get(name, name))
 

@@ -1,4 +1,4 @@
-"""ONNX Runtime's operator GatherBlockQuantized, for ONNX's evaluator.
+"""ONNX Runtime's GatherBlockQuantized operator, for ONNX's evaluator.
 
 It is specified in ``docs/ContribOperators.md`` of ONNX Runtime's repository.
 """
@@ -86,7 +86,7 @@ class GatherBlockQuantized(NodeOp):
                 )
 
     def _block_size(self, data: Array, attributes: dict[str, Any]) -> int:
-        """Return the number of values of a block by the rules of the specification."""
+        """Return the number of values in a block, by the rules of the specification."""
         block_size: int = attributes["block_size"]
         if data.dtype.name == "uint8" and attributes["gather_axis"] not in (0, -data.ndim):
             raise ValueError(f"`gather_axis` must be 0 for uint8, got {attributes['gather_axis']}")

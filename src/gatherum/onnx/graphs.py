@@ -1,7 +1,7 @@
 """Walk a model and yield its gather and scatter nodes with inferred types.
 
-`onnx.inliner` is not used for a model's functions, as it renames nodes, and reports use the model's
-names.
+`onnx.inliner` is not used for a model's functions, because it renames nodes, whereas the reports
+use the model's names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _LONGEST = 1 << 16
 
 @dataclass(frozen=True)
 class Operand:
-    """One input of a node: its ONNX name, its name in the graph, its type and shape if known."""
+    """One input of a node: its ONNX name, its name in the graph, and, if known, type and shape."""
 
     name: str
     value: str
@@ -78,7 +78,7 @@ def load(source: onnx.ModelProto | bytes | str | PathLike[str]) -> onnx.ModelPro
     Raises
     ------
     OSError
-        If the file cannot be read, is not a regular file, or has 2 GiB or more.
+        If the file cannot be read, is not a regular file, or is 2 GiB or larger.
     ValueError
         If it is not an ONNX model.
     """
@@ -114,8 +114,8 @@ def occurrences(model: onnx.ModelProto, sizes: Mapping[str, int]) -> Iterator[Oc
     Raises
     ------
     ValueError
-        If ONNX cannot infer shapes, a function calls itself, or `sizes` has a name that is not a
-        symbolic size of the model.
+        If ONNX cannot infer shapes, a function calls itself, or `sizes` contains a name that is not
+        a symbolic size of the model.
     """
     named = onnx.ModelProto()
     named.CopyFrom(model)
@@ -191,7 +191,7 @@ def _function(
 
 
 def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:
-    """Copy a function's node and replace its references to the call's attributes."""
+    """Copy a function's node, and replace its attribute references with the call's attributes."""
     bound = onnx.NodeProto()
     bound.CopyFrom(node)
     del bound.attribute[:]
@@ -212,7 +212,7 @@ def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) 
 
 
 def _infer(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return the model with the types that ONNX infers, without its generated names of sizes."""
+    """Return the model with the types that ONNX infers, without ONNX's generated size names."""
     names = {dimension.dim_param for dimension in _sizes(_all_values(model))}
     bodies = [model.graph.node, *(function.node for function in model.functions)]
     hidden = [node for body in bodies for node in _all_nodes(body) if _crashes_inference(node)]
@@ -270,7 +270,7 @@ def _inner_values(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.ValueInfoPro
 
 
 def _is_long(value_type: onnx.TypeProto) -> bool:
-    """Whether a value is a vector so long that inference of its entries would exhaust memory."""
+    """Whether a value is a vector so long that inferring its entries would exhaust memory."""
     sizes = value_type.tensor_type.shape.dim
     return len(sizes) == 1 and sizes[0].dim_value > _LONGEST
 
@@ -283,7 +283,7 @@ def _sizes(
 
 
 def _settle_sizes(values: Iterable[onnx.ValueInfoProto], sizes: Mapping[str, int]) -> set[str]:
-    """Replace symbolic sizes with given sizes. Return the names of all symbolic sizes.
+    """Replace symbolic sizes with the given sizes. Return the names of all symbolic sizes.
 
     Negative sizes are replaced with unknown sizes, because they crash ONNX's shape inference. Some
     exporters write negative sizes to mean unknown sizes.
@@ -366,7 +366,7 @@ def _type_of(tensor: onnx.TensorProto) -> onnx.TypeProto:
 
 
 def _opset(imports: object) -> int:
-    """Return the imported version of ONNX's standard operators, 0 if there is none."""
+    """Return the imported version of ONNX's standard operators, or 0 if there is none."""
     for opset_import in imports:  # type: ignore[attr-defined]  # a protobuf sequence
         if opset_import.domain in ("", "ai.onnx"):
             version: int = opset_import.version

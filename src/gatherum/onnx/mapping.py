@@ -1,8 +1,8 @@
 """Map an ONNX node to a DirectML operator desc.
 
 In ONNX each tensor has its own rank; in DirectML all tensors of an operator have one
-DimensionCount. Shapes are padded with leading ones to the smallest sufficient count that the level
-supports.
+DimensionCount. Shapes are padded with leading ones to the smallest sufficient number of dimensions
+that the level supports.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NodeCall:
     least_rank: int = 1
 
     def moved_shape(self) -> Shape:
-        """Return a gather's result shape or a scatter's updates shape, or raise ValueError."""
+        """Return the shape of a gather's result or of a scatter's updates, or raise ValueError."""
         data, indices = self.shapes["data"], self.shapes["indices"]
         operator = OPERATORS[self.op]
         return operator.moved_shape(data, indices, operator.resolve(data, indices, self.axis))
@@ -68,14 +68,14 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
 
 
 def _dimension_count(call: NodeCall, level: FeatureLevel, rank: int) -> int:
-    """Return the smallest DimensionCount of a level that is at least a rank, or the rank."""
+    """Return a level's smallest DimensionCount of at least `rank`, or `rank` if it has none."""
     operator = LISTED[call.desc_type.operator]
     row = SUPPORT[max(level, operator.introduced), operator.name, "InputTensor"]
     return next((count for count in sorted(row.dimension_counts) if count >= rank), rank)
 
 
 def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
-    """Return a feature level's reasons to reject a call, empty if it supports the call."""
+    """Return the reasons why a feature level rejects a call, or none if it supports the call."""
     desc = desc_of(call, level)
     violations = [v for v in check(desc, level) if v.field != "OutputTensor"]
     if not violations:
@@ -88,9 +88,9 @@ def replace_unknown_sizes(
 ) -> dict[str, Shape] | None:
     """Replace unknown sizes so that as few rules as possible are violated.
 
-    A size that must equal a known size gets that size, any other becomes 1. A rule that is still
-    violated is violated for all values of the unknown sizes. Return None if a rank or the length of
-    the tuples is unknown.
+    A size that must equal a known size gets that size; any other size becomes 1. If a rule is still
+    violated here, it is violated whatever the unknown sizes are. Return None if a rank or the
+    length of the tuples is unknown.
     """
     sizes = {name: None if shape is None else list(shape) for name, shape in known_shapes.items()}
     lists = {name: shape for name, shape in sizes.items() if shape is not None}

@@ -34,7 +34,7 @@ _TYPE_NAMES["float4_e2m1fn"] = "float4e2m1"  # the core's table has no such row
 
 @lru_cache(maxsize=256)
 def type_name(dtype: np.dtype[Any]) -> str:
-    """Return ONNX's name of a dtype, or NumPy's if ONNX does not have the dtype."""
+    """Return ONNX's name for a dtype, or NumPy's name if ONNX does not have the dtype."""
     if is_string(dtype):
         return "string"
     if dtype.names is not None:  # structured; onnx before 1.19 used such integers for bfloat16
@@ -43,7 +43,7 @@ def type_name(dtype: np.dtype[Any]) -> str:
 
 
 def _allowed_types(schema: onnx.defs.OpSchema) -> list[tuple[str, ...]]:
-    """Return ONNX's names of the types that a version allows, for each input."""
+    """Return ONNX's names for the types that a version allows for each input."""
     named = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     return [
         tuple(

@@ -57,7 +57,7 @@ class NodeReport:
 
     @property
     def title(self) -> str:
-        """The operator with the node's name or, if that is empty, its output."""
+        """The operator, with the name of the node or, if that is empty, of its output."""
         if self.name:
             return f"{self.op_type} {self.name!r}"
         return f"{self.op_type} -> {self.output!r}"
@@ -145,8 +145,8 @@ def reports_to_json(reports: Sequence[NodeReport]) -> str:
     Returns
     -------
     str
-        An object with ``nodes`` and ``accepted``, which is false if any node is rejected, else null
-        if any node is unknown.
+        An object with ``nodes`` and ``accepted``. The latter is false if any node is rejected, and
+        otherwise null if any node is unknown.
 
     Examples
     --------

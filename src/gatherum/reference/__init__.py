@@ -1,5 +1,5 @@
 """The reference implementation: the six operators, `aggregate`, `gather_quantized` and, in
-`groups`, the functions over groups, as plain loops that follow their definitions.
+`groups`, the functions over groups, as plain loops that follow the definitions of these functions.
 
 The compiled core is tested against this oracle. It is slow, imports only NumPy
 and shares no code with the rest of the package. Items are moved as plain bytes,

@@ -21,7 +21,7 @@ def _arrays_in(value: Any) -> list[Array]:
 
 
 def as_array(op: str, operand: str, value: Any) -> Array:
-    """Convert an operand to an array, or raise TypeError for masked arrays and text."""
+    """Convert an operand to an array, or raise TypeError for masked arrays and strings."""
     if any(isinstance(array, np.ma.MaskedArray) for array in _arrays_in(value)):
         raise TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
     if operand != "updates" and isinstance(value, bytes | str):
@@ -72,7 +72,7 @@ def as_batch_dims(op: str, batch_dims: Any, rank: int) -> int:
 
 
 def check_choice(op: str, name: str, value: Any, choices: Sequence[str]) -> None:
-    """Raise ValueError for a word that is not one of the choices."""
+    """Raise ValueError for a string that is not one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{op}: `{name}` must be one of {', '.join(choices)}, got {value!r}")
 

@@ -1,4 +1,4 @@
-"""Functions over groups of decimal numbers, by exact fractions."""
+"""Functions over groups of decimal numbers, computed with exact fractions."""
 
 from collections.abc import Callable
 from decimal import Decimal
@@ -18,7 +18,7 @@ FUNCTIONS: dict[str, Callable[[list[Fraction]], Fraction]] = {
 
 
 def decimals_in(values: Any) -> Array | None:
-    """Return an array of decimals, None for other values."""
+    """Return an array of decimals, or None for other values."""
     array = np.asarray(values)
     is_decimal = (
         array.dtype == object and array.size and any(isinstance(x, Decimal) for x in array.flat)
@@ -27,9 +27,9 @@ def decimals_in(values: Any) -> Array | None:
 
 
 def reduced(op: str, name: str, values: Array, members: Array, fill: Any, axis: int) -> Array:
-    """Reduce decimals. The result has the most digits after the point of any value.
+    """Reduce decimals. The result has as many digits after the point as the value with the most.
 
-    `members` has the positions of the values of each group, as lists.
+    `members` contains, for each group, a list of the positions of its values.
     """
     if name not in FUNCTIONS:
         raise TypeError(f"{op}: `func` is not defined for decimals, got {name!r}")

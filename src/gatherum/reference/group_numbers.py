@@ -13,7 +13,7 @@ NUMBERS = INTEGERS | HALVES | FLOATS | COMPLEXES
 
 
 def nan_item(dtype: DType) -> Array | None:
-    """Return NaN, in both parts of a complex number, or NaT; None if the dtype has neither."""
+    """Return NaN (in both parts of a complex number) or NaT, or None if the dtype has neither."""
     if dtype.kind in "mM":
         least = np.array(np.iinfo(np.int64).min)  # in NumPy 2.5, "NaT" without a unit warns
         return least.view(dtype.newbyteorder("=")).astype(dtype)
@@ -25,14 +25,14 @@ def nan_item(dtype: DType) -> Array | None:
 
 
 def wide_dtype(dtype: DType) -> DType:
-    """Return the dtype of sums other than the operators' reductions."""
+    """Return the dtype of sums that are not reductions of the operators."""
     if dtype.name in INTEGERS:
         return np.dtype(np.float64)
     return np.dtype(np.float32) if dtype.name in HALVES else dtype
 
 
 def as_dtype(operand: str, array: Array, target: DType) -> Array:
-    """Convert an array. A floating value outside the range of an integer dtype is a ValueError."""
+    """Convert an array. Raise ValueError for a float outside the range of an integer dtype."""
     if target.kind in "iu" and array.dtype.name in HALVES | FLOATS:
         limits = np.iinfo(target)
         for position in np.ndindex(array.shape):

@@ -72,7 +72,7 @@ def weighted(name: str, items: Items, scales: list[Any], dtype: DType) -> bytes:
 
 
 def _products(items: Items, scales: list[Any], dtype: DType, wide: DType) -> Any:
-    """Return the left fold of the products of weights and values, by parts if complex."""
+    """Return the left fold of the products of weights and values, by parts for complex numbers."""
     real = real_dtype(wide)
     terms = [number_of(item, dtype, wide) for item in items]
     parts = [[n.real for n in terms], [n.imag for n in terms]]

@@ -1,7 +1,8 @@
-"""The functions over groups as plain loops, which list the values of each group and reduce them.
+"""The functions over groups, as plain loops that list the values of each group and reduce them.
 
-`reduce` and `transform` have the arguments of the functions of `gatherum.groups`, and raise the
-same types of exceptions. This module is the published definition of their rules.
+`reduce` and `transform` have the same arguments as the functions in `gatherum.groups`, and raise
+the same types of exceptions. This module is the published definition of the rules of these
+functions.
 """
 
 import operator
@@ -40,7 +41,7 @@ __all__ = ["factorize", "reduce", "transform"]
 
 # The dtypes of ordered values. The names of dates have no unit here.
 ORDERED = NUMBERS - COMPLEXES | {"bool", "datetime64", "timedelta64"}
-# The dtypes that each function without the prefix nan is defined for, None for all.
+# The dtypes that each function without the prefix nan is defined for, or None for all dtypes.
 REDUCES: dict[str, frozenset[str] | None] = {
     "sum": NUMBERS | {"bool"},
     "prod": NUMBERS | {"bool"},
@@ -151,7 +152,7 @@ def reduce(
 
 
 def _of_empty_groups(op: str, name: str, dtype: DType, fill_value: Any) -> bytes | None:
-    """Return the result of groups without values, or None if it must be given."""
+    """Return the result for groups without values, or None if the caller must pass it."""
     if fill_value is not None:
         return fill_item(op, fill_value, dtype, "fill").tobytes()
     if name in EMPTY:
@@ -180,7 +181,7 @@ def _of_decimals(
 
 
 def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:
-    """Return the numbers of keys, -1 for missing ones, and the distinct keys.
+    """Return the number of each key, or -1 for a missing one, and the distinct keys.
 
     Examples
     --------
@@ -243,8 +244,9 @@ def transform(
     mode: str = "raise",
     negative: bool = False,
 ) -> Array:
-    """Normalize, centre, softmax, accumulate or rank the values of each group. Values without a
-    group become NaN; 0 for dtypes without NaN, and -1 for counts.
+    """Normalize, centre, accumulate or rank the values of each group, or return their softmax.
+
+    Values without a group become NaN, or 0 for dtypes without NaN, or -1 for counts.
 
     Examples
     --------
@@ -404,7 +406,7 @@ def _is_true(item: bytes, dtype: DType) -> bool:
 
 
 def _position(items: Items, dtype: DType, extreme: Callable[[list[Any]], Any]) -> int:
-    """Return the position of the first NaN, else of the first largest or smallest value."""
+    """Return the position of the first NaN, or otherwise of the first largest or smallest value."""
     if dtype.name == "bool":
         values: list[Any] = [item != b"\0" for item in items]
     elif dtype.kind in "mM":  # NaT is handled below

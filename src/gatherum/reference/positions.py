@@ -18,7 +18,7 @@ def resolve_all(
     mode: str,
     negative: bool,
 ) -> Array:
-    """Resolve every element of `indices` to a position, or None to skip it."""
+    """Resolve every element of `indices` to a position, or to None if it is skipped."""
     resolved = np.empty(indices.shape, dtype=object)
     for position in np.ndindex(indices.shape):
         axis = axis_at(position)

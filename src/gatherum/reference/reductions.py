@@ -14,7 +14,7 @@ INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16
 HALVES = frozenset({"float16", "bfloat16"})
 FLOATS = frozenset({"float32", "float64"})
 COMPLEXES = frozenset({"complex64", "complex128"})
-# The reductions that round once, and the bits of the significand and the exponent of each dtype.
+# The reductions that round once, and the number of significand and exponent bits of each dtype.
 EXACT = frozenset({"fsum", "fmean"})
 FORMS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
 
@@ -51,7 +51,7 @@ def scattered(
 
 
 def folded(items: Items, dtype: DType, reduction: str) -> bytes:
-    """Compute the left fold of items. Without rounding, a single item keeps its bits."""
+    """Compute the left fold of items. If nothing is rounded, a single item keeps its bits."""
     if reduction in EXACT:
         return _folded_exactly(items, dtype, reduction)
     if len(items) == 1 and reduction != "mean":
@@ -108,7 +108,7 @@ def nearest(value: Fraction, dtype: DType) -> float:
 
 
 def _folded_integers(values: list[int], dtype: DType, reduction: str) -> bytes:
-    """Compute without bounds and wrap at the end, which equals wrapping at each step."""
+    """Compute without bounds and wrap at the end, which is equivalent to wrapping at each step."""
     signed = dtype.kind == "i"
     if reduction == "mean":
         result = _wrapped(sum(values), 64, signed) // len(values)

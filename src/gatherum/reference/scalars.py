@@ -72,7 +72,8 @@ def _weak_leaf(op: str, name: str, leaf: Any, dtype: DType) -> Any:
 def _to_odd(leaf: Any) -> Any:
     """Round to odd in float32: an inexact number becomes the neighbour whose last bit is 1.
 
-    ml_dtypes rounds to float32 first. After rounding to odd, its second rounding is correct.
+    ml_dtypes rounds to float32 first. After rounding to odd, the second rounding in ml_dtypes is
+    correct.
     """
     near = np.float32(leaf)
     if float(near) == leaf or not math.isfinite(near) or near.view(np.int32) % 2:
@@ -84,7 +85,7 @@ def kind_of(dtype: DType) -> int | None:
     """Return the kind of the numbers of a dtype."""
     if dtype.kind in "biufc":
         return {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "c": COMPLEX}[dtype.kind]
-    # ml_dtypes reports most of its types as void, but their names begin with the kind.
+    # ml_dtypes reports the kind of most of its types as void, but their names begin with the kind.
     if dtype.name.startswith(("int", "uint")):
         return INTEGER
     if dtype.name.startswith(("float", "bfloat")):
@@ -93,7 +94,7 @@ def kind_of(dtype: DType) -> int | None:
 
 
 def kind_of_leaf(leaf: Any) -> int | None:
-    """Return the kind of number of a value."""
+    """Return which kind of number a value is."""
     if type(leaf) is int:
         return INTEGER  # also for more than 64 bits, which no NumPy dtype has
     array = np.asarray(leaf)
@@ -152,7 +153,7 @@ def _same_value(item: Array, value: Any) -> bool:
 
 
 def _parts(value: Any, kind: int) -> tuple[Any, Any]:
-    """Return the real and imaginary part as numbers that compare without rounding."""
+    """Return the real and imaginary parts as numbers that can be compared without rounding."""
     if kind == COMPLEX:
         return _parts(value.real, FLOAT)[0], _parts(value.imag, FLOAT)[0]
     if kind < FLOAT:

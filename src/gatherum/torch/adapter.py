@@ -39,7 +39,7 @@ class TorchAdapter(Framework):
         return aggregation.run(data, sources, targets, fold, weights, out)
 
     def accumulator(self, data: Any) -> Any:
-        """Return the class of accumulators of a tensor on a CUDA device, else None."""
+        """Return the accumulator class for a tensor on a CUDA device, or None on other devices."""
         if self.device(data) != "cuda":
             return None
         from gatherum.torch import cuda
@@ -47,7 +47,7 @@ class TorchAdapter(Framework):
         return cuda.TensorAccumulator
 
     def owns(self, array_type: type) -> bool:
-        """Return True for a tensor type or a graph proxy of one."""
+        """Return True for a tensor type or the type of a graph proxy."""
         fx = sys.modules.get("torch.fx")
         return issubclass(array_type, Tensor) or (
             fx is not None and issubclass(array_type, fx.Proxy)
@@ -72,15 +72,15 @@ class TorchAdapter(Framework):
     def spec(self, op: str, operand: str, value: Any) -> NDArray[Any] | ArraySpec:
         """Return an array of a tensor's memory, or its spec if NumPy cannot read the values.
 
-        NumPy cannot read other devices, lazy conjugates and dtypes that only torch has.
+        NumPy cannot read memory on other devices, lazy conjugates and dtypes that only torch has.
         """
         checks.check_container(op, operand, value)
         return dlpack.array_or_spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
-        """Return the route of the call if `out` and `fill_value` have their defaults."""
+        """Return the route that a call takes with the default `out` and `fill_value`."""
         return route(data, indices, updates)
 
     def device(self, value: Any) -> str:
-        """Return "cuda" for a tensor on a CUDA device, else "cpu"."""
+        """Return "cuda" for a tensor on a CUDA device, and "cpu" for any other value."""
         return "cuda" if isinstance(value, Tensor) and value.is_cuda else "cpu"

@@ -46,7 +46,7 @@ def _spec(shape: tuple[int, ...], dtype: AnyDType, steps: tuple[int, ...]) -> Ar
 
 
 def view_of(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
-    """Return a tensor's memory for the core, or None for None."""
+    """Return a tensor's memory for the core, or None if there is no tensor."""
     if tensor is None:
         return None
     strides = tuple(step * tensor.element_size() for step in tensor.stride())
@@ -55,7 +55,7 @@ def view_of(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
 
 
 def end_in_storage(tensor: Tensor) -> int:
-    """Return the offset in its storage, in bytes, at which a tensor ends."""
+    """Return the byte offset at which a tensor ends within its storage."""
     last_offset = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.stride(), strict=True))
     end: int = (tensor.storage_offset() + last_offset + 1) * tensor.element_size()
     return end

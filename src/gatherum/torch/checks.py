@@ -60,7 +60,7 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
 
 
 def check_container(op: str, operand: str, value: object) -> None:
-    """Raise TypeError for a torch object that contains tensors but is not one."""
+    """Raise TypeError for a torch object that contains tensors but is not itself a tensor."""
     fx = sys.modules.get("torch.fx")
     if fx is not None and isinstance(value, fx.Proxy):
         instead = "call it in a function of yours that torch.fx.wrap marks"
@@ -82,7 +82,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
 
 
 def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
-    """Raise TypeError for a tensor that does not consist only of strided values."""
+    """Raise TypeError unless a tensor consists only of strided values."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
         raise torch_errors.no_tensor(op, operand, "nested tensor", instead)
@@ -120,7 +120,7 @@ def _dispatches(tensor_type: type) -> bool:
 
 
 def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
-    """Raise an error if a size depends on the values of a tensor that cannot be read."""
+    """Raise an error if a size depends on a tensor whose values cannot be read."""
     if torch.compiler.is_compiling():
         return
     if is_batched(tensor):
@@ -143,7 +143,7 @@ def is_batched(tensor: Tensor) -> bool:
 def check_storages(op: str, names: Sequence[str], operands: tuple[object, ...]) -> None:
     """Raise ValueError for a tensor with elements outside of its storage.
 
-    The storage of a tensor can become smaller. Torch does not check for this, even before it
+    The storage of a tensor can become smaller. Torch does not check for this, not even before it
     copies.
     """
     if private.transforms_active():

@@ -36,18 +36,18 @@ _MOST_SORTED = (1 << 31) - 1
 
 
 class _Scratch:
-    """Bytes from torch's caching allocator, which reuses them in stream order."""
+    """Memory from torch's caching allocator, which reuses it in stream order."""
 
     def __init__(self, memory: Tensor) -> None:
         self.memory = memory
         self.address = memory.data_ptr()
 
     def slice(self, start: int, nbytes: int) -> _Scratch:
-        """Return bytes of this memory."""
+        """Return a part of this memory."""
         return _Scratch(self.memory[start : start + nbytes])
 
     def integers(self, count: int, width: int) -> Tensor:
-        """Return the first bytes as integers."""
+        """View the first bytes as integers."""
         return self.memory[: count * width].view(torch.int32 if width == 4 else torch.int64)
 
 
@@ -99,7 +99,7 @@ class _Torch(DeviceFramework):
     def call_key(
         self, attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor
     ) -> CallKey:
-        """Return a key of the order of a scatter. Shared results keep the indices alive."""
+        """Return a key for the order of a scatter. Shared results keep the indices alive."""
         op, axis, reduction, include_self, mode, negative, *_ = attributes
         is_atomic = include_self and ROWS[reduction].cuda_atomic and not data.is_floating_point()
         layout = op, axis, mode, negative, data.shape, data.stride(), updates.shape
@@ -149,7 +149,7 @@ def run(
 def replayed(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor | None
 ) -> Tensor | None:
-    """Return the result of a call that the core can replay, else None.
+    """Return the result of a call that the core can replay, or None for any other call.
 
     A scatter that shares its order with other calls is replayed if the order is known.
     """
@@ -161,7 +161,7 @@ def replayed(
 def _replayed_in_order(
     attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor
 ) -> Tensor | None:
-    """Return the result of a scatter whose order an earlier call has computed, else None."""
+    """Return the result of a scatter whose order an earlier call has computed, or None."""
     shared = sharing.current()
     entry, layout = FRAMEWORK.call_key(attributes, data, indices, updates)
     if (
@@ -192,8 +192,8 @@ def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
 def zeros_address(device: int) -> int:
     """Return the address of one item of zeros on a device, from which a scatter can start.
 
-    Return 0 while the device has none and the current stream is captured: the memory would belong
-    to the graph.
+    Return 0 if the device has no such item yet and the current stream is being captured, because
+    the memory would belong to the graph.
     """
     if device not in _ZEROS:
         if torch.cuda.is_current_stream_capturing():
@@ -205,7 +205,7 @@ def zeros_address(device: int) -> int:
 
 
 def keep_adjacent(indices: Tensor) -> None:
-    """Let calls that share results know that equal indices are adjacent in the last dimension."""
+    """Note for calls that share results that equal indices are adjacent in the last dimension."""
     shared = sharing.current()
     if shared is None:
         return

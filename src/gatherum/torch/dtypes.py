@@ -13,7 +13,7 @@ from gatherum._model.dtype_rows import ROWS, spellings
 from gatherum._model.dtypes import AnyDType, is_reducible
 from gatherum._model.errors import frameworks as framework_errors
 
-# Few functions of torch support complex32.
+# Few torch functions support complex32.
 ABSENT = frozenset((
     "complex32", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "longdouble", "clongdouble",
 ))  # fmt: skip
@@ -39,7 +39,7 @@ _OF_PLAN = {dtype: torch_dtype for torch_dtype, dtype in _OF_NUMPY.items()}
 
 
 def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
-    """Return the core's code of a dtype. Raise TypeError for packed, quantized and complex32
+    """Return the core's code for a dtype. Raise TypeError for packed, quantized and complex32
     dtypes.
     """
     try:
@@ -55,7 +55,7 @@ def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
 
 
 def is_of_numpy(dtype: torch.dtype) -> bool:
-    """Return True for a dtype of NumPy itself, regardless of packages that extend it."""
+    """Return True for a dtype that is defined by NumPy itself, not by a package that extends it."""
     return dtype in _OF_NUMPY
 
 
@@ -65,7 +65,7 @@ def bits(dtype: torch.dtype) -> torch.dtype:
 
 
 def as_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """View a CPU tensor as an array. A dtype that NumPy lacks is viewed as its bits."""
+    """View a CPU tensor as an array. A tensor whose dtype NumPy lacks is viewed as bits."""
     plain = tensor.detach()
     if not is_of_numpy(plain.dtype):
         plain = plain.view(bits(plain.dtype))
@@ -80,7 +80,7 @@ def signed(dtype: torch.dtype) -> torch.dtype:
 
 
 def of_name(name: str) -> torch.dtype | None:
-    """Return the torch dtype for a NumPy name, including bfloat16 of ml_dtypes."""
+    """Return the torch dtype for a NumPy dtype name, including the bfloat16 of ml_dtypes."""
     return _BY_NAME.get(name)
 
 

@@ -63,7 +63,7 @@ def not_a_pointer(op: str, found: Any) -> TypeError:
 
 
 def no_segments(op: str, size: int | None, found: str = "") -> ValueError:
-    """Report a pointer. `size` is None if the pointer itself determines the size."""
+    """Report a pointer. `size` is None if `indptr` itself determines the size."""
     values = "of at least 0" if size is None else f"in [0, {size}]"
     return ValueError(f"{op}: `indptr` must not decrease, with values {values}{found}")
 

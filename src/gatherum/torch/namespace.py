@@ -73,7 +73,7 @@ def full(shape: Shape, value: int, dtype: torch.dtype, like: Tensor) -> Tensor:
 
 
 def sum_to(x: Tensor, shape: Shape) -> Tensor:
-    """Do the same as `Tensor.sum_to_size`, also for sizes that are not known yet.
+    """Do the same as `Tensor.sum_to_size`, even for sizes that are not known yet.
 
     Sizes that may be equal are treated as equal.
     """
@@ -95,7 +95,7 @@ def bool_dtype() -> torch.dtype:
 
 
 def count_dtype(most: int) -> torch.dtype:
-    """Return the dtype for counts up to `most`: narrow if `most` is known, else int64."""
+    """Return the dtype for counts up to `most`: a narrow one, or int64 if `most` is unknown."""
     if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
         return torch.int64
     return torch.int32 if most < 2**31 - 1 else torch.int64
@@ -294,7 +294,7 @@ traces_pointers = True
 
 
 def traced_segments(op: str, operand: str, indptr: Tensor, edges: Tensor) -> Tensor | None:
-    """Return the segment of each edge while a graph is traced, else None."""
+    """Return the segment of each edge if a graph is being traced, or None otherwise."""
     if not (torch.compiler.is_compiling() or symbolic_sizes.is_scripted()):
         checks.check_values(op, operand, indptr, "give `scatter_indices`")
         return None

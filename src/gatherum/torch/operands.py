@@ -110,7 +110,7 @@ def _scalar_in(op: str, fill: Tensor, dtype: torch.dtype) -> Any:
 
 
 def as_number(op: str, operand: str, value: object, dtype: torch.dtype) -> Any:
-    """Return a Python number as one that the dtype represents exactly."""
+    """Convert a Python number to one that the dtype represents exactly."""
     plan_dtype = dtypes.plan_dtype(op, "data", dtype)
     if dtypes.is_of_numpy(dtype):
         return conversion.as_updates(op, value, plan_dtype, operand).item()
@@ -170,7 +170,8 @@ def as_tensor(op: str, operand: str, array: NDArray[Any], data: Tensor) -> Tenso
 def _moved(op: str, operand: str, tensor: Tensor, data: Tensor) -> Tensor:
     """Return a tensor on the data's device.
 
-    A CUDA graph would replay a copy without its values.
+    While a CUDA graph is being captured, raise an error, because a replay would not have the
+    values.
     """
     if data.is_cuda and torch.cuda.is_current_stream_capturing():
         raise framework_errors.copy_in_capture(op, operand)

@@ -48,7 +48,7 @@ def fold_skipping_nan(
 def _specs_and_views(
     values: Tensor, destinations: Destinations
 ) -> tuple[tuple[ArraySpec, ArraySpec], tuple[View, View]] | None:
-    """Return the specs and the memory of the groups and the values of a call of the core. Return
+    """Return the specs and the memory of the groups and values, for a call to the core. Return
     None if the call must use torch's functions.
     """
     operands = destinations.indices, values
@@ -62,7 +62,7 @@ def _specs_and_views(
 
 
 def is_dispatched(*operands: Tensor) -> bool:
-    """Return True if torch's dispatcher does more than to call the kernel for a device."""
+    """Return True if torch's dispatcher does more than call the kernel for a device."""
     is_plain = not needs_dispatcher(*operands) and all(map(private.holds_values, operands))
     return not is_plain or private.is_observed()
 

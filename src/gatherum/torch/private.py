@@ -1,9 +1,9 @@
-"""Look up the private names of torch that this package uses; other modules use none.
+"""Look up the private torch names that this package uses; other modules use none.
 
-They were tested with torch 2.13. Each name has a fallback in torch's public interface, so that
+The names were tested with torch 2.13. Each name has a fallback in torch's public interface, so that
 calls on tensors and their gradients work without it. A feature that needs a missing name raises an
-error that names it. Before torch is imported, `_frameworks.torch_compile` sets the marks that
-``torch.compile`` reads later.
+error that states the name. Before torch is imported, `_frameworks.torch_compile` sets the marks
+that ``torch.compile`` reads later.
 """
 
 from __future__ import annotations
@@ -129,13 +129,13 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def holds_values(tensor: Tensor) -> bool:
-    """Return True for a strided tensor, not of a subclass, whose memory has its values."""
+    """Return True for a strided tensor, not of a subclass, whose memory contains its values."""
     known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
     return known and not (tensor.is_neg() or tensor.is_conj())
 
 
 def is_observed() -> bool:
-    """Return True if torch observes all calls, as a transform or a trace does."""
+    """Return True if something observes all torch calls, such as a transform or a trace."""
     return in_forward_mode() or any(watcher() for watcher in watchers)
 
 
@@ -252,7 +252,7 @@ is_functional: Callable[[Tensor], bool] = _find("torch._is_functional_tensor") o
 
 
 def _learn_nothing(condition: Any) -> None:
-    """Ignore a condition that a graph need not know."""
+    """Ignore a condition that a graph does not need."""
 
 
 learn: Callable[[Any], None] = _find("torch._check") or _learn_nothing

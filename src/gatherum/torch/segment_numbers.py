@@ -1,4 +1,4 @@
-"""Number the segments of positions, from a pointer to the starts of segments."""
+"""Compute the segment number of each position, from a CSR pointer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = "it takes a batch itself, with dimensions of `indptr` in front"
 
 
 def segments_of_edges(xp: Any, op: str, indptr: Tensor, edges: int) -> Tensor:
-    """Return the segment of each edge in a traced graph, from a pointer that covers all edges.
+    """Return the segment of each edge in a traced graph, from an `indptr` that covers all edges.
 
     `xp` is the namespace of arrays.
     """
@@ -40,8 +40,8 @@ def segments_of_positions(
     """Return the segment number of each of `size` positions.
 
     Positions before the first segment get -1; positions after the last segment get the number of
-    segments. Both are out of bounds. If `size` is the last value of the pointer, error messages
-    omit it.
+    segments. Both are out of bounds. If `size` is the last value of `indptr`, error messages omit
+    the size.
     """
     if torch.compiler.is_compiling() or symbolic_sizes.is_scripted():
         return _counted_segments(xp, op, _checked_when_run(op, indptr, size), size)
@@ -86,7 +86,8 @@ def _repeated_segments(
 def _counted_segments(xp: Any, op: str, indptr: Tensor, size: int) -> Tensor:
     """Return the segment numbers by a count and a cumulative sum.
 
-    The number of a position is the number of segments that begin at or before it, less 1.
+    The segment number of a position is the number of segments that begin at or before the position,
+    less 1.
     """
     shape = (*indptr.shape[:-1], size + 1)
     caller = Caller(op, "indptr").text

@@ -35,20 +35,20 @@ def sharing_calls(shared: Shared | None = None) -> AbstractContextManager[Any]:
 
 
 def sharing_gradients(shared: Shared | None) -> AbstractContextManager[Any]:
-    """Return a context in which the calls of a gradient use the results of the function."""
+    """Return a context in which the calls for a gradient use the results of the function."""
     return sharing_calls(None if shared is None else Shared(shared))
 
 
 def without_check(shares: Shared, attributes: Attributes, data: Tensor, indices: Tensor
            ) -> Attributes | None:  # fmt: skip
-    """Return attributes without the check of indices that an earlier call has checked, or None."""
+    """Return attributes without the index check if an earlier call has made this check, or None."""
     if attributes.mode != "raise" or not shares.find(validity(attributes, data, indices)):
         return None
     return attributes._replace(mode="drop")
 
 
 def validity(attributes: Attributes, data: Tensor, indices: Tensor) -> Hashable:
-    """Return the key of the result that all indices are valid."""
+    """Return the key under which the result that all indices are valid is shared."""
     shape = tuple(indices.shape)
     space = attributes.operator.space(tuple(data.shape), shape, attributes.axis)
     return "valid", id(indices), attributes.negative, space

@@ -1,5 +1,5 @@
 // Kernel: kernels/gather_rows.hpp. Writes the rows of a large result with streaming stores. In all other
-// respects it is the same as direct.cpp.
+// respects, this algorithm is the same as in direct.cpp.
 #include "algorithms/algorithms.hpp"
 #include "algorithms/items.hpp"
 

@@ -10,7 +10,7 @@ int64_t slab_bytes(const Program& p, int64_t slots) {
 
 namespace {
 
-// Returns the number of columns of a unit that fit in cache if the line loop moves the data, else 0.
+// Returns the number of columns of a unit that fit in cache, or 0 if the line loop does not move the data.
 int64_t chunk_of(const Program& p) {
   if (!p.split_line) return 0;
   return columns_in_cache(slab_bytes(p, p.destinations), p.item, p.nest.line_loop().extent);

@@ -7,7 +7,7 @@ namespace gatherum {
 namespace {
 
 constexpr int64_t kUnitTuples = 1024;
-// A list has the updates of neighbouring destinations, which have at most this many bytes.
+// A list contains the updates of neighbouring destinations, whose sizes add up to at most this many bytes.
 constexpr int64_t kNeighbourBytes = 4096;
 constexpr int kMostMembers = 64;
 constexpr int64_t kListsOfMember = 4;
@@ -20,15 +20,16 @@ struct Rounds {
 
   int64_t sets() const { return std::min<int64_t>(rounds, 2); }
   int64_t areas() const { return sets() * members; }
-  // The bytes of the lists: their ends, their runs, and one more run, which may be read but is not used.
+  // The size of the lists in bytes: their ends, their runs, and one more run, which may be read but is not
+  // used.
   int64_t bytes() const {
     return times(areas(), shape.area_bytes + shape.lists * int64_t{sizeof(RoundScatter::List)}) +
            2 * RoundScatter::kRunBytes;
   }
 };
 
-// Returns log2 of the number of neighbouring destinations with the same list: they fill at least a cache
-// line, because two threads should not write to the same line.
+// Returns log2 of the number of neighbouring destinations that share a list. These destinations fill at least
+// a cache line, because two threads should not write to the same line.
 int neighbour_shift(const Program& p, int members) {
   int shift = 0;
   while (times(p.item, int64_t{1} << shift) < kCacheLine) ++shift;
@@ -62,14 +63,14 @@ Rounds rounds_of(const Program& p, int threads) {
   return r;
 }
 
-// The order of the tasks of all members in all rounds. Tasks start in the order of their numbers, so a task
-// that waits for all earlier tasks always continues, even if one thread runs them all.
+// Orders the tasks of all members in all rounds. Tasks start in the order of their numbers, so a task that
+// waits for all earlier tasks always continues, even if one thread runs them all.
 class Order {
  public:
   explicit Order(int members) : members_(members) {}
 
-  // Waits until the earlier rounds have ended. Returns the member that the task acts for: the one with the
-  // number of the worker if possible, because its accumulators are in the worker's cache.
+  // Waits until the earlier rounds have ended. Returns the member whose work the task does. If possible, this
+  // is the member with the worker's number, because its accumulators are in the worker's cache.
   int begin(int round, int worker) {
     for (int ended = 0; (ended = ended_.load(std::memory_order_acquire)) < round * members_;)
       ended_.wait(ended, std::memory_order_acquire);
@@ -90,7 +91,7 @@ struct Share {
   int64_t begin, end;
 };
 
-// Returns the lists of a set that a member folds: about the same number of pairs for each member.
+// Returns the lists of a set that a member folds. Each member folds about the same number of pairs.
 Share share_of(const RoundScatter& s, int64_t set, int64_t member) {
   int64_t pairs[RoundScatter::kMostLists] = {}, all = 0;
   const RoundScatter::List* ends = s.ends + set * s.pieces * s.lists;
@@ -110,9 +111,9 @@ Share share_of(const RoundScatter& s, int64_t set, int64_t member) {
 }  // namespace
 
 bool applies_in_rounds(const Program& p, int threads, std::string* why) {
-  // Sorting takes about as long as folding, so few threads gain nothing, and a gain must exceed the time in
-  // which threads start and wait for each other: docs/decisions/thresholds.md has the measurements on 16
-  // processors.
+  // Sorting takes about as long as folding, so this algorithm is not faster on few threads. The time that it
+  // saves must also exceed the time in which threads start and wait for each other.
+  // docs/decisions/thresholds.md lists the measurements on 16 processors.
   constexpr int kMany = 8;
   constexpr int64_t kUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
@@ -164,7 +165,7 @@ Run run_in_rounds(const Program& p, const Execution& call) {
   rounds.slab = slab.of(0);
   place_lists(rounds, all, lists.of(0));
 
-  // Threads start later than one thread ends to convert fewer bytes.
+  // One thread converts fewer bytes than this before other threads could start.
   const int converters = times(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
   All clean, valid;
   share_destinations(p, converters, [&](int64_t begin, int64_t end) {

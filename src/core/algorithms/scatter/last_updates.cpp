@@ -6,10 +6,11 @@
 namespace gatherum {
 namespace {
 
-// The updates of a task that finds the last ones, and the bytes of a task that writes rows.
+// The number of updates of a task that finds the last updates, and the number of bytes of a task that writes
+// rows.
 constexpr int64_t kPiece = 4096, kTaskRows = int64_t{1} << 20;
 
-// Returns the size of one destination's number.
+// Returns the size in bytes of the number that is stored for each destination.
 constexpr int64_t number_bytes() { return sizeof(std::atomic<uint32_t>); }
 
 LastUpdates find_in_pieces(const Program& p, const Nest& numbering, int threads) {
@@ -28,10 +29,11 @@ LastUpdates find_in_pieces(const Program& p, const Nest& numbering, int threads)
 }  // namespace
 
 bool applies_last_updates(const Program& p, int, std::string* why) {
-  // If at least half of the updates are overwritten, rows of two cache lines gain. Otherwise, a number is
-  // written and read for every update, and only longer rows gain (256 MiB, each destination once, on one
-  // thread, time without this algorithm divided by the time with it: rows of 128 bytes 0.8, 256 bytes 0.9,
-  // 512 bytes 1.15; half of the destinations, 512 bytes: 1.0).
+  // If at least half of the updates are overwritten, this algorithm is faster even for rows of two cache
+  // lines. Otherwise, a number is written and read for every update, and the algorithm is faster only for
+  // longer rows (256 MiB, each destination once, on one thread, time without this algorithm divided by the
+  // time with it: rows of 128 bytes 0.8, 256 bytes 0.9, 512 bytes 1.15; half of the destinations, 512 bytes:
+  // 1.0).
   constexpr int64_t kShort = 2 * kCacheLine, kLong = 8 * kCacheLine;
   const Nest& nest = p.nest;
   if (p.combine.reduction != Reduction::none || !is_one_unit(p) || nest.line > 0 || nest.row_rank() > 0)

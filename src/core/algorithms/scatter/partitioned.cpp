@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kBucketBytes = int64_t{1} << 20;
 constexpr int64_t kMaxBuckets = 1024;
 
-// Returns the bytes of the slab of a bucket.
+// Returns the size of a bucket's slab in bytes.
 int64_t bucket_bytes(const Program& p, int shift) {
   return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
 }
@@ -28,9 +28,8 @@ int bucket_shift(const Program& p, int threads) {
   return shift;
 }
 
-// The division of updates into pieces, and of the memory of their lists into runs. Part of the last run of
-// each list is unused. There are few enough pieces, and the runs are short enough, that less than an eighth
-// is unused.
+// Divides the updates into pieces, and the memory of their lists into runs. Part of the last run of each list
+// is unused. The pieces are so few and the runs so short that less than an eighth of the memory is unused.
 struct Cut {
   int64_t chunk, units, pieces, piece_units, run, runs;
 };
@@ -73,8 +72,8 @@ int64_t scratch_partitioned(const Program& p, int threads) {
   // Slabs of exact sums also have states, but few states are used.
   const bool exact = row_of(p.combine.reduction).exact;
   const int64_t slabs = exact ? times(bucket_bytes(p, bucket_shift(p, threads)), threads) : 0;
-  // The unused ends of the lists add up to an eighth. The links between runs and the cursors of the lists
-  // take up to three quarters of a byte per update.
+  // The unused ends of the lists take up to an eighth of the memory of the pairs. The links between runs and
+  // the cursors of the lists take up to three quarters of a byte per update.
   return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 

@@ -7,8 +7,8 @@
 // The digits below f hold the fractional part of a quotient. A quotient is cut after six digits, because
 // rounding only needs to know whether a remainder exists. Guaranteed: the result is rounded once, directly to
 // the type of the terms or to a wider one, including subnormal numbers. f is 1 unless the type is wider. A
-// wider type keeps up to 53 bits of the quotient; four digits suffice, as it is at least 2^-62. Cost: a pass
-// over the digits; a division has 6 to 18 steps.
+// wider type keeps up to 53 bits of the quotient. Four digits suffice, because the quotient is at least
+// 2^-62. Cost: a pass over the digits; a division has 6 to 18 steps.
 #pragma once
 
 #include <utility>
@@ -62,7 +62,7 @@ class ExactDigits {
   uint64_t rounded(bool has_remainder) const {
     const int top = highest();
     if (top == 0 && digit_[0] == 0 && !has_remainder) return 0;
-    // The highest 64 bits from the top digit's first set bit on, and whether any bit follows.
+    // `head` is the 64 bits from the top digit's first set bit on, and `more` is true if any set bit follows.
     const auto digit = [this](int i) -> uint64_t { return i >= 0 ? digit_[i] : 0; };
     const int zeros = std::countl_zero(digit_[top]);
     const uint64_t head =

@@ -30,7 +30,7 @@ class ExactSum {
   static constexpr int kSignificandBits = Format::kSignificandBits, kExponentBits = Format::kExponentBits;
   static constexpr int kLimbBits = 32;
   static constexpr uint64_t kDigitMask = 0xFFFFFFFF;
-  // The bits of a term, shifted to its limb. If one limb cannot hold them, a term takes two.
+  // The bits of a term, shifted to its limb. If one limb cannot hold these bits, a term uses two limbs.
   static constexpr int kShifted = kSignificandBits + kLimbBits - 1;
   static constexpr bool kSplitsTerms = kShifted > 62;
   // Carries are propagated after this many terms; until then a limb stays below 2^62.
@@ -117,7 +117,7 @@ class ExactSum {
 
   static GATHERUM_INLINE void set(char* state, uint64_t flag) { store(state, load(state) | flag); }
 
-  // Adds a digit of 32 bits times 2^p. count_term counts the term that the digit belongs to, once.
+  // Adds a 32-bit digit times 2^p. The term that the digit belongs to is counted separately, by `count_term`.
   static GATHERUM_INLINE void add_digit(char* state, uint64_t digit, unsigned p, uint64_t sign) {
     const uint64_t shifted = digit << p % kLimbBits;
     char* const limb = state + 8 + p / kLimbBits * 8;

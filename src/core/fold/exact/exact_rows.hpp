@@ -5,7 +5,7 @@
 //
 // A part is small enough that the states of its items stay in the L1 cache. Windows of two words are stored
 // as two arrays, so that a row whose terms are all within their windows is added in vectors. Guaranteed: the
-// bits of a sum do not depend on whether its rows were added in vectors. Cost: as in exact_window.hpp, and a
+// bits of a sum do not depend on whether its rows were added in vectors. Cost: as in exact_window.hpp, plus a
 // state for each item whose terms do not fit in its window.
 #pragma once
 

@@ -2,9 +2,9 @@
 //
 //   D[e] = rounded(sum of the terms), or rounded(sum / count)
 //
-// exact_limbs.hpp defines the accumulators, and exact_window.hpp the few words that most terms are added to.
-// exact_digits.hpp defines the rounding, and exact_rows.hpp the sums of rows. Guaranteed: the result is the
-// exact sum, rounded once, for any order of the terms, and any split and merge of states.
+// exact_limbs.hpp defines the accumulators, and exact_window.hpp defines the few words to which most terms
+// are added. exact_digits.hpp defines the rounding, and exact_rows.hpp defines the sums of rows. Guaranteed:
+// the result is the exact sum, rounded once, for any order of the terms, and any split and merge of states.
 #pragma once
 
 #include "fold/exact/exact_window.hpp"

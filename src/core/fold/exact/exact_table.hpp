@@ -5,7 +5,8 @@
 //
 // The upper bits of a term are the number of its row, so adding a term needs no shift, comparison or
 // selection. NaN, infinities and zeros have separate rows, which become flags when the table is settled. If a
-// fraction and a count do not fit in one word, a row has two words, the first for the lower 32 bits.
+// fraction and a count do not fit in one word, a row has two words, of which the first holds the lower 32
+// bits.
 //
 // Guaranteed: the sums equal the sums in limbs (exact_limbs.hpp). Padding between tables prevents conflicts
 // in the L1 cache (100 tables of float64: 4.8 ns per term with conflicts, 1.6 with padding). Cost: one
@@ -30,8 +31,8 @@ class ExactTable : public ExactSum<V> {
   static constexpr bool kSplitsTerms = kSignificandBits > 32;
   static constexpr int64_t kRow = kSplitsTerms ? 16 : 8;
   static constexpr uint64_t kRows = uint64_t{2} << kExponentBits;
-  // The number of fraction bits in the word that has the count of a row. Of the other bits, half are headroom
-  // for the sum, and half are for the count.
+  // The number of fraction bits in the word that holds the count of a row. Of the other bits, half are
+  // headroom for the sum, and half are for the count.
   static constexpr int kFraction = kSplitsTerms ? kSignificandBits - 1 - 32 : kSignificandBits - 1;
   static constexpr int kCount = 64 - (64 - kFraction) / 2;
   static constexpr uint64_t kFractions = (uint64_t{1} << (kSignificandBits - 1)) - 1;
@@ -72,7 +73,7 @@ class ExactTable : public ExactSum<V> {
   }
 
  private:
-  // Rows that are skipped together: most exponents have no terms.
+  // The number of rows that are skipped together, because most exponents have no terms.
   static constexpr uint64_t kStretch = 16;
   static bool is_clear(const char* rows) {
     uint64_t any = 0;

@@ -1,4 +1,4 @@
-// Exact sums of floats in a few words that most terms of fsum and fmean use instead of the limbs.
+// Exact sums of floats in a few words, to which most terms of fsum and fmean are added instead of the limbs.
 //
 //   A += m << (p - base),   base <= p <= base + kSpan      add_term, of a term m * 2^p
 //   state += A << base, A = 0                                  flush, before A could overflow
@@ -37,9 +37,9 @@ class ExactWindow : public ExactSum<V> {
   static constexpr int kWords = Sum::kSplitsTerms ? 2 : 1;
   static constexpr int64_t kWindow = 8 * (1 + kWords);
 
-  // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also has
-  // two kinds of flags: flags for zeros that were added before the base was chosen (as in a state), and a
-  // flag that is set if the state is in use.
+  // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also
+  // contains two kinds of flags: flags for zeros that were added before the base was chosen (as in a state),
+  // and a flag that is set if the state is in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
   static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kSignificandBits, kLast);
   static constexpr int kBelow = kSpan / 2;
@@ -98,7 +98,7 @@ class ExactWindow : public ExactSum<V> {
     return Sum::template finish<double>(state, count);
   }
 
-  // Adds A to the state and clears it.
+  // Adds A to the state and clears A.
   static GATHERUM_NOINLINE void flush(char* window, char* state) {
     const uint64_t first = use_state(window, state);
     Sum::set(state, first & (kMinusZero | kOtherFinite));
@@ -106,7 +106,7 @@ class ExactWindow : public ExactSum<V> {
     const auto base = static_cast<unsigned>(static_cast<uint32_t>(first - kBased));
     const uint64_t sign = 0 - (load(window + 8 * kWords) >> 63);
     uint64_t carry = sign & 1;
-    for (int i = 0; i < 2 * kWords; ++i) {  // |A| in digits of 32 bits
+    for (int i = 0; i < 2 * kWords; ++i) {  // |A| in 32-bit digits
       const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
       const uint64_t digit = (i % 2 == 0 ? word & Sum::kDigitMask : word >> 32) + carry;
       carry = digit >> 32;

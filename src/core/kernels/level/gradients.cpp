@@ -50,7 +50,7 @@ void group_gradients(const GroupedScatter& call, const Gradients& gradients, con
   each_group(call, share, GroupGradients(call, gradients, share.unit, differentiate));
 }
 
-// The counting sort numbers updates with 32 bits. With 64-bit keys, update numbers also have 64 bits.
+// The counting sort stores update numbers in 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kMost>
 GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
   return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::FindPart {

@@ -1,5 +1,5 @@
 // The kernels, compiled once for each instruction-set level (GATHERUM_LEVEL is the namespace). All templates
-// of this file use types of that namespace, so that the linker cannot merge functions of different levels.
+// in this file use types from that namespace, so that the linker cannot merge functions of different levels.
 //
 // This translation unit implements movement, reductions that use no accumulators, the checks of indices, and
 // the table of kernels.
@@ -12,7 +12,7 @@
 namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
-// Calls f(width) for the item widths that support streaming stores.
+// Calls `f(width)` for the item widths that support streaming stores.
 template <class F>
 bool by_streamed(int64_t bytes, F&& f) {
   if (bytes == 4) return f(std::integral_constant<int, 4>{});
@@ -20,7 +20,7 @@ bool by_streamed(int64_t bytes, F&& f) {
   return f(std::integral_constant<int, kStreamed>{});
 }
 
-// Calls f(width, streams), where `width` is the size of an item, and `streams` is true if streaming stores
+// Calls `f(width, streams)`, where `width` is the size of an item, and `streams` is true if streaming stores
 // are used.
 template <class F>
 bool by_target(int64_t bytes, bool streams, F&& f) {

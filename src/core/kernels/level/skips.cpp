@@ -37,8 +37,8 @@ struct SkipInItems : SkipNaN<F> {
   }
 };
 
-// Calls f with the fold of a call for which has_skipping_slabs() is true. If not `finishes`, f gets the fold
-// of means for sums: the slabs of both are the same until they are written.
+// Calls f with the fold of a call for which has_skipping_slabs() is true. If `finishes` is false, f is called
+// with the fold of means for sums, too, because the slabs of both are the same until they are written.
 template <class T, bool finishes, class F>
 auto by_skipping(Reduction r, const F& f) {
   if (r == Reduction::max) return f(SkipInItems<Fold<T, Reduction::max>>{});

@@ -71,7 +71,7 @@ void private_write(const PrivateScatter& call, const Operands& operands, int64_t
   });
 }
 
-// Calls f(fold) if a fold that excludes the old values can run without counters.
+// Calls `f(fold)` if a fold that excludes the old values can run without counters.
 template <class Visit>
 auto by_uncounted(const Combine& combine, const Visit& visit)
     -> decltype(visit(Fold<float, Reduction::add>{})) {
@@ -128,7 +128,7 @@ void uncounted_write(const PrivateScatter& call, const Operands& operands, int64
   });
 }
 
-// Calls f(fold) for a maximum or minimum.
+// Calls `f(fold)` for a maximum or minimum.
 template <class Visit>
 void by_extreme(const Combine& combine, Visit&& visit) {
   by_value<false>(combine.value, combine.reduction, [&](auto fold) {

@@ -9,7 +9,8 @@ namespace {
 // Below this number of items the interpreter's lock is kept, because releasing it takes longer.
 constexpr int64_t kShort = 1 << 12;
 
-// Applies a function to each item of an array and writes another of the same size. Both are contiguous.
+// Applies a function to each item of an array and writes the results to another array of the same size. Both
+// are contiguous.
 void map(const char* function, const char* value, nb::handle from, nb::handle to) {
   PyArrayObject *const in = contiguous_array(from), *const out = contiguous_array(to);
   const int64_t n = PyArray_SIZE(in);
@@ -21,8 +22,8 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
       });
 }
 
-// Sets the control register of kernels for arithmetic outside the core, and returns the previous one. The
-// result is allocated first, so a failed call leaves the register unchanged.
+// Sets the floating-point control register as for kernels, for arithmetic outside the core, and returns its
+// previous value. The result is allocated first, so a failed call leaves the register unchanged.
 nb::object set_nearest() {
   const nb::object previous = nb::steal(PyLong_FromUnsignedLongLong(float_control()));
   if (!previous.is_valid()) throw nb::python_error();

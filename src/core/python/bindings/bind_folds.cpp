@@ -59,7 +59,7 @@ State state_of(const BoundFold& fold, nb::handle sums, nb::handle counts) {
           reinterpret_cast<int64_t*>(memory_of(counts, n, sizeof(int64_t))), n};
 }
 
-// Runs a body that returns a status. Releases the interpreter's lock if it takes long.
+// Runs a body that returns a status. Releases the interpreter's lock if the body takes long.
 template <class Body>
 void run_fold(int64_t bytes, const Body& body) {
   run_without_lock_if_long(bytes >= kLongBytes, error_of("gatherum: not a fold"),
@@ -73,7 +73,7 @@ void begin(const BoundFold& fold, nb::handle data, nb::handle sums) {
   run_fold(n * fold.sum_bytes, [&] { return gatherum_fold_begin(&fold.type, from, to, n); });
 }
 
-// With `out` None the result is a new array of the dtype.
+// If `out` is None, the result is a new array of the given dtype.
 nb::object finish(const BoundFold& fold, nb::handle data, nb::handle sums, nb::handle counts,
                   nb::handle dtype, nb::handle out) {
   const State from = state_of(fold, sums, counts);

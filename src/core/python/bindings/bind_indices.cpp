@@ -1,11 +1,11 @@
-// Binds functions from arrays of indices to the addressed elements.
+// Binds the functions that map arrays of indices to the elements that they address.
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
 
 namespace gatherum {
 namespace {
 
-// Runs body(indices, poll) on the memory of an array, which the caller keeps alive and in place.
+// Runs `body(indices, poll)` on the memory of an array, which the caller keeps alive and in place.
 template <class Body>
 gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
                            const Body& body) {
@@ -14,8 +14,8 @@ gatherum_status on_indices(const BoundProgram& program, nb::handle indices, cons
                                   [&](const gatherum_poll* poll) { return body(start, poll); });
 }
 
-// Returns (numbers, invalid): the number of the element that every tuple addresses, in row-major order, -1
-// for invalid tuples; and the number of invalid tuples.
+// Returns (numbers, invalid). `numbers` contains the number of the element that each tuple addresses, in
+// row-major order, or -1 if the tuple is invalid. `invalid` is the number of invalid tuples.
 nb::object element_numbers(const BoundProgram& program, nb::handle indices, int64_t tuples) {
   const auto shape = static_cast<npy_intp>(tuples);
   const nb::object numbers = new_array(PyArray_DescrFromType(NPY_INT64), 1, &shape);
@@ -29,8 +29,8 @@ nb::object element_numbers(const BoundProgram& program, nb::handle indices, int6
   return nb::make_tuple(numbers, invalid);
 }
 
-// Returns (position, component, value) of the first invalid index, or None. Position -1: it has changed
-// meanwhile.
+// Returns (position, component, value) of the first invalid index, or None if there is none. The position is
+// -1 if the index has changed meanwhile.
 nb::object first_invalid(const BoundProgram& program, nb::handle indices) {
   gatherum_error error{};
   const auto find = [&](const char* start, const gatherum_poll* poll) {

@@ -38,7 +38,7 @@ Addressing read_addressing(const nb::tuple& facts) {
   return {nb::cast<bool>(facts[0]), nb::cast<bool>(facts[1]), nb::cast<bool>(facts[2])};
 }
 
-// Calls each(n, ...) for tuples of N integers.
+// Calls `each(n, ...)` for tuples of N integers.
 template <size_t N, class Each>
 void each_row(const char* name, nb::handle rows, const Each& each) {
   for (nb::handle row : rows) {
@@ -80,8 +80,8 @@ nb::object find_roles(const nb::tuple& facts, int64_t rank, int64_t indices_rank
   return nb::make_tuple(nb::tuple(moved), pair(roles.entries), pair(roles.indexed), pair(roles.addressed));
 }
 
-// Returns a description of the size conflict between data and indices, or None. `holds` decides comparisons
-// of sizes, which may be symbols.
+// Returns a description of the size conflict between data and indices, or None if there is none. `holds`
+// decides comparisons of sizes, which may be symbols.
 nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const nb::tuple& indices,
                             int64_t axis, nb::handle holds) {
   const Addressing addressing = read_addressing(facts);
@@ -101,7 +101,7 @@ nb::object find_wrong_sizes(const nb::tuple& facts, const nb::tuple& data, const
   return f ? fault_tuple(f) : nb::none();
 }
 
-// Returns loops that number the elements of a space that index tuples address, in row-major order.
+// Returns loops that assign row-major numbers to the elements of a space that index tuples address.
 nb::object lower_numbering(const nb::tuple& facts, int64_t axis, nb::handle space, nb::handle indices) {
   const Addressing addressing = read_addressing(facts);
   const OperandLayout numbering = contiguous_layout(read_integers("space", space), 1),

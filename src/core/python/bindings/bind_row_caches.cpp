@@ -14,7 +14,7 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kLongBytes = int64_t{1} << 20;  // bytes, from which on the interpreter's lock is released
+constexpr int64_t kLongBytes = int64_t{1} << 20;  // from this number of bytes on, the lock is released
 
 gatherum_rows request_of(const RowCache& cache, nb::handle numbers, nb::handle positions, nb::handle rows) {
   gatherum_rows request = {};

@@ -20,7 +20,7 @@ void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
 void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_tensor_gradients(nb::module_& m);
 void bind_tensor_routes(nb::module_& m);  // whether the core runs a call on tensors
-void bind_torch_state(nb::module_& m);    // the objects of torch that the core uses
+void bind_torch_state(nb::module_& m);    // the torch objects that the core uses
 void bind_scatter_into_zeros(nb::module_& m);
 void bind_override_kernels(nb::module_& m);
 void bind_coalesce(nb::module_& m);
@@ -29,6 +29,6 @@ void bind_jax_call_cache(nb::module_& m);  // the cache of calls on another fram
 void bind_device_programs(nb::module_& m);   // launches on a CUDA device
 void bind_device_arrays(nb::module_& m);     // calls on arrays on a CUDA device
 void bind_device_tensors(nb::module_& m);    // calls on tensors on a CUDA device
-void bind_xla_device_calls(nb::module_& m);  // custom calls of XLA on a CUDA device
+void bind_xla_device_calls(nb::module_& m);  // XLA custom calls on a CUDA device
 
 }  // namespace gatherum

@@ -57,8 +57,9 @@ NB_MODULE(_core, m) {
   if (import_numpy() == nullptr) nb::raise_python_error();
   find_builtins();
   // A plan may outlive the interpreter without a leaked reference: in the frame of a daemon thread, or in a
-  // module that another package's statics keep alive. Torch's statics keep every function that was registered
-  // with it, and Python's `typing` keeps all overloads. A warning would then blame this package.
+  // module that another package's static objects keep alive. Torch's static objects keep every function that
+  // was registered with torch, and Python's `typing` keeps all overloads. A warning would then name this
+  // package as the cause.
   nb::set_leak_warnings(false);
   m.def("set_leak_warnings", &nb::set_leak_warnings, nb::arg("value"));  // for tests
 

@@ -53,7 +53,7 @@ class DeviceMemory {
   uint64_t address_ = 0;
 };
 
-// Operands that streams may still use: each is kept until its stream passes an event. Events are reused.
+// Operands that streams may still use: each is kept until its stream has passed an event. Events are reused.
 class KeptOperands {
  public:
   void keep(const DeviceProgram& program, void* stream, std::vector<nb::object> objects) {
@@ -97,7 +97,8 @@ KeptOperands& kept_operands() {
   return *kept;
 }
 
-// Returns the number of NumPy's dtype with a type string such as "<f4" in native byte order, or kNoDType.
+// Returns the number of the NumPy dtype with a type string such as "<f4" in native byte order, or kNoDType if
+// there is none.
 int dtype_of_typestr(PyObject* typestr) {
   Py_ssize_t n = 0;
   const char* const s = PyUnicode_Check(typestr) ? PyUnicode_AsUTF8AndSize(typestr, &n) : nullptr;
@@ -149,7 +150,7 @@ struct ArrayView {
   }
 
  private:
-  // Returns the number of the integers of a tuple, or -1 for any other object.
+  // Returns the number of integers in a tuple, or -1 for any other object.
   static int read_sizes(PyObject* tuple, npy_intp* sizes) {
     if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > NPY_MAXDIMS) return -1;
     const auto n = static_cast<int>(PyTuple_GET_SIZE(tuple));

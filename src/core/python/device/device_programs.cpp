@@ -12,7 +12,8 @@ namespace {
 
 [[noreturn]] void refuse() { throw nb::value_error("gatherum: not a device program"); }
 
-// Replays a program for Python. Returns the bytes that it reads, or the function that failed and its status.
+// Replays a program for Python. Returns the bytes that the program reads, or the function that failed and its
+// status.
 nb::object replay_from_python(const DeviceProgram& program, const nb::tuple& operands, uint64_t arena,
                               uint64_t stream, nb::handle sort) {
   if (operands.size() > device::kMostOperands) refuse();
@@ -112,7 +113,8 @@ void DeviceProgram::add(const nb::tuple& step) {
 device::Outcome DeviceProgram::replay(const device::Addresses& operands, uint64_t arena, void* stream,
                                       bool check_capture, nb::handle sort) const {
   const device::Target target = {operands, arena, context_, stream_handle(stream)};
-  // A launch waits while the device's queue is full, also for functions of the host that need the lock.
+  // A launch waits while the device's queue is full, even if the queue waits for host functions that need the
+  // lock.
   GilRelease released;
   const device::Sort with_lock = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
     return released.reacquired([&] { return sort_pairs(sort, step, distances, results); });

@@ -19,8 +19,8 @@ class DeviceProgram {
   const device::Driver& driver() const { return *driver_; }
   void* context() const { return context_; }
   // Replays the program without the interpreter's lock. A step that sorts calls sort(keys, payload, length,
-  // key width, payload width, bits) with the distances of keys and payload from the arena. It returns the
-  // addresses of the results, and raises if it fails; then a Python error is set.
+  // key width, payload width, bits) with the distances of keys and payload from the start of the arena.
+  // `sort` returns the addresses of the results. If it raises, a Python error is set.
   device::Outcome replay(const device::Addresses& operands, uint64_t arena, void* stream, bool check_capture,
                          nb::handle sort) const;
 
@@ -33,7 +33,7 @@ class DeviceProgram {
   device::Program program_;
 };
 
-// Sorts a step's pairs with sort(keys, payload, length, key width, payload width, bits), which returns the
+// Sorts a step's pairs with `sort(keys, payload, length, key width, payload width, bits)`, which returns the
 // addresses of the results. Returns false if it has raised.
 bool sort_pairs(nb::handle sort, const device::Step& step, const uint64_t* distances, uint64_t* results);
 

@@ -13,8 +13,8 @@ struct GivenCall {
   std::array<nb::handle, 6> attributes;  // axis, reduction, include_self, mode, negative, fill_value
 };
 
-// Runs a call by the function that ran the operator's last call, if all arrays have the same types as in that
-// call and every attribute is the same object. Otherwise returns an empty object.
+// Runs a call with the function that ran the operator's last call, if all arrays have the same types as in
+// that call and every attribute is the same object. Otherwise returns an empty object.
 nb::object replay(const GivenCall& call);
 
 // Clears the cache, with the programs that it keeps alive.

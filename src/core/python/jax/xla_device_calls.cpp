@@ -1,5 +1,5 @@
-// Runs the custom calls of XLA on CUDA devices: replays device programs on XLA's stream, with scratch memory
-// from XLA. Python makes the programs (jax/device_programs.py).
+// Runs XLA custom calls on CUDA devices: replays device programs on XLA's stream, with scratch memory from
+// XLA. Python makes the programs (jax/device_programs.py).
 #include <array>
 #include <cstring>
 #include <memory>
@@ -47,7 +47,7 @@ class GilHold {
 struct Programs {
   std::optional<DeviceProgram> main, first;
   int32_t component = 0;
-  // With an order: bytes of the indices, of the sorted keys and of their payload.
+  // With an order: the sizes in bytes of the indices, of the sorted keys and of their payload.
   int64_t indices = 0, keys = 0, payload = 0;
 };
 using SharedPrograms = std::shared_ptr<const Programs>;
@@ -102,7 +102,7 @@ ProgramCache& cache() {
   return *programs;
 }
 
-// Sets the device that owns the memory of a call. Returns false if the driver does not know it. A call
+// Sets the device that owns the memory of a call. Returns false if the driver cannot find the device. A call
 // without memory is on no device.
 bool find_device(const device::Driver& driver, const DeviceCall& call, int& device) {
   device = -1;
@@ -148,7 +148,7 @@ std::string make_programs(const DeviceCall& call, int device, SharedPrograms& pr
 // One call of the runtime.
 class Run {
  public:
-  // `scratch` is memory for the programs' scratch memory, which may be too small or missing.
+  // `scratch` is a buffer for the programs' scratch memory. It may be too small or missing.
   explicit Run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch = {})
       : frame_(frame), given_(scratch) {}
   Run(const Run&) = delete;
@@ -233,7 +233,7 @@ class Run {
     const uint64_t keys = reinterpret_cast<uintptr_t>(call.keys.start),
                    payload = reinterpret_cast<uintptr_t>(call.payload.start);
     if (keys != 0) {
-      // An order is a result without data, or replaces the indices.
+      // In a call without data, the order is the result. In a call with data, it replaces the indices.
       target.operands[call.operands[0].start == nullptr ? 3 : 1] = keys;
       target.operands[device::kOperandSlots] = payload;
     }
@@ -292,7 +292,8 @@ class Run {
     device::Outcome outcome;
     if (!programs_->first) return fail(XLA_FFI_INTERNAL, "gatherum: an index is invalid");
     if (!replay(*programs_->first, call, outcome)) return false;
-    // Record of kernels/nest.cuh. An index that is not found has changed meanwhile.
+    // The words are those of `Record` in kernels/nest.cuh. If no invalid index is found, the index has
+    // changed meanwhile.
     uint64_t record[5] = {};
     std::memcpy(record, outcome.content, sizeof record);
     const auto [count, inverse, is_found, component, value] = record;
@@ -314,7 +315,8 @@ class Run {
   int device_ = -1;
 };
 
-// Prepares a call, and runs it in the stage of execution. Returns the error of the call, or null.
+// Prepares a call, and runs it in the stage of execution. Returns the error of the call, or null if there is
+// none.
 XLA_FFI_Error* prepare_and_run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch,
                                const xla::XlaCall& call, const xla::Known& known,
                                const DeviceCall& on_device) {

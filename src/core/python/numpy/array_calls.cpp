@@ -19,8 +19,8 @@ bool is_ndarray_or_memmap(PyObject* o) {
 
 namespace {
 
-// Returns true if operands are arrays, or None if they are optional. `out` may be of a subclass once Python
-// has checked it.
+// Returns true if all operands are arrays. Optional operands may also be None. `out` may be of a subclass
+// once Python has checked it.
 bool are_arrays(const OperandHandles& operands, bool normalized) {
   for (size_t i = 0; i < operands.size(); ++i) {
     PyObject* o = operands[i].ptr();
@@ -30,7 +30,7 @@ bool are_arrays(const OperandHandles& operands, bool normalized) {
   return true;
 }
 
-// Runs a call by `cached`, or makes and keeps its plan first if `cached` is empty.
+// Runs a call with the plan `cached`. If `cached` is empty, first makes and stores the plan.
 nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attributes,
                                    const OperandHandles& operands, nb::handle fill_value) {
   const OperandSnapshot before(operands);
@@ -59,7 +59,7 @@ void refuse_other_program(const BoundProgram& program, const Views& operands) {
   refuse_too_small(program, buffers);
 }
 
-// Runs a plan on operands that it has not run on, which the callback checks first.
+// Runs a plan on operands on which it has not run before. The callback checks these operands first.
 nb::object check_and_run_plan(const CachedPlan& cached, const OperandHandles& operands,
                               nb::handle fill_value) {
   const auto [data, indices, updates, out] = operands;
@@ -97,7 +97,8 @@ nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle 
 
 namespace {
 
-// Runs a call on arrays by the plan in the table of plans, which it makes if there is none.
+// Runs a call on arrays with its plan from the table of plans. Makes the plan first if it is not in the
+// table.
 nb::object find_plan_and_run(const Attributes& attributes, const OperandHandles& operands,
                              nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};

@@ -1,5 +1,5 @@
-// Sums of the few elements of a sparse tensor that have the same place: torch takes longer to call the
-// operators of these steps than to add the elements.
+// Sums the elements of a sparse tensor that have the same place, if there are few elements. Torch takes
+// longer to call the operators of these steps than to add the elements.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -33,7 +33,7 @@ std::vector<int64_t> positions_of(const View& indices, const nb::tuple& sizes) {
   return positions;
 }
 
-// Returns the columns sorted by their positions: by the lowest byte first.
+// Returns the columns sorted by their positions. Sorts by one byte at a time, the lowest byte first.
 std::vector<size_t> sorted_columns(const std::vector<int64_t>& positions) {
   const auto [lowest, highest] = std::minmax_element(positions.begin(), positions.end());
   const auto low = static_cast<uint64_t>(*lowest), range = static_cast<uint64_t>(*highest) - low;
@@ -52,7 +52,7 @@ std::vector<size_t> sorted_columns(const std::vector<int64_t>& positions) {
   return columns;
 }
 
-// Returns the number of the place of each column: places have numbers in the order of their positions.
+// Returns, for each column, the number of its place. Places have numbers in the order of their positions.
 std::vector<int64_t> number_places(const std::vector<int64_t>& positions, const std::vector<size_t>& sorted) {
   std::vector<int64_t> numbers(positions.size());
   for (size_t i = 1; i < sorted.size(); ++i)

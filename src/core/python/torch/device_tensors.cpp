@@ -14,7 +14,7 @@ struct OnCuda {
   nb::object make_program;
   // (arena, stream, then the arguments of a sort of DeviceProgram::replay) -> (address, address, memory)
   nb::object sort;
-  // (device) -> address of kWidestBlock bytes of zeros on the device, or 0
+  // (device) -> address of kWidestBlock zero bytes on the device, or 0
   nb::object zeros;
 };
 
@@ -64,7 +64,8 @@ class Arena {
 };
 
 // A new tensor with the dtype and device of another tensor. Torch allocates the memory. If the tensor came
-// from DLPack, torch's allocator would not know its memory, and Tensor.record_stream would do nothing.
+// from DLPack, torch's allocator would not have a record of its memory, and Tensor.record_stream would do
+// nothing.
 nb::object new_tensor(nb::handle like, const Shape& shape) {
   static PyObject* const name = kept_text("new_empty");
   const nb::object sizes = tuple_of(shape.extent, shape.rank);

@@ -7,7 +7,8 @@
 
 namespace gatherum {
 
-// Returns true if calls on tensors on CUDA devices may be replayed: torch's adapter has passed the functions.
+// Returns true if calls on tensors on CUDA devices may be replayed, because torch's adapter has passed the
+// functions.
 bool runs_on_cuda();
 
 inline bool is_same_device(const TensorView& a, const TensorView& b) {

@@ -1,5 +1,5 @@
 // Declarations of DLPack's tensor exchange (dlpack.h, version 1.3), as far as the core needs them. The layout
-// of the structures is fixed for all versions 1.x, so the build needs no headers of frameworks.
+// of the structures is fixed for all versions 1.x, so the build needs no framework headers.
 #pragma once
 
 #include <cstdint>

@@ -23,8 +23,8 @@ inline int64_t read_index(const View& view, const char* address) {
   return view.dtype == static_cast<int>(DType::int64) ? read(int64_t{}) : read(int32_t{});
 }
 
-// Calls take(i, value) for the indices of a vector. Stops and returns false if a call returns false. Also
-// returns false for a dtype other than int32 and int64.
+// Calls `take(i, value)` for the indices of a vector. Stops and returns false if a call returns false. Also
+// returns false if the dtype is neither int32 nor int64.
 template <class Take>
 bool each_index(const View& vector, const Take& take) {
   const auto read = [&](auto example) {
@@ -38,7 +38,8 @@ bool each_index(const View& vector, const Take& take) {
   return vector.dtype == static_cast<int>(DType::int32) && read(int32_t{});
 }
 
-// Returns the smallest size that all indices are below, or nothing for a negative index or another dtype.
+// Returns the smallest size that is above all indices, or nothing if an index is negative or the dtype is
+// neither int32 nor int64.
 inline std::optional<npy_intp> least_size(const View& indices) {
   int64_t last = -1;
   const bool read = each_index(indices, [&last](npy_intp, int64_t value) {

@@ -1,4 +1,4 @@
-// Remembered calls of torch's `_embedding_bag`.
+// Remembered calls to torch's `_embedding_bag`.
 #include "python/torch/override_operands.hpp"
 #include "python/torch/tensor_result.hpp"
 
@@ -50,8 +50,8 @@ void divide(T* rows, npy_intp width, const int64_t* sizes, npy_intp bags) {
   }
 }
 
-// Sums with scales, and means, of bags of float32 or float64. For means without scales, the sums are those of
-// torch's kernel, which adds in order.
+// Sums with scales, and means, of float32 or float64 bags. For means without scales, torch's kernel computes
+// the sums, because it adds in order.
 class RememberedBags final : public RememberedCall {
  public:
   bool read(const OverrideKey& call, const CallFields& fields) {

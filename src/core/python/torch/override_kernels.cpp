@@ -1,8 +1,8 @@
 // Kernels that override torch's kernels inside `reproducible`. torch's dispatcher calls them as Python
 // callables. A kernel passes the first call of each form to Python, which describes it and lets the kernel
 // remember the description. It runs later calls of this form without Python. (A kernel of torch's stable C
-// interface would save 0.5 us more per call, but this interface has no scalars, so no `index_add`, and loses
-// the types of errors.)
+// interface would save 0.5 us more per call, but this interface does not support scalars, and therefore not
+// `index_add`, and it loses the types of errors.)
 #include <atomic>
 #include <unordered_map>
 
@@ -13,7 +13,7 @@
 namespace gatherum {
 namespace {
 
-// The calls that a kernel remembers by their keys. It forgets all of them when there are too many.
+// The calls that a kernel remembers by their keys. It removes all of them when there are too many.
 class RememberedCalls {
  public:
   struct Entry {

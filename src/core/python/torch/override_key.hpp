@@ -9,8 +9,8 @@
 
 namespace gatherum {
 
-// The words that distinguish calls of one operator, and the tensors of the call in their order. Calls whose
-// tensors have the same address have other words.
+// The words that distinguish calls to one operator, and the tensors of the call in their order. The words
+// also record which tensors have the same address.
 class OverrideKey {
  public:
   struct Argument {
@@ -20,8 +20,8 @@ class OverrideKey {
     const char *low, *high;  // the bytes from the first to the last element
   };
 
-  // Returns false for a call with other arguments than plain tensors in host memory, lists of them, numbers
-  // and strings, or with many arguments.
+  // Returns false for a call with many arguments, or with arguments other than plain tensors in host memory,
+  // lists of such tensors, numbers and strings.
   bool read(PyObject* positional, PyObject* named);
 
   const int64_t* words() const { return words_; }
@@ -32,7 +32,7 @@ class OverrideKey {
   const Argument& last_tensor() const { return tensors_[tensor_count_ - 1]; }
   // Returns the number of the first tensor with this address and dtype, or -1.
   int tensor_at(const char* address, int dtype) const;
-  // Returns true if the memory of a tensor intersects a tensor with another address or dtype.
+  // Returns true if the memory of a tensor intersects a tensor with a different address or dtype.
   bool meets_others(int tensor) const;
   nb::handle positional() const { return positional_; }
 
@@ -55,7 +55,7 @@ class OverrideKey {
   nb::handle positional_;
 };
 
-// How a call that the core has seen runs, for other values in its tensors.
+// How a remembered call runs if its tensors contain different values.
 class RememberedCall {
  public:
   virtual ~RememberedCall() = default;
@@ -68,7 +68,7 @@ using Remembered = std::shared_ptr<const RememberedCall>;
 class CallFields {
  public:
   explicit CallFields(const nb::tuple& tuple) : tuple_(tuple.ptr()) {}
-  // Throws an error if Python describes calls with other fields than the core reads.
+  // Throws an error if Python describes calls with fields other than those that the core reads.
   void check_count(Py_ssize_t expected) const {
     if (PyTuple_GET_SIZE(tuple_) != expected) throw nb::value_error("the fields of a call have changed");
   }

@@ -7,7 +7,7 @@
 namespace gatherum {
 namespace {
 
-// Calls take(address) for the first element of each row, which is a view along the last axis.
+// Calls `take(address)` for the first element of each row. A row is a view along the last axis.
 template <class Take>
 void each_row(const View& view, const Take& take) {
   npy_intp point[NPY_MAXDIMS] = {};

@@ -8,17 +8,19 @@
 
 namespace gatherum {
 
-// The most items that the core computes here. It and torch divide more items among threads.
+// The maximum number of items that are computed here. Elsewhere, the core and torch divide larger numbers of
+// items among threads.
 inline constexpr int64_t kMostItems = int64_t{1} << 16;
 
 int64_t items_of(const View& view);
 
-// A view of a tensor of the call, or a constant. Its address must not change after `find`.
+// A view of a tensor of the call, or a constant. The address of this object must not change after `find`.
 class OperandSource {
  public:
   // Returns false for a tensor that does not start at the first element of a tensor of the call.
   bool find(nb::handle tensor, const OverrideKey& call) { return read(tensor) && find_tensor(call); }
-  // Also accepts a constant, which is a tuple of one tensor whose elements are all one element.
+  // Also accepts a constant, which is a tuple of one tensor whose elements are all the same element in
+  // memory.
   bool find_or_copy(nb::handle operand, const OverrideKey& call);
 
   bool is_present() const { return layout_.is_present(); }
@@ -54,10 +56,11 @@ View tuples_of(const std::vector<View>& components, ComputedOperand& tuples);
 // How a vector of bounds divides items into segments: by their lengths, by the offsets of all segments and of
 // the end, or by the offsets of all segments.
 enum class Segments : uint8_t { none, lengths, offsets, starts };
-// Writes the number of the segment of each item. Returns false if the segments are not exactly the items.
+// Writes the number of the segment of each item. Returns false if the segments do not contain exactly these
+// items.
 bool expand_segments(Segments segments, const View& bounds, npy_intp items, int64_t* numbers);
 
-// Rows, or a tensor, of float32 or float64 that are selected, divided and multiplied.
+// Rows or a tensor of float32 or float64 values, which are selected, divided and multiplied.
 struct Terms {
   View rows, update_rows, divisors, factors;  // all but the rows may be missing
   double factor = 1;                          // if `factors` is missing

@@ -25,7 +25,7 @@ struct OfTotal {
 constexpr dlpack::DataType kInt64 = {0, 64, 1};
 
 // Writes the segment of each of `size` positions: -1 before the first segment, and the number of segments
-// after the last one. Returns false if the pointer decreases or exceeds `size`.
+// after the last one. Returns false if the CSR pointer decreases or exceeds `size`.
 bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
   int64_t at = 0;
   const bool ordered = each_index(pointer, [&](npy_intp i, int64_t value) {
@@ -38,7 +38,7 @@ bool write_segments(const View& pointer, int64_t size, int64_t* numbers) {
   return ordered;
 }
 
-// Reads a tuple of sizes. Returns -1 if the tuple has other values.
+// Reads a tuple of sizes. Returns -1 if the tuple contains anything else.
 int read_shape(nb::handle sizes, npy_intp* shape) {
   const Py_ssize_t n = PyTuple_GET_SIZE(sizes.ptr());
   if (n > NPY_MAXDIMS) return -1;
@@ -93,7 +93,7 @@ class Total {
     return result.is_valid() ? result : nb::none();
   }
 
-  // Reads the operands of a scatter of slices along one axis, by indices or by the segments of a pointer.
+  // Reads the operands of a scatter of slices along one axis, by indices or by the segments of a CSR pointer.
   bool read_along_axis(nb::handle size, bool is_pointer) {
     auto& [data, indices, updates, out] = call_.operands;
     int64_t& axis = call_.attributes.axis;

@@ -12,9 +12,10 @@
 
 namespace gatherum {
 
-// A tensor in memory of the core. The memory is freed when the last tensor that uses it is freed, on any
-// thread. The sizes and strides of the dimensions follow the structure, and then the elements; large results
-// have separate huge pages. (Torch's allocator would create two tensors, and take 0.4 us more per call.)
+// A tensor in memory that the core allocates. The memory is freed when the last tensor that uses it is freed,
+// on any thread. The sizes and strides of the dimensions follow the structure, and then the elements; large
+// results have separate huge pages. (Torch's allocator would create two tensors, and take 0.4 us more per
+// call.)
 struct OwnResult {
   dlpack::ManagedTensor managed;
   bool large;

@@ -15,7 +15,7 @@ struct Route {
   bool recorded = false;
 };
 
-// Returns the route by the operands' types and torch's state.
+// Returns the route that follows from the operands' types and torch's state.
 Route route_of_types(const nb::handle* operands, size_t n);
 
 // Reads the operands' memory, and returns the route that it allows. `recorded`: autograd records the call.

@@ -43,8 +43,8 @@ class TensorStorage {
  private:
   using Getter = int32_t (*)(void* handle, int64_t* value);
 
-  // Returns the bytes from a tensor's first element to the end of its storage, or a negative number for a
-  // tensor without one.
+  // Returns the number of bytes from a tensor's first element to the end of its storage, or a negative number
+  // for a tensor without storage.
   int64_t bytes_behind(nb::handle tensor, int64_t item) const {
     if (size_ == nullptr) return nb::cast<int64_t>(measure_(tensor));
     void* const handle = reinterpret_cast<char*>(tensor.ptr()) + handle_offset_;

@@ -1,4 +1,4 @@
-// Views of the memory of PyTorch tensors.
+// Views of PyTorch tensors' memory.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct TensorView {
   bool complex = false;
 
   // Returns false if the tensor has no plain memory, or has a dtype that the core lacks. The memory must be
-  // the host's or, if `or_cuda` is true, the memory of a CUDA device.
+  // host memory or, if `or_cuda` is true, the memory of a CUDA device.
   bool read(nb::handle object, View& view, bool or_cuda = false) {
     dlpack::Tensor t;
     if (torch().api->view(object.ptr(), &t) != 0) {

@@ -23,7 +23,7 @@ nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
   return a[kOut].is_none() ? result.to_tensor(*torch().api) : nb::borrow(a[kOut]);
 }
 
-// Runs the same call through a function of autograd for plain tensors, without torch's dispatcher: the
+// Runs the same call through an autograd function for plain tensors, without torch's dispatcher: the
 // dispatcher has nothing to dispatch to, and takes ten times as long. The function's `forward` calls the core
 // again, which reads the tensors' memory a second time: torch passes tensors to `forward`, not views, and may
 // run Python code before it.
@@ -100,8 +100,8 @@ nb::object call_on_tensors(const nb::handle* a) {
 
 namespace {
 
-// Returns the number of the first operand that is a tensor and reaches past the end of its storage, -1 for
-// none. Other checks reject tensors without a plain storage.
+// Returns the number of the first operand that is a tensor and reaches past the end of its storage, or -1 if
+// there is none. Other checks reject tensors without a plain storage.
 int first_outside_storage(const nb::tuple& operands) {
   int number = 0;
   for (nb::handle operand : operands) {

@@ -1,4 +1,4 @@
-// Calls on PyTorch's tensors, through its DLPack exchange. Nothing is copied, and the build needs nothing
+// Calls on PyTorch tensors, through PyTorch's DLPack exchange. Nothing is copied, and the build needs nothing
 // from torch. Plain tensors are not tracked by a gradient, batched, traced or conjugated. torch's dispatcher
 // handles all other tensors, and calls these functions with the plain tensors inside them.
 #pragma once

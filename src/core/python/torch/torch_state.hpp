@@ -1,4 +1,4 @@
-// The objects of torch that the core uses, and torch's state.
+// The torch objects that the core uses, and torch's state.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct Torch {
   nb::object tensor, parameter;      // the types
   nb::object int8, uint8;            // torch's dtypes that use the whole byte; others of the same width use
                                      // fewer bits
-  std::vector<TorchQuery> watchers;  // whether something watches calls, such as a dispatch mode
+  std::vector<TorchQuery> watchers;  // whether something observes calls, such as a dispatch mode
   TorchQuery grad_enabled, requires_grad, is_neg;
   nb::object record;        // makes a call that records a gradient
   nb::object record_total;  // attaches the gradient to the result of a scatter into zeros
@@ -46,7 +46,7 @@ inline bool in_forward_mode() {
   return PyLong_AsLong(level) >= 0;
 }
 
-// Returns true if something watches torch's calls, or if a tensor may have a tangent. Tensors are then not
+// Returns true if something observes torch's calls, or if a tensor may have a tangent. Tensors are then not
 // plain.
 inline bool is_watched() {
   const auto says_yes = [](const TorchQuery& question) { return question(); };

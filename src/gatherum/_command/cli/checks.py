@@ -47,7 +47,7 @@ def _sizes(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[
 def check(
     files: tuple[str, ...], feature_level: FeatureLevel, sizes: dict[str, int], as_json: bool
 ) -> None:
-    """Check each FILE against a DirectML feature level, and list every reason against it.
+    """Check each FILE against a DirectML feature level, and list every reason for a rejection.
 
     FILE is an ONNX model (.onnx), or a JSON file with an operator desc or a DxDispatch model. Only
     gather and scatter nodes are checked. Exit status: 0 if all are accepted; 1 if one is rejected,

@@ -1,4 +1,4 @@
-"""The options ``--scheduler`` and ``--workers``, which run the operators on a cluster of Dask."""
+"""The options ``--scheduler`` and ``--workers``, which run the operators on a Dask cluster."""
 
 from __future__ import annotations
 

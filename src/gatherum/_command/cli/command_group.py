@@ -1,4 +1,4 @@
-"""The command group. Every command ends with an exit status and at most one line of error."""
+"""The command group. Every command ends with an exit status and at most one error line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gatherum._model.operators import OPERATORS
 from gatherum._system.regular_files import naming
 from gatherum.version import __version__
 
-# Wrong data, files or settings raise these; anything else is a bug of this package.
+# Wrong data, files or settings raise these; anything else is a bug in this package.
 DATA_ERRORS = (TypeError, ValueError, IndexError, OSError, MemoryError, ImportError)
 OUTPUT = "standard output"
 OWN = ("reduce_file", "from_file")  # functions without a command of the same name
@@ -118,7 +118,7 @@ def _stop(text: str, status: int) -> click.exceptions.Exit:
 
 
 def _of_command(text: str, ctx: click.Context | None) -> str:
-    """Name the command if a message begins with the name of its function."""
+    """Replace a function's name at the start of a message with the name of its command."""
     function, colon, message = text.partition(": ")
     if function in OPERATORS:
         function = OPERATORS[function].command
@@ -168,9 +168,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def commands() -> None:
     """Gather and scatter on arrays in files.
 
-    An array is in x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory;
-    a table may also be in x.parquet:column. Write - for standard input or output: an array as
-    .npy, indices also as text. An output file appears only when it is complete. Exit status: 0
+    An array is in x.npy, x.npz:name, model.safetensors:tensor, x.h5:dataset or a Zarr directory; a
+    table may also be in x.parquet:column. Write - for standard input or output: an array in .npy
+    format, or indices as text. An output file appears only when it is complete. Exit status: 0
     success, 1 wrong data, 2 wrong usage.
 
     Example: gatherum gather table.npy rows.npy -o picked.npy

@@ -43,7 +43,7 @@ class OperatorChoice(click.Choice):  # type: ignore[type-arg]  # generic only in
 
 
 def _role(param: click.Parameter | None, ctx: click.Context | None) -> str:
-    """Return the option that reads standard input. Raise UsageError for a second one."""
+    """Return the option that reads standard input. Raise UsageError if two options do."""
     ctx = ctx or click.get_current_context()
     if ctx.resilient_parsing:  # shell completion: do not read its input
         raise click.UsageError("standard input is not read now.")
@@ -66,7 +66,7 @@ class OperandSpec(Parsed):
         return super().convert(value, param, ctx)
 
     def parse(self, text: str) -> Shape | Array | None:
-        """Return the sizes of a text, or the array of a file."""
+        """Return the sizes in a string, or the array in a file."""
         if text.endswith(".npy"):
             return map_file(text)
         sizes = [] if text == "scalar" else text.split("x")
@@ -96,7 +96,7 @@ class ValuesOrFile(Values):
         return super().convert(value, param, ctx)
 
     def parse(self, text: str) -> list[int] | Array | None:
-        """Return the numbers of a text, or the array of a file."""
+        """Return the numbers in a string, or the array in a file."""
         return map_file(text) if text.endswith(".npy") else super().parse(text)
 
 
@@ -144,7 +144,7 @@ class ValuesOrFile(Values):
 def explain(
     operator: Operator, svg_file: str | None, floor: bool, device: str, **options: Any
 ) -> None:
-    """Explain a call of OP: its result, algorithm, bytes, loops and a picture.
+    """Explain a call to OP: its result, algorithm, number of bytes, loops and a picture.
 
     OP is gather, gather-elements, gather-nd, scatter-slices, scatter-elements or scatter-nd. The
     picture shows the indices from --values or a file, and an example otherwise. With --device cuda
@@ -195,7 +195,7 @@ def _wrapped(line: str, width: int) -> list[str]:
 
 
 def _filled(text: str, width: int, first_prefix: str, next_prefix: str) -> list[str]:
-    """Return a text as lines of at most `width` characters, with the prefixes of the lines."""
+    """Split a string into lines of at most `width` characters, including the prefixes."""
     return textwrap.wrap(
         text, max(width, 20), initial_indent=first_prefix, subsequent_indent=next_prefix,
         break_long_words=False, break_on_hyphens=False, replace_whitespace=False,
@@ -210,7 +210,7 @@ def _floor(explanation: Explanation) -> str:
 
 
 def _check_picture(svg_file: str | None, options: dict[str, Any]) -> None:
-    """Raise ValueError for a file that is not a picture or is an operand, OSError for no folder."""
+    """Raise ValueError if the file is not a picture or is an operand, OSError without a folder."""
     if svg_file is None or svg_file == DASH:
         return
     for name in ("data", "indices", "values", "updates"):

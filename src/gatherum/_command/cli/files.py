@@ -181,7 +181,7 @@ def scatter_elements(**options: Any) -> None:
 @_scatters
 @shared.batch_dims
 def scatter_nd(**options: Any) -> None:
-    """Write elements or slices of UPDATES into TABLE by the tuples in INDICES.
+    """Write elements or slices of UPDATES into TABLE at the index tuples in INDICES.
 
     The result is written to OUT, or into TABLE itself with --in-place.
 
@@ -191,7 +191,7 @@ def scatter_nd(**options: Any) -> None:
 
 
 def _run_command(name: str, options: dict[str, Any]) -> None:
-    """Run a command of an operator, and print its statistics."""
+    """Run an operator's command, and print the statistics of the run."""
     operator, table, out = OPERATORS[name], options.pop("table"), options.pop("out")
     operands = {"TABLE": table, **_operands(options)}
     if operator.scatters:
@@ -207,7 +207,7 @@ def _run_command(name: str, options: dict[str, Any]) -> None:
 
 
 def _operands(options: dict[str, Any]) -> dict[str, Source]:
-    """Return the operands besides TABLE. With --values, the first argument is UPDATES."""
+    """Return the operands other than TABLE. With --values, the first argument is UPDATES."""
     arguments = [options.pop(key) for key in ("indices", "updates") if key in options]
     values = options.pop("values")
     if values is not None:
@@ -287,7 +287,7 @@ def _run_alone(
     operator: Operator, inputs: dict[str, Source], out: str, options: dict[str, Any], *, show: bool,
     folder: str,
 ) -> None:  # fmt: skip
-    """Run an operator on this machine. `folder` stores streams and copies in another dtype."""
+    """Run an operator on this machine. `folder` is for streams, and copies in another dtype."""
     from gatherum.files.formats import locate, locate_output
 
     def operand(role: str, source: Source) -> Any:
@@ -330,7 +330,7 @@ def _run_cast(
     dtype: np.dtype[Any], folder: str, operator: Operator, operands: list[Any], out: Location,
     options: dict[str, Any],
 ) -> Stats:  # fmt: skip
-    """Run an operator and convert to another output dtype.
+    """Run an operator whose output has a different dtype from its data.
 
     For a scatter, convert copies of the operands first. For a gather, run on the file and convert
     the result.

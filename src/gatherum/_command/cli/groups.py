@@ -158,7 +158,7 @@ def _run(
 
 
 def _text(result: Any) -> str:
-    """Return results as text: a table with one column for each result, if they allow it."""
+    """Return results as text: a table with one column for each result, if that is possible."""
     if not isinstance(result, dict):
         return str(result)
     if any(part.ndim != 1 for part in result.values()):

@@ -80,9 +80,9 @@ def as_operand(
 
 
 def from_text(operator: Operator, name: str, content: bytes) -> Array:
-    """Parse a text with one row per line. Commas, tabs or blanks separate the numbers.
+    """Parse a string with one row per line. Commas, tabs or blanks separate the numbers.
 
-    If the operator takes tuples, each line is one. Otherwise a single line or column is a flat
+    If the operator takes tuples, each line is a tuple. Otherwise a single line or column is a flat
     list. As in `numpy.loadtxt`, a ``#`` begins a comment. A byte-order mark determines the
     encoding: spreadsheets write one before UTF-8, and PowerShell before UTF-16. A first line
     without any number is a header.
@@ -115,7 +115,7 @@ def from_text(operator: Operator, name: str, content: bytes) -> Array:
 
 
 class NotIntegers(ValueError):
-    """A line of a text contains something other than integers.
+    """A line of text contains something other than integers.
 
     `has_numbers`: whether all words of the line are numbers.
     """
@@ -126,7 +126,7 @@ class NotIntegers(ValueError):
 
 
 def _is_header(line: str) -> bool:
-    """Return True if no word of a line is a number, or begins as one in another notation."""
+    """Return True if no word of a line is a number or begins like one in another notation."""
     return not any(_NUMERIC.match(word) or number_of(word) is not None for word in _words(line))
 
 

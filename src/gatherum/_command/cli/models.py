@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     help="The folder for the files of writeFile, by default the current one.",
 )  # fmt: skip
 def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
-    """Execute the commands of MODEL, a JSON file as DirectML's DxDispatch reads it.
+    """Execute the commands of MODEL, a JSON file in the format of DirectML's DxDispatch.
 
-    A model's commands are dispatch, for gather and scatter operators, print, writeFile and compare.
-    The output of print and writeFile is the same as that of DxDispatch; compare exists only here.
-    Exit status 1: a comparison fails, or the model is not valid and nothing was executed. Paths of
-    initial values are relative to the model's folder, or to the current one if MODEL is -.
-    writeFile writes only below the folder DIR and never replaces an input. Either all files are
-    written or none.
+    A model's commands are dispatch (for gather and scatter operators), print, writeFile and
+    compare. The commands `print` and `writeFile` produce the same output as in DxDispatch.
+    DxDispatch has no `compare`. Exit status 1: a comparison fails, or the model is not valid and
+    nothing was executed. Paths of initial values are relative to the model's folder, or to the
+    current one if MODEL is -. writeFile writes only below the folder DIR and never replaces an
+    input. Either all files are written or none.
 
     Example: gatherum run model.json
     """
@@ -62,6 +62,6 @@ def run_model(file: str, feature_level: FeatureLevel, output: str) -> None:
 
 
 def _is_onnx(file: str) -> bool:
-    """Return True for a file that begins as an ONNX model."""
+    """Return True for a file that begins like an ONNX model."""
     with open(file, "rb") as stream:
         return stream.read(1) == ONNX

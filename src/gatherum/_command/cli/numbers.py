@@ -14,7 +14,7 @@ LEAST, GREATEST = -(2**63), 2**64 - 1
 
 
 class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic only in new versions
-    """A value on the command line. `parse` returns None if the text is not as `expected`."""
+    """A value on the command line. `parse` returns None if the text does not match `expected`."""
 
     expected = ""
 
@@ -31,13 +31,13 @@ class Parsed(click.ParamType):  # type: ignore[type-arg]  # generic only in new 
 
 
 class Integer(Parsed):
-    """An integer of 64 bits."""
+    """A 64-bit integer."""
 
     name = "integer"
     expected = "an integer of 64 bits"
 
     def parse(self, text: str | int) -> int | None:
-        """Return the integer of a text. A default is an integer already."""
+        """Return the integer in a string. A default is already an integer."""
         return text if isinstance(text, int) else integer(text)
 
 
@@ -57,7 +57,7 @@ def integers(text: str) -> list[int] | None:
 
 
 def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None) -> object:
-    """Return a text as a number if it is one, and None if the option is missing.
+    """Return the number in a string, or the string itself; None if the option is missing.
 
     Raise a usage error for numbers that float64 cannot represent: they would silently become
     infinite.
@@ -79,5 +79,5 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
 
 
 def short(text: str) -> str:
-    """Return a text in quotes, truncated if it is long."""
+    """Return a string in quotes, truncated if it is long."""
     return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")

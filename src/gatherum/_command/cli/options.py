@@ -41,7 +41,7 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
 
 
 def named_dtype(_: click.Context, __: click.Parameter, text: str | None) -> np.dtype[Any] | None:
-    """Return the dtype with a name."""
+    """Return the dtype with this name."""
     if text is None:
         return None
     wrong = click.BadParameter(f"must be a dtype such as float32, got {short(text)}.")

@@ -68,9 +68,9 @@ def open_input(role: str) -> IO[bytes]:
 
 
 def read_input(role: str, limit: int, head: bytes = b"") -> bytes:
-    """Read all of standard input. Raise OSError if it has more than `limit` bytes.
+    """Read all of standard input. Raise OSError if there are more than `limit` bytes.
 
-    `head` has the bytes that were read before.
+    `head` contains the bytes that have already been read.
     """
     with naming(INPUT):
         content = head + open_input(role).read(limit + 1 - len(head))
@@ -87,7 +87,7 @@ def check_one(roles: Sequence[str]) -> None:
 
 
 def mapped_input(role: str) -> Array:
-    """Map a copy of the .npy file on standard input. The copy lives as long as the array."""
+    """Map a copy of the .npy file on standard input. The copy exists as long as the array."""
     with tempfile.TemporaryFile() as file:
         with naming(INPUT):
             shutil.copyfileobj(open_input(role), file, 1 << 20)
@@ -95,7 +95,7 @@ def mapped_input(role: str) -> Array:
 
 
 def map_file(path: str, name: str | None = None) -> Array:
-    """Map the array of a .npy file. Messages use `name` for the file if it is not None."""
+    """Map the array of a .npy file. Messages call the file `name`, if given."""
     with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
         return _mapped(file, name or path)
 

@@ -19,7 +19,7 @@ class Codes(NamedTuple):
     Attributes
     ----------
     value : str
-        The type that the core reads: "uint8", "int8", or a float of 8 bits.
+        The type that the core reads: "uint8", "int8", or an 8-bit float.
     bits : int
         The number of bits of a value.
     in_byte : int
@@ -64,7 +64,7 @@ def name_of(dtype: Any) -> str:
 
 
 def result_name(dtype: Any) -> str | None:
-    """Return the name of a dtype argument, None if results cannot have that dtype."""
+    """Return the name of a dtype argument, or None if results cannot have that dtype."""
     name = dtype if isinstance(dtype, str) else name_of(dtype)
     if isinstance(dtype, type):
         name = np.dtype(dtype).name if issubclass(dtype, np.generic) else dtype.__name__

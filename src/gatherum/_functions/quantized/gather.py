@@ -50,7 +50,7 @@ def gather_quantized(
     Parameters
     ----------
     data : array_like
-        The quantized values, of uint8, int8 or a type of ml_dtypes: float8_e4m3fn, float8_e5m2,
+        The quantized values, of uint8, int8 or an ml_dtypes type: float8_e4m3fn, float8_e5m2,
         uint4, int4, uint2, int2.
     indices : array_like of int
         Positions of the slices on `axis`, of any shape, including 0-d.
@@ -73,7 +73,7 @@ def gather_quantized(
         size of the axis, or any larger number, the whole axis shares one scale.
     bits : {2, 4, 8}, optional
         The number of bits of a value. With 4 or 2, each byte of uint8 or int8 holds 2 or 4 values,
-        which are adjacent on the last axis, the first in the lowest bits.
+        respectively, which are adjacent on the last axis, the first in the lowest bits.
     dtype : {"float32", "float16", "bfloat16"}, default "float32"
         The dtype of the result.
     mode : {"raise", "clip", "wrap", "fill", "drop"}, default "raise"
@@ -107,7 +107,7 @@ def gather_quantized(
     -----
     Values, zero points, their difference and scales are exact in float32. The product is rounded to
     float32 and then to `dtype`, both to nearest, ties to even. A NaN is the canonical quiet NaN.
-    The bits are the same on any number of threads and on every machine.
+    The result is bit-for-bit equal for any number of threads and on every machine.
 
     `data`, `scales` and `zero_points` are read in place if they are C-contiguous. Otherwise their
     slices are gathered first.
@@ -229,7 +229,10 @@ def run_on_arrays(
 def resolve_rows(
     indices: Array, axis: int, size: int, mode: str, negative: bool
 ) -> NDArray[np.int64]:
-    """Return the row of each index in a new array, -1 for a filled one, or raise IndexError."""
+    """Return a new array with the row of each index, or -1 for an index that is filled.
+
+    Raise IndexError for an invalid index.
+    """
     if size == 0 and indices.size and mode not in FILLING:
         value = int(indices.flat[0])
         raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)

@@ -50,8 +50,8 @@ class CallValues(NamedTuple):
 class Cells(NamedTuple):
     """The cells of all arrays in row-major order, and whether they show values.
 
-    `data` has the cells of the data, or of a scatter's result. `moved` has the cells of a gather's
-    result, or of a scatter's updates. `before` has the cells of a scatter's data.
+    `data` contains the cells of the data, or of a scatter's result. `moved` contains the cells of a
+    gather's result, or of a scatter's updates. `before` contains the cells of a scatter's data.
     """
 
     data: list[Cell]
@@ -61,7 +61,7 @@ class Cells(NamedTuple):
 
 
 def fill_cells(scene: Scene, operands: CallValues) -> Cells:
-    """Write the result of a call to every cell."""
+    """Fill every cell with its value in the result of a call."""
     drawn = scene.drawn
     values = _drawn(scene, operands)
     texts = [value_texts(drawn) or [] for drawn in values]
@@ -177,7 +177,7 @@ def _scatter(scene: Scene, data: list[Cell], moved: list[Cell], values: list[NDA
 
 
 def shortened(texts: Sequence[str], most: int, first: int = 2, last: int = 1) -> list[str]:
-    """Replace the middle of a list by an ellipsis if it has more than `most` texts."""
+    """Replace the middle of a list with an ellipsis if it contains more than `most` strings."""
     if len(texts) <= most:
         return list(texts)
     return [*texts[:first], "\N{HORIZONTAL ELLIPSIS}", *texts[-last:]]

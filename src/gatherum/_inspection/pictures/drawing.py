@@ -182,7 +182,7 @@ def _cell(box: Box, cell: Cell) -> Iterator[str]:
 
 
 def _cleared(box: Box, text: str, style: str) -> Iterator[str]:
-    """Clear the area of a text in the centre of a box."""
+    """Clear the area of the text in the centre of a box."""
     (x, y), half = box.middle, svg.width_of(text, FONT, True) / 2 + 2
     if text:
         area = Box(x - half, y - FONT / 2, x + half, y + FONT / 2)

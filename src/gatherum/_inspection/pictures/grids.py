@@ -122,7 +122,7 @@ class Grid:
 
     @property
     def _lines(self) -> tuple[int, int]:
-        """The number of lines of a plane, and of cells of a line."""
+        """The number of lines in a plane, and of cells in a line."""
         _, rows, columns = self.planes
         return (rows, columns) if self.across else (columns, rows)
 
@@ -158,7 +158,7 @@ class Grid:
     def choose_lanes(self, arrows: Iterable[Sequence[int]]) -> list[int]:
         """Choose the lanes of arrows to or from cells.
 
-        Each cell of a line that has an arrow gets a lane, except the cell at the edge, which needs
+        In each line, every cell with an arrow gets a lane, except the cell at the edge, which needs
         none.
         """
         edge = 0 if self.last else self._lines[1] - 1

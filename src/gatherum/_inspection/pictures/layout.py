@@ -36,9 +36,9 @@ class Layout:
     """The positions of grids, indices and titles, starting at (0, 0).
 
     If the picture runs downwards, x and y are swapped for drawing, except in `titles`, `width` and
-    `height`. The grids are for the data (of a scatter: its result), for the moved array, and
-    optionally for a scatter's data, `before` "aside" of the other arrays or "over" the result.
-    `band` is the box of the indices.
+    `height`. There is a grid for the data (for a scatter, its result), one for the moved array, and
+    optionally one for a scatter's data. `before` places the latter "aside", next to the other
+    arrays, or "over" the result. `band` is the box of the indices.
     """
 
     def __init__(self, scene: Scene, cells: Cells, before: Before = "") -> None:

@@ -23,7 +23,7 @@ class Entry(NamedTuple):
     """One index or index tuple.
 
     `where` is the position of the entry in the indices, and `wrong` marks the components that are
-    out of bounds. `position` is where it is in the `named` dimensions that the entry addresses, or
+    out of bounds. `position` is the position in the `named` dimensions that the entry addresses, or
     None.
     """
 
@@ -36,9 +36,9 @@ class Entry(NamedTuple):
 class Link(NamedTuple):
     """An index and the numbers of the cells that it links, in the data and in the moved array.
 
-    It links no cells if it addresses nothing or if the call raises. `is_duplicate` is True if an
-    earlier index addresses the same position. `is_repeated` is True if the index already has a link
-    to another slice.
+    There are no cells if the index addresses nothing or if the call raises an error. `is_duplicate`
+    is True if an earlier index addresses the same position. `is_repeated` is True if the index
+    already has a link to another slice.
     """
 
     entry: Entry
@@ -122,7 +122,7 @@ def _shown(
 ) -> tuple[Shape, ...]:
     """Return the positions of each indexed dimension that are drawn.
 
-    A short dimension is drawn completely. Of a long dimension, only the addressed positions are
+    A short dimension is drawn completely. Only the addressed positions of a long dimension are
     drawn. If each element has a separate index, only positions that have indices are drawn. If
     there are too many positions, short dimensions are not drawn completely, and unaddressed
     positions are omitted.
@@ -213,7 +213,7 @@ def example_indices(call: Call, shapes: CallShapes) -> NDArray[np.int64]:
     They are unordered and contain a duplicate. If the call supports them, they contain an index
     that counts from the end and, unless the mode raises, an index that is out of bounds.
     """
-    # Flat, because entries may have the maximum number of dimensions of NumPy.
+    # Flat, because entries may have as many dimensions as NumPy supports.
     example = np.zeros((prod(shapes.entries), len(shapes.sizes)), np.int64)
     signed = call.negative and call.indices.dtype.kind == "i"
     for entry, where in enumerate(np.ndindex(shapes.entries)):

@@ -86,7 +86,7 @@ class CallShapes(NamedTuple):
 
     @property
     def runs_across(self) -> bool:
-        """Whether the picture runs from left to right, otherwise from top to bottom."""
+        """Whether the picture runs from left to right instead of from top to bottom."""
         if self.has_index_per_element:
             return len(self.named) > 1 and self.axis != len(self.named) - 2
         return self.operator.takes_tuples or bool(self.suffix)
@@ -100,8 +100,8 @@ class CallShapes(NamedTuple):
     def columns(self) -> tuple[bool, bool]:
         """Whether the data, and the moved array, are drawn with an additional dimension of size 1.
 
-        A vector of slices that are single elements is drawn as a column, with an index next to
-        each.
+        If slices are single elements, a vector of them is drawn as a column, with an index next to
+        each element.
         """
         items = self.runs_across and not self.suffix
         is_widened = (items and not self.has_index_per_element) or (
@@ -140,7 +140,7 @@ def reduce(
 ) -> CallShapes:
     """Shrink a call until it fits, with at most `most_across` cells side by side.
 
-    If the indices are known, `named` returns the number of positions to draw of each named
+    If the indices are known, `named` returns the number of positions to draw for each named
     dimension. Otherwise, named dimensions shrink like other dimensions.
     """
 

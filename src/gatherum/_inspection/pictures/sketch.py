@@ -18,7 +18,7 @@ from .layout import index_texts
 from .model import Scene, positions_of, scene_of
 from .roles import MOST_ACROSS, planes
 
-# Colours of the palette of 256 colours, in the order of `svg.HUES`.
+# Colours of the 256-colour palette, in the order of `svg.HUES`.
 HUES = (33, 208, 34, 199, 37, 99, 142, 137)
 GAP = "   "
 MARKS = {"again": "=", "wrong": "!", "filled": "~", "dropped": "x", "lost": "/"}
@@ -26,7 +26,7 @@ NAMES = ("before", "indices", "moved", "data")
 
 
 class Part(NamedTuple):
-    """A text, and the number of its colour; -1 for none."""
+    """A string, and the number of its colour, or -1 if it has none."""
 
     text: str
     colour: int = -1
@@ -67,7 +67,7 @@ def sketch(s: Call, operands: CallValues, raises: bool, width: int, colours: boo
 
 
 def _plain(text: str) -> str:
-    """Replace characters that control a terminal or are not characters, and those of `PLAIN`."""
+    """Replace control characters, code points that are not characters, and those in `PLAIN`."""
     return re.sub("[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text).translate(
         PLAIN
     )

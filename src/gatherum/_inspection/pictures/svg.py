@@ -1,8 +1,8 @@
 """Write the SVG elements of pictures, in colours for light and dark pages.
 
-Every element has the light colours as attributes, for programs without support of style sheets. The
-style sheet overrides them if the reader prefers a dark page. No element has an id, because a page
-may contain several pictures.
+Every element has the light colours as attributes, for programs without support for style sheets.
+The style sheet overrides them if the reader prefers a dark page. No element has an id, because a
+page may contain several pictures.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The error messages about calls (`calls`, `shapes`) and about this package's objects.
 
-`edges` has the messages about edges of graphs, `frameworks` about arrays of other frameworks.
-`audience` chooses the advice for users of NumPy, of PyTorch or of the command line. Messages that
-only one framework, `groups` or `quantized` needs are in `errors.py` of its folder. `files`, `onnx`,
-`directml` and `cli` write their messages where they raise them.
+`edges` contains the messages about graph edges, and `frameworks` those about arrays of other
+frameworks. `audience` chooses the advice for users of NumPy, of PyTorch or of the command line.
+Messages that only one framework, `groups` or `quantized` needs are in the `errors.py` of its
+folder. `files`, `onnx`, `directml` and `cli` write their messages where they raise them.
 """
 
 from .audience import for_tensors as for_tensors

@@ -1,11 +1,11 @@
 """The error messages of calls on arrays in memory: arguments, dtypes, `out` and indices.
 
-`shapes` has the messages about ranks, shapes and sizes.
+`shapes` contains the messages about ranks, shapes and sizes.
 
-C programs cannot call this module: ``core/c_api/fault_messages.cpp`` and ``interface.hpp`` have
-their messages. In Python, sizes may be symbols of a traced graph, and messages include advice. The
-messages are therefore written in both languages; `tests/c_interface/test_c_programs.py` compares
-them.
+C programs cannot call this module: ``core/c_api/fault_messages.cpp`` and ``interface.hpp`` contain
+the messages for them. In Python, sizes may be symbols of a traced graph, and messages include
+advice. The messages are therefore written in both languages; `tests/c_interface/test_c_programs.py`
+compares them.
 
 Each function returns the exception to raise. Its message names the operator, the operand, the
 expected and the actual value, and the position.
@@ -32,8 +32,8 @@ from .texts import Shape, choices, indexed, short
 def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
     """Name the calling function in an operator's error, and rename the operands.
 
-    In the messages of an operator, each word `data`, `indices` or `updates` names the operand.
-    `callers` creates the errors of invalid indices.
+    In the messages of an operator, the words `data`, `indices` and `updates` always refer to the
+    operands. `callers` creates the errors for invalid indices.
     """
     text = str(error).partition(": ")[2]
     if operands:

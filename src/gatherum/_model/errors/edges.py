@@ -1,4 +1,4 @@
-"""The error messages about graph edges, given by a pointer array or as a sparse matrix."""
+"""The error messages about graph edges, given by a CSR pointer or as a sparse matrix."""
 
 
 def two_destinations(op: str, operand: str) -> ValueError:

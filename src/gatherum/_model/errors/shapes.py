@@ -1,4 +1,4 @@
-"""The error messages about ranks, shapes, sizes and strides. `calls` has the other messages."""
+"""The error messages about ranks, shapes, sizes and strides. All others are in `calls`."""
 
 from __future__ import annotations
 

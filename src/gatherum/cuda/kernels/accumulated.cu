@@ -1,8 +1,9 @@
 // Rounds the sums of an accumulator: out[i] = finish(sum[i], count[i] + include_self) for every item with
 // updates.
 //
-// An item without updates keeps its data. `last` has the last update of each item. It is the result if
-// nothing was folded, because a copy keeps the payload of a NaN; null: no result is a copy of an update.
+// An item without updates keeps its data. `last` contains the last update of each item. This update is the
+// result if nothing was folded, because a copy keeps the payload of a NaN. A null `last` means that no result
+// is a copy of an update.
 //
 // The call guarantees: all arrays are contiguous and aligned to their items; out overlaps none of them. Cost:
 // each item read and written once.

@@ -4,7 +4,7 @@
 //   finish(a, n, folded)    the stored result of n values; `folded`: whether any step was done
 //
 // Integers wrap. float16 and bfloat16 accumulate in float32 and round once. A NaN that a step produces
-// becomes the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum. Only finish replaces
+// becomes the canonical quiet NaN. max and min are IEEE 754-2019 maximum and minimum. Only `finish` replaces
 // NaNs by the canonical one, not every step: a sum or product that is NaN stays NaN with any payload. This
 // keeps the comparison out of the chain of dependent additions. Every operation is an intrinsic with its own
 // rounding, so nothing is fused. Half-precision values are converted bitwise, so a copied value keeps all its
@@ -100,7 +100,7 @@ __device__ __forceinline__ Complex<T> multiply(Complex<T> a, Complex<T> b) {
           sum(product(a.re, b.im), product(a.im, b.re))};
 }
 
-// For equal floats (zeros may differ in sign), max is the AND of their bits and min the OR.
+// For equal floats (zeros may differ in sign), max is the AND of their bits, and min is the OR.
 template <Reduction R, class T>
 __device__ __forceinline__ T extreme(T a, T b) {
   constexpr bool greatest = R == Reduction::max;
@@ -159,7 +159,7 @@ __device__ __forceinline__ uint16 narrowed(Bfloat16, float f) {
 template <class T>
 __device__ __forceinline__ T divided(T total, int64 count) {
   if constexpr (kIsFloat<T>) {
-    // Through double, as on the CPU: one rounding for counts below 2^53.
+    // Converts the count to double, as on the CPU, so that counts below 2^53 are rounded only once.
     return canonical(quotient(total, static_cast<T>(static_cast<double>(count))));
   } else if constexpr (static_cast<T>(-1) < 0) {
     return total / count - (total % count < 0 ? 1 : 0);

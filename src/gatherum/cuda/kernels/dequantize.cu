@@ -1,19 +1,21 @@
-// Gathers quantized values and dequantizes them, in one pass; src/core/kernels/dequantize.hpp has the rules.
+// Gathers quantized values and dequantizes them, in one pass; src/core/kernels/dequantize.hpp states the
+// rules.
 //
 //   U[f . sU] = round((value(v) - zero[s(v)]) * scale[s(v)]),  v = f . sD + check(X[f . sX], n) * d
 //
 // f runs over the chunks of the nest of a gather whose items are the values. CHUNK_ITEMS is the number of
-// values in a chunk. s(v) divides the quantized dimension of v by the block. A filled index produces zeros.
+// values in a chunk. In s(v), the position of v in the quantized dimension is divided by the block size. A
+// filled index produces zeros.
 //
 // The call guarantees: data, scales and zero points are contiguous; v is a multiple of CHUNK_ITEMS; the data
-// are aligned to the bytes of a chunk, and U to CHUNK_ITEMS items. Cost: every code read and every item
-// written once; the scales are read through the cache.
+// are aligned to the size of a chunk, and U to the size of CHUNK_ITEMS items. Cost: every code read and every
+// item written once; the scales are read through the cache.
 #include "arithmetic.cuh"
 #include "indices.cuh"
 
 namespace gatherum {
 
-// Widens the magnitude of a float with FRACTION bits of fraction, adding BIAS to its exponent. A subnormal is
+// Widens the magnitude of a float with FRACTION fraction bits, adding BIAS to its exponent. A subnormal is
 // read as if it were a normal number with the smallest exponent, from which `small` is then subtracted.
 template <int FRACTION, int BIAS>
 __device__ __forceinline__ uint32 widen_small(uint32 magnitude, float small) {
@@ -128,7 +130,8 @@ struct Chunk {
   Item items[CHUNK_ITEMS];
 };
 
-// Returns the chunk that starts at a value. If BYTES is more than 1, one load reads all BYTES of its codes.
+// Returns the chunk that starts at a value. If BYTES is more than 1, one load reads all BYTES bytes of the
+// chunk's codes.
 template <int BYTES>
 __device__ __forceinline__ Chunk chunk_at(const Arguments& call, Offset value) {
   Chunk chunk;

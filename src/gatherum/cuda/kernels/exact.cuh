@@ -8,11 +8,11 @@
 // A limb is a signed word whose low 32 bits are its digit. Carries accumulate in the high bits, and `carry`
 // propagates them before they overflow. Limb 0 is the fraction, which a division fills. NaN, infinities and
 // the signs of zeros are flags. Only limbs [low, high) are in use; the other limbs are uninitialized. So
-// terms of similar size access few words of the thread's stack. All operations are on integers, so rounding
-// modes and fused operations cannot change the result.
+// adding terms of similar size accesses few words of the thread's stack. All operations are on integers, so
+// rounding modes and fused operations cannot change the result.
 //
-// A complex sum is two sums, of two items of a row. Cost: two additions in local memory per term; `finish`
-// reads the limbs in use; a division takes 192 steps.
+// A complex sum consists of two sums, one for each part; the parts are two items of a row. Cost: two
+// additions in local memory per term; `finish` reads the limbs in use; a division takes 192 steps.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -128,7 +128,7 @@ class ExactSum {
     while (high_ < last) limb_[high_++] = 0;
   }
 
-  // Leaves 32 bits in every limb, and 33 bits with the sign in the highest limb.
+  // Leaves 32 bits in every limb, but 33 bits, including the sign, in the highest limb.
   __device__ __noinline__ void carry() {
     terms_ = 0;
     if (high_ == 0) return;
@@ -176,7 +176,8 @@ class ExactSum {
     return i >= low_ ? static_cast<uint64>(limb_[i]) : 0;
   }
 
-  // Returns the bits of the nearest magnitude, ties to even. `has_remainder`: nonzero bits follow the digits.
+  // Returns the bits of the nearest magnitude, ties to even. `has_remainder` tells whether nonzero bits
+  // follow the digits.
   __device__ uint64 rounded(bool has_remainder) const {
     if (high_ == low_) return 0;
     const int top = high_ - 1, zeros = __clz(static_cast<int>(limb_[top]));
@@ -185,8 +186,8 @@ class ExactSum {
     const uint64 head = (digit(top) << 32 | digit(top - 1)) << zeros | third >> 32;
     bool more = has_remainder || static_cast<uint32>(third) != 0;
     for (int i = low_; i < top - 2; ++i) more |= limb_[i] != 0;
-    // The last bit kept: the smallest subnormal, or a higher one, so that at most kSignificandBits bits are
-    // kept.
+    // The last bit that is kept: that of the smallest subnormal, or a higher bit, so that at most
+    // kSignificandBits bits are kept.
     const int first = 32 * top + 31 - zeros;
     const int last = first - (kSignificandBits - 1) > 32 ? first - (kSignificandBits - 1) : 32,
               dropped = last - (first - 63);

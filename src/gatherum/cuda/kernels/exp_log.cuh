@@ -9,12 +9,12 @@
 // float is computed in double with fewer terms, and rounded once. NaN, and the log of a negative number, give
 // the canonical NaN.
 //
-// Include this file inside a namespace that declares uint64, bits_of, of_bits and choose(c, a, b), which
-// means c ? a : b. Define GATHERUM_FORMULA first; it precedes each function.
+// Include this file inside a namespace that declares `uint64`, `bits_of`, `of_bits` and `choose(c, a, b)`,
+// which means `c ? a : b`. Define GATHERUM_FORMULA first; it precedes each function.
 
 // Adding this rounds a number below 2^51 to an integer in the low bits.
 inline constexpr double kRoundingOffset = 6755399441055744.0;  // 1.5 * 2^52
-// ln 2 in two parts. The first ends in 21 zero bits, so its products with exponents are exact.
+// ln 2 in two parts. The first part ends in 21 zero bits, so its products with exponents are exact.
 inline constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
 
 GATHERUM_FORMULA double infinity() { return of_bits(uint64{0x7FF0} << 48); }
@@ -80,7 +80,8 @@ GATHERUM_FORMULA double log_of(double x) {
   return choose(x >= 0.0, result, canonical_nan());
 }
 
-// Each computes in double, with as many terms as double needs, or fewer if the result is rounded to float.
+// Each function computes in double, with as many terms as double needs, or with fewer if the result is
+// rounded to float.
 struct Exp {
   template <bool kRounded>
   static GATHERUM_FORMULA double of(double x) {

@@ -11,7 +11,7 @@
 //
 // The plan guarantees: D overlaps neither U nor X nor itself; D, U and all their strides are multiples of
 // VALUE_ALIGN. Cost: keys read twice, payload once, the updates once, each destination read and written once.
-// cuda/folds.py has the measurements of `at_most`.
+// The measurements of `at_most` are in cuda/folds.py.
 #include "folding.cuh"
 #include "segments.cuh"
 

@@ -1,4 +1,4 @@
-// Folds integers of 32 and 64 bits in place by atomics. Their sum, maximum and minimum are the same in any
+// Folds 32-bit and 64-bit integers in place with atomics. Their sum, maximum and minimum are the same in any
 // order.
 //
 //   *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c) op= *U(f . sU)

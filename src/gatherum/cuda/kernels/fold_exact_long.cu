@@ -5,8 +5,8 @@
 //        limit)
 //
 // Integers may be added in any order. The GROUP_THREADS threads share the updates in strides: each sums every
-// n-th update of one item of the row. Then all threads add their limbs to shared memory by atomics, and one
-// thread per item rounds. At most FOLDING_THREADS items of a row form a stretch.
+// n-th update of one item of the row. Then all threads add their limbs to shared memory with atomics, and one
+// thread per item rounds the sum. At most FOLDING_THREADS items of a row form a stretch.
 //
 // The plan guarantees: as in fold_long.cu. Cost: as in fold_exact.cu, plus one atomic per thread and limb in
 // use. FOLDING_THREADS, `more_than` and `at_most` are not measured for exact sums.
@@ -17,7 +17,8 @@ namespace gatherum {
 
 using Sums = Sum::Shared[FOLDING_THREADS];
 
-// All threads of the group call this with the same segment. Not inlined, or ptxas takes minutes on sm_100.
+// All threads of the group call this with the same segment. Not inlined, because ptxas would otherwise take
+// minutes for sm_100.
 __device__ __noinline__ void sum_segment(const Arguments& call, const Segment& segment, int lane,
                                          Sums& sums) {
   const int stride = GROUP_THREADS / segment.chunks, first = lane / segment.chunks;

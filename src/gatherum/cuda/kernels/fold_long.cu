@@ -9,31 +9,32 @@
 // the row (CHUNK_ITEMS items). So the chain of dependent additions waits for shared memory, not for device
 // memory. In a block, the first warp folds while the other threads fetch the next updates. In a warp, all
 // threads fetch, then those with a chunk fold. A block handles longer rows in stretches of at most
-// FOLDING_THREADS chunks. A warp has no such rows, because for these the neighbouring threads of fold.cu load
-// a whole stretch in one transaction. The group waits for the loads of each tile. Tiles of short stretches
-// have more entries, so a segment has fewer tiles.
+// FOLDING_THREADS chunks. A warp handles no such rows, because in fold.cu neighbouring threads load a whole
+// stretch of these rows in one transaction. The group waits for the loads of each tile. Tiles of short
+// stretches have more entries, so a segment has fewer tiles.
 //
-// The plan guarantees: as in fold.cu; blocks of THREADS, which are one group, or groups of one warp each.
-// Cost: as in fold.cu, plus one read of every `more_than`-th key. cuda/folds.py names the measurements of
-// `more_than`, `at_most` and THREADS; the size of a tile is not measured.
+// The plan guarantees: as in fold.cu; blocks of THREADS threads; a block is one group, or each of its warps
+// is a group. Cost: as in fold.cu, plus one read of every `more_than`-th key. The measurements of
+// `more_than`, `at_most` and THREADS are in cuda/folds.py; the size of a tile is not measured.
 #include "folding.cuh"
 #include "segments.cuh"
 
 namespace gatherum {
 
-// The first thread of a group that fetches, and the updates of a group that are fetched at a time.
+// The first thread of a group that fetches updates, and the number of updates that a group fetches at a time.
 inline constexpr int kFirstFetcher = GROUP_THREADS > FOLDING_THREADS ? FOLDING_THREADS : 0;
 inline constexpr int kFetchedTogether = kUpdatesInFlight * (GROUP_THREADS - kFirstFetcher);
-// Updates of a group in shared memory, double-buffered: up to 64 bytes per thread, and at least one per
-// thread that folds. A tile is filled by whole fetches: a partial one would take as long.
+// Updates of a group in shared memory, double-buffered: up to 64 bytes per thread, and at least one update
+// per thread that folds. A tile is filled by whole fetches, because a partial fetch would take as long.
 inline constexpr int kBufferedUpdates = 64 * GROUP_THREADS / static_cast<int>(sizeof(Sums));
 inline constexpr int kWholeFetches = kBufferedUpdates > kFetchedTogether
                                          ? kBufferedUpdates / kFetchedTogether * kFetchedTogether
                                          : kBufferedUpdates;
 inline constexpr int kTileUpdates = kWholeFetches < FOLDING_THREADS ? FOLDING_THREADS : kWholeFetches;
 using Tiles = Sums[2][kTileUpdates];
-// Additions of the chain per iteration of its loop. On an H100 (2026-11-26), 2^24 float32 into one
-// destination took 91 ms with 8 and 58 ms with 32. For rows of 16-byte chunks, 32 took 1 % longer than 8.
+// The number of additions of the chain in each iteration of the loop. On an H100 (2026-11-26), 2^24 float32
+// into one destination took 91 ms with 8 and 58 ms with 32. For rows of 16-byte chunks, 32 took 1 % longer
+// than 8.
 inline constexpr int kUnrolled = sizeof(Sums) <= 8 ? 32 : 8;
 
 // The chunks of a stretch. A sort that carries updates carries one item, so the row has one chunk.

@@ -1,12 +1,14 @@
-// Folds integers of 32 and 64 bits into few destinations, as fold_atomic.cu does into any number.
+// Folds 32-bit and 64-bit integers into few destinations; fold_atomic.cu folds them into any number of
+// destinations.
 //
 // Each block first folds its updates into a table of all items in shared memory, and then the table into the
 // data. So an item of the data receives one atomic per block instead of one per update.
 //
 // The plan guarantees: as in fold_atomic.cu; the `items` of all destinations fit TABLE_BYTES bytes;
-// `destination` and the destinations of the tuple number items; `destination_loops` maps an item's number to
-// the data. Cost: indices and updates read once, one or two atomics in shared memory per update, one atomic
-// per block and item. On an H200 (2026-11-27), 2^24 int64 into 256 took 0.11 ms; torch's atomics took 2.75.
+// `destination` and the destinations of the tuple are item numbers; `destination_loops` maps an item's number
+// to the data. Cost: indices and updates read once, one or two atomics in shared memory per update, one
+// atomic per block and item. On an H200 (2026-11-27), 2^24 int64 into 256 took 0.11 ms; torch's atomics took
+// 2.75.
 #include "atomics.cuh"
 #include "indices.cuh"
 
@@ -37,8 +39,8 @@ __device__ __forceinline__ constexpr T neutral() {
     return T{0};
 }
 
-// A table of items in shared memory. Shared memory adds 32 bits in one operation, but 64 bits by a loop, so
-// sums of 64 bits are stored as an array of their lower words and an array of their upper words.
+// A table of items in shared memory. Shared memory adds 32-bit numbers in one operation, but 64-bit numbers
+// in a loop. So 64-bit sums are stored as an array of their lower words and an array of their upper words.
 template <Reduction R, class T>
 struct Table {
   static constexpr int kItems = TABLE_BYTES / static_cast<int>(sizeof(T));
@@ -68,7 +70,7 @@ struct Table {
       const uint64 bits = static_cast<uint64>(update);
       const uint32 low = static_cast<uint32>(bits), old = atomicAdd(&lower(memory)[i], low);
       const uint32 carry = low > ~old ? 1 : 0;
-      // Wraps to 0 for most negative numbers.
+      // For most small negative updates, this sum wraps to 0.
       const uint32 high = static_cast<uint32>(bits >> 32) + carry;
       if (high != 0) atomicAdd(&lower(memory)[kItems + i], high);
     } else {

@@ -1,7 +1,7 @@
 // Values of updates sorted by destination, shared by fold.cu and fold_long.cu.
 //
-// A thread folds CHUNK_ITEMS neighbouring items of a row independently. It reads and writes them as one word
-// if they are aligned.
+// A thread folds CHUNK_ITEMS neighbouring items of a row independently. The thread reads and writes these
+// items as one word if they are aligned.
 #pragma once
 
 #include "arithmetic.cuh"
@@ -26,8 +26,8 @@ struct Sums {
 
 __device__ __forceinline__ Items load_items(const char* address) { return load<Items, VALUE_ALIGN>(address); }
 
-// Returns the items of entry j at byte `offset` of its row. A weighted item has the bits of the reduction
-// "mul".
+// Returns the items of entry j at byte `offset` of its row. A weighted item is bit-for-bit equal to a product
+// by the reduction "mul".
 template <class Call>
 __device__ __forceinline__ Items update_of(const Call& call, Offset j, [[maybe_unused]] Offset offset) {
   const Sorted& sorted = call.sorted;

@@ -1,4 +1,4 @@
-// Reads, resolves and checks indices. No other file on the device does.
+// Reads, resolves and checks indices. No other file of the device code reads them.
 //
 //   offset = sum over components c of check(X[x + x_c], n_c) * d_c
 //

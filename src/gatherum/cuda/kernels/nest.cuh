@@ -2,11 +2,11 @@
 //
 //   point(f) = sum over loops l of digit_l(f) * (data_l, index_l, moved_l, destination_l, position_l)
 //
-// The first three fields of a point are offsets in bytes. The digits of f have the extents of the loops as
-// radices, the last loop fastest. `destination` numbers the destinations of a scatter from 0. `position`
-// numbers the updates of a destination in row-major order of the indices. Digits are computed by
-// multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d) gives floor(n / d) = high(2n * m) >> s
-// for every n below 2^(N-1), in words of N bits.
+// The first three fields of a point are offsets in bytes. The radices of the digits of f are the extents of
+// the loops, and the digit of the last loop varies fastest. `destination` numbers the destinations of a
+// scatter from 0. `position` numbers the updates of a destination in row-major order of the indices. Digits
+// are computed by multiplication: m = floor(2^(N-1+s) / d) + 1 with s = ceil(log2 d) gives floor(n / d) =
+// high(2n * m) >> s for every n below 2^(N-1), in words of N bits.
 #pragma once
 
 #include "platform.cuh"
@@ -71,8 +71,8 @@ __device__ __forceinline__ Point point_of(const Loops& loops, Offset flat) {
 }
 
 // Flat numbers are assigned so that neighbouring threads have neighbouring numbers. Thread t of block b
-// starts at b * threads * per_thread + t, takes `per_thread` numbers, `threads` apart, and then advances by
-// the whole grid.
+// starts at `b * threads * per_thread + t`, takes `per_thread` numbers that are `threads` apart, and then
+// advances by the whole grid.
 __device__ __forceinline__ Offset first_of_thread(int per_thread) {
   return static_cast<Offset>(blockIdx.x) * static_cast<Offset>(blockDim.x) * per_thread +
          static_cast<Offset>(threadIdx.x);

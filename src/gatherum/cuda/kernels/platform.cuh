@@ -1,4 +1,4 @@
-// First include of every kernel: fixed-width integer types, and the macros that a launch sets.
+// The first include of every kernel: fixed-width integer types, and the macros that a launch sets.
 //
 // NVRTC compiles these files without system headers. The tests compile the same files with g++;
 // shim.hpp then provides the extensions of CUDA C++.
@@ -78,7 +78,8 @@ struct Conditional<false, A, B> {
   using Type = B;
 };
 
-// For static_assert in the last branch of a chain, reached only by a reduction that the chain lacks.
+// For `static_assert` in the last branch of a chain of conditions, which only a reduction that the chain
+// lacks reaches.
 template <auto>
 inline constexpr bool kIsUnhandled = true;
 
@@ -126,7 +127,7 @@ __device__ __forceinline__ T load(const char* address) {
   return words.value();
 }
 
-// Like load, for memory that no thread writes while the kernel runs.
+// Like `load`, for memory that no thread writes while the kernel runs.
 template <class T, int ALIGN>
 __device__ __forceinline__ T load_constant(const char* address) {
   AlignedWords<T, ALIGN> words;
@@ -143,7 +144,7 @@ __device__ __forceinline__ void store(char* address, T value) {
   for (int i = 0; i < words.kCount; ++i) words.at(address)[i] = words.word[i];
 }
 
-// Like store, for values that are not read soon: other values stay in the caches.
+// Like `store`, for values that are not read soon, so that other values stay in the caches.
 template <class T, int ALIGN>
 __device__ __forceinline__ void store_streaming(char* address, T value) {
   AlignedWords<T, ALIGN> words;

@@ -1,4 +1,4 @@
-// A stable sort of pairs by radix: the arguments of its kernels, and the sum of preceding values.
+// A stable radix sort of pairs: the arguments of the sort's kernels, and the sum of preceding values.
 //
 // The sort makes a pass for each digit of the keys, from the lowest digit to the highest. A pass has three
 // launches. A tile is THREADS * PER_THREAD consecutive pairs.
@@ -10,8 +10,8 @@
 //                 sum over e < d of digit_totals[e]  +  tile_counts[d][t]  +  number of earlier pairs of the
 //                 tile with digit d
 //
-// The position of a pair is the number of pairs with a smaller digit, or with the same digit before it. So
-// positions are distinct, and the sort is stable.
+// The position of a pair is the number of pairs that have a smaller digit, or precede it and have the same
+// digit. So positions are distinct, and the sort is stable.
 #pragma once
 
 #include "platform.cuh"
@@ -40,8 +40,8 @@ __device__ __forceinline__ int digit_of(const Arguments& call, Key key) {
   return static_cast<int>(key >> call.shift) & (static_cast<int>(call.digits) - 1);
 }
 
-// Returns the sum of the values of the preceding threads of the block. All threads call this; sums[THREADS -
-// 1] is then the sum of all values.
+// Returns the sum of the values of the preceding threads of the block. All threads call this function.
+// Afterwards, `sums[THREADS - 1]` is the sum of all values.
 __device__ __forceinline__ uint32 sum_of_preceding(uint32 value, uint32 (&sums)[THREADS]) {
   const int t = static_cast<int>(threadIdx.x);
   sums[t] = value;

@@ -1,4 +1,4 @@
-// Moves updates to the indexed positions; if several have the same destination, only the last.
+// Moves updates to the indexed positions; if several have the same destination, only the last one is moved.
 //
 //   *(D + f . sD + sum over components c of check(X[f . sX + x_c], n_c) * d_c) = *U(f . sU)
 //

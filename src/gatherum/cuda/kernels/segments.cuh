@@ -113,7 +113,7 @@ __device__ __forceinline__ Segment segment_at(const Arguments& call, Offset numb
 }
 
 // Every group finds the segments of its candidates and folds them in order: all threads of a group call
-// fold(segment, lane, group) together. The launch chooses `candidates_per_group` so that the candidates are
+// `fold(segment, lane, group)` together. The launch chooses `candidates_per_group` so that the candidates are
 // spread over all processors.
 template <class Fold>
 __device__ __forceinline__ void for_each_segment(const Arguments& call, Segment* segments, const Fold& fold) {

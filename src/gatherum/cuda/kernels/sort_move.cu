@@ -2,7 +2,7 @@
 //
 // A warp ranks 32 * PER_THREAD consecutive pairs, 32 at a time: the lanes with the same digit find each
 // other, and the first of them adds their number to the warp's count of the digit. The counts of all warps
-// then become the positions of their first pairs.
+// are then replaced by the positions of the warps' first pairs.
 //
 // The plan guarantees: a block of THREADS for each tile; the results do not overlap the pairs. Cost:
 // the pairs read and written once, the counts of the tile and all totals read once.

@@ -1,9 +1,9 @@
 // Updates sorted by destination: the result of sorting the pairs of keys.cu.
 //
 // Entry j belongs to destination key[j]; payload[j] is its tuple's number, or its update (CARRIED_BYTES). A
-// segment is all the entries of one destination, in row-major order of the indices. Entries with key >=
-// destinations belong to invalid tuples, at the end. The keys were checked before the sort, so the indices
-// are not read again.
+// segment consists of all entries of one destination, in row-major order of the indices. Entries with `key >=
+// destinations` belong to invalid tuples, and are at the end. The keys were checked before the sort, so the
+// indices are not read again.
 #pragma once
 
 #include "nest.cuh"

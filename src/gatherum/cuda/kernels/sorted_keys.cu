@@ -1,11 +1,12 @@
 // Writes the keys and payload of keys.cu in sorted order, for up to MOST_TUPLES tuples.
 //
-// One block computes the keys and sorts them in shared memory by a bitonic network. Entries are compared as
-// key * 2^32 + f, where f is the number of the tuple. All entries differ, so the order is the stable order by
-// key: each destination's updates remain in row-major order of the indices, with invalid tuples last.
+// One block computes the keys and sorts them in shared memory with a bitonic network. Entries are compared as
+// `key * 2^32 + f`, where `f` is the number of the tuple. All entries differ, so the order is the stable
+// order by key: each destination's updates remain in row-major order of the indices, with invalid tuples
+// last.
 //
 // The plan guarantees: as in keys.cu; one block of whole warps; keys of 4 bytes; `padded` is a power of 2
-// from `total` to MOST_TUPLES. Cost: as keys.cu; carried updates are read in sorted order.
+// from `total` to MOST_TUPLES. Cost: as in keys.cu; carried updates are read in sorted order.
 #include "indices.cuh"
 
 namespace gatherum {

@@ -2,8 +2,9 @@
 //
 //   W[e] = max over tuples with destination e of 1 + their position        0: none
 //
-// e numbers the destinations. The position counts in row-major order of the indices, so the greatest position
-// is the last update. The maximum of integers is the same in any order. An invalid tuple has no destination.
+// e numbers the destinations. Positions are counted in row-major order of the indices, so the greatest
+// position is that of the last update. The maximum of integers is the same in any order. An invalid tuple has
+// no destination.
 //
 // The plan guarantees: loops over the tuples, without the loops of the row; W is zero. Cost: the indices read
 // once, and one atomic per tuple.

@@ -23,7 +23,7 @@ from gatherum.dask.planning.routing import ChunkRoute, OwnerRows
 
 
 def as_declared(dtype: DType, block: Array) -> Array:
-    """Return a block in its array's byte order, which Dask makes native when it joins blocks.
+    """Return a block in the byte order of its array; Dask makes the order native in joined blocks.
 
     A block with another dtype is returned unchanged; the function that uses it checks its dtype.
     """
@@ -31,7 +31,7 @@ def as_declared(dtype: DType, block: Array) -> Array:
 
 
 def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
-    """Gather from a block that has all rows that a block of indices can address."""
+    """Gather from a block that contains all rows that a block of indices can address."""
     fill = call.fill_item[0]
     table = call.data_block(table)
     return apply(call.array_call.op, table, indices, fill_value=fill, **call.attributes())
@@ -62,7 +62,7 @@ def _concatenated(blocks: Sequence[Array], axis: int) -> Array:
 def read_requested_rows(
     call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
 ) -> list[Array]:
-    """Return the rows that each part requests from adjacent owners, as (before, rows, after)."""
+    """Return the rows that each part requests of adjacent owners, shaped (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     results = []
     for starts, rows in parts:
@@ -92,7 +92,7 @@ def merge_rows(
     owners: Sequence[range],
     replies: Iterable[Array],
 ) -> list[Array]:
-    """Return the blocks of a gather's result that have the entries of a route.
+    """Return the blocks of a gather's result that contain the entries of a route.
 
     `replies` contains the rows sent by each group of consecutive owners, in the order of the route.
     It is iterated once.
@@ -247,7 +247,7 @@ def fold_block(
     indices: Sequence[Array],
     updates: Sequence[Array],
 ) -> BlockFold:
-    """Fold blocks of updates, in order, into a block that has all rows of its column."""
+    """Fold blocks of updates, in order, into a block that contains all rows of its column."""
     if isinstance(initial, BlockFold):
         fold = initial.copy()
     else:
@@ -301,5 +301,5 @@ def finished_block(folds: Sequence[BlockFold], block: int, shape: Shape) -> Arra
 
 
 def unchanged_block(_: None, block: Array) -> Array:
-    """Return a block of data without updates, after the check of all entries."""
+    """Return an unchanged block of data, after all entries have been checked."""
     return block

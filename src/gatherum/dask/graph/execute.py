@@ -21,7 +21,7 @@ def at_once(tasks: Sequence[Any]) -> None:
 
 @contextmanager
 def plain_failures() -> Iterator[None]:
-    """Raise an error with one message if the cluster fails, and not only a task."""
+    """Raise an error with one message if the cluster fails, not just a task."""
     try:
         yield
     except CancelledError as error:

@@ -25,7 +25,7 @@ Ref: TypeAlias = Any  # a TaskRef, or None
 
 
 class RechunkedOperand:
-    """An operand, by name and chunks. It is rechunked when the tasks are created."""
+    """An operand, identified by name and chunks. It is rechunked when the tasks are created."""
 
     def __init__(self, array: Any, chunks: Chunks) -> None:
         self.name, self.original_chunks, self.dtype = array.name, array.chunks, array.dtype
@@ -97,7 +97,7 @@ class Tasks:
     def owner_runs(self, shared: Coordinates) -> list[range]:
         """Return runs of adjacent blocks of a column's data that one task processes together.
 
-        Blocks that are known to have no entries are skipped.
+        Blocks that are known to contain no entries are skipped.
         """
         addressed = self.layout.addressed
         members = None if addressed is None else addressed[shared]
@@ -106,7 +106,7 @@ class Tasks:
     def data_coordinates(
         self, shared: Coordinates, free: Coordinates, run: range
     ) -> list[Coordinates]:
-        """Return the coordinates of a run of a column's blocks of data."""
+        """Return the coordinates of consecutive data blocks in a column."""
         return [self.layout.data_at(shared, free, self.owners[n]) for n in run]
 
     def moved_coordinates(
@@ -133,7 +133,7 @@ class Tasks:
         return private.List(*(self.data(coordinates) for coordinates in blocks_at))
 
     def table(self, shared: Coordinates, free: Coordinates) -> Ref:
-        """Return a reference to all blocks of a column, joined."""
+        """Return a reference to the array that joins all blocks of a column."""
         blocks_at = self.data_coordinates(shared, free, range(len(self.owners)))
         if len(blocks_at) == 1:
             return self.data(blocks_at[0])
@@ -144,7 +144,7 @@ class Tasks:
     def routes(self, entries: Sequence[range]) -> dict[Coordinates, list[Ref]]:
         """Add the tasks that order entries by the owners of their rows.
 
-        Return references to them for each block along the shared dimensions.
+        For each block along the shared dimensions, return references to these tasks.
         """
         columns: dict[Coordinates, list[Ref]] = {}
         keyed = self.add_shared_value("chunks", self.layout.keyed)

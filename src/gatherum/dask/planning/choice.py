@@ -20,14 +20,14 @@ from .strategies import MOST_PAIRS, SMALL_BYTES, Strategy
 
 # The number of chunks of updates in one step of a fold.
 FOLD_STEP = 2
-# The bytes for each entry during the creation of a route: five int64 and two narrow integers.
+# The number of bytes for each entry while a route is created: five int64 and two narrow integers.
 ROUTING = 48
 # The number of tables of updates that one task merges.
 MERGED = 8
 
 
 def is_small(size: int) -> bool:
-    """Return True if every task that needs some of these bytes may receive all of them."""
+    """Return True if an operand of this size may be sent whole to every task that needs a part."""
     return size <= SMALL_BYTES
 
 
@@ -38,19 +38,19 @@ def owner_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
 
 
 def entry_bytes(call: DaskCall, layout: ChunkLayout) -> list[int]:
-    """Return the bytes of each block of entries: the rows that move with it, and its route."""
+    """Return the size of each block of entries in bytes: the rows that move, and the route."""
     item = max(call.dtype.itemsize, 1)
     pairs = zip(layout.entry_weights(), layout.entry_counts(), strict=True)
     return [elements * item + count * ROUTING for elements, count in pairs]
 
 
 def index_bytes(call: DaskCall) -> int:
-    """Return the bytes of all indices as int64."""
+    """Return the size in bytes of all indices as int64."""
     return prod(call.array_call.indices.shape) * 8
 
 
 def chunk_bytes() -> int:
-    """Return the maximum bytes of a chunk: Dask's setting ``array.chunk-size``."""
+    """Return the maximum size of a chunk in bytes: Dask's setting ``array.chunk-size``."""
     size: int = parse_bytes(config.get("array.chunk-size"))
     return max(1, size)
 

@@ -40,7 +40,8 @@ class Cost:
     # The number of messages with rows from one task to another: at most one for every pair of
     # tasks.
     piece_count: int = 0
-    # The bytes of rows sent between tasks, and of the row numbers that request these rows.
+    # The size in bytes of the rows sent between tasks, and of the row numbers that request these
+    # rows.
     sent_bytes: int = 0
     route_bytes: int = 0  # bytes of routes, which are kept until the rows have moved
 
@@ -77,7 +78,7 @@ class _Sizes:
 
     @cached_property
     def entry_runs(self) -> list[range]:
-        """The groups of blocks of entries that one task processes."""
+        """The groups of entry blocks that one task processes together."""
         return runs_within(entry_bytes(self.call, self.layout), self.choice.chunk)
 
     @cached_property
@@ -88,13 +89,13 @@ class _Sizes:
 
     @cached_property
     def row_bytes(self) -> int:
-        """The bytes that move for one entry."""
+        """The number of bytes that move for one entry."""
         elements = prod(max(self.layout.data[d]) for d in self.layout.roles.free)
         return elements * self.call.dtype.itemsize
 
     @cached_property
     def entry_index_bytes(self) -> int:
-        """The bytes of the indices of one entry."""
+        """The number of bytes in the indices of one entry."""
         return len(self.call.dimensions.indexed) * self.call.array_call.indices.dtype.itemsize
 
     @cached_property
@@ -110,7 +111,7 @@ class _Sizes:
 
     @cached_property
     def check_count(self) -> int:
-        """1 if a task checks that all entries are valid, else 0."""
+        """1 if a task checks that all entries are valid, and 0 otherwise."""
         return int(self.call.raises_if_invalid)
 
     @cached_property
@@ -125,12 +126,12 @@ class _Sizes:
 
     @cached_property
     def moved_bytes(self) -> int:
-        """The bytes of a gather's result or a scatter's updates."""
+        """The size in bytes of a gather's result or a scatter's updates."""
         return prod(map(sum, self.layout.moved)) * self.call.dtype.itemsize
 
     @cached_property
     def block_bytes(self) -> int:
-        """The bytes of the largest block of data."""
+        """The size in bytes of the largest block of data."""
         return prod(max(sizes) for sizes in self.layout.data) * self.call.dtype.itemsize
 
     @cached_property
@@ -140,7 +141,7 @@ class _Sizes:
 
     @cached_property
     def row_number_bytes(self) -> int:
-        """The bytes of the row numbers of all entries, in the narrowest dtype."""
+        """The size in bytes of the row numbers of all entries, in the narrowest dtype."""
         keyed = prod(max(sizes) for sizes in self.layout.keyed)
         return self.entry_count * _narrow(keyed)
 
@@ -157,7 +158,7 @@ class _Sizes:
 
     @property
     def routing_bytes(self) -> int:
-        """The bytes that are needed to create the largest route."""
+        """The number of bytes needed to create the largest route."""
         return self.largest_group * (ROUTING + self.entry_index_bytes)
 
     @cached_property
@@ -188,7 +189,7 @@ def _routed_gather(sizes: _Sizes) -> Cost:
     S and F are the numbers of columns; each column has E groups of entries and T groups of owners.
     The tasks are S E routes (and S E that find invalid entries), F S T takes, and F S E merges. The
     strategy "tasks" adds S T E requests, unless all indices are small, and F S T E replies. The
-    strategy "shuffle" adds S E requests, and merges only groups of several blocks.
+    strategy "shuffle" adds S E requests, and only groups of several blocks are merged.
     """
     shared, free = sizes.shared_columns, sizes.free_columns
     runs, owners = len(sizes.entry_runs), len(sizes.owner_run_bytes)
@@ -287,8 +288,8 @@ def _whole_columns(sizes: _Sizes) -> Cost:
     """Return the cost if every block of indices uses all rows of its column, joined if needed.
 
     S and F are the numbers of columns; each column has B blocks of indices. The data have D blocks.
-    The tasks of a gather are S B checks and F S B results. The tasks of a scatter are S B checks, a
-    fold for each step in each column, and D results.
+    The tasks of a gather are S B checks and F S B results. The tasks of a scatter are S * B checks,
+    a fold for each step in each column, and D results.
     """
     shared, free = sizes.shared_columns, sizes.free_columns
     columns, blocks = shared * free, len(sizes.layout.entry_counts())

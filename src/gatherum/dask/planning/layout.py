@@ -38,7 +38,7 @@ class ChunkLayout:
 
     @cached_property
     def moved(self) -> Chunks:
-        """The chunks of the moved elements: a gather's result."""
+        """The chunks of the moved elements, which are the chunks of a gather's result."""
         return self.roles.choose(self.data, self.indices)
 
     @property
@@ -203,8 +203,8 @@ def runs_within(
 ) -> list[range]:
     """Divide the numbers of `weights` into runs of adjacent numbers.
 
-    The weights of a run sum to at most `limit`, unless the run has only one number. With `members`,
-    which must ascend, the runs have only these numbers.
+    The weights of a run sum to at most `limit`, unless the run contains only one number. With
+    `members`, which must be in ascending order, the runs contain only these numbers.
     """
     runs: list[range] = []
     total = 0

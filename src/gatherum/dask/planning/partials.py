@@ -52,7 +52,7 @@ def merge_tables(call: DaskCall, tables: Sequence[Accumulator]) -> Accumulator:
 
 
 def finish_column(call: DaskCall, _: None, column: Array, updated: Accumulator) -> Array:
-    """Return a column of the data with the updates of a table."""
+    """Return a column of the data with the updates of a table applied."""
     total = new_accumulator(call.data_block(column), call.array_call.attributes)
     _merge_table(call, total, updated)
     return total.finish()

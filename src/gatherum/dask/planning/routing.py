@@ -24,7 +24,7 @@ Ints = NDArray[Any]
 
 
 class OwnerRows(NamedTuple):
-    """The rows requested from adjacent owners. `starts` has the start of each owner's rows."""
+    """The rows requested from adjacent owners. `starts` contains the start of each owner's rows."""
 
     starts: Ints
     rows: Ints
@@ -128,7 +128,7 @@ def _check_dtype(call: DaskCall, block: Array) -> None:
 def _owners_and_rows(
     call: DaskCall, keyed: Chunks, shape: Shape, row_numbers: NDArray[np.int64]
 ) -> tuple[Ints, Ints]:
-    """Return the owner of each row of a column, and the row's number within it."""
+    """Return the owner of each row of a column, and the number of the row within its owner."""
     array_call = call.array_call
     space, first_dim = call.operator.space(shape, array_call.indices.shape, call.axis)
     chunks = {first_dim + n: sizes for n, sizes in enumerate(keyed)}

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TypeVar
 
-# A table is small if every task may hold all of it; updates are small if every chunk may receive
-# all of them.
+# A table is small if every task may hold the whole table; updates are small if every chunk may
+# receive all updates.
 SMALL_BYTES = 64 << 20
 # On a cluster, rows are moved by a shuffle if more pairs of tasks than this exchange rows.
 MOST_PAIRS = 256
@@ -21,7 +21,7 @@ class Strategy(StrEnum):
     Attributes
     ----------
     when : str
-        The condition under which it is chosen, as ``docs/dask.md`` states it.
+        The condition under which the strategy is chosen, as ``docs/dask.md`` states it.
     effect : str
         The effect on rows, as ``docs/dask.md`` states it.
     gathers : bool
@@ -72,12 +72,12 @@ class Strategy(StrEnum):
 
 
 def for_gathers(actions: Mapping[Strategy, _Action]) -> Mapping[Strategy, _Action]:
-    """Return a table with a row for each strategy of gathers. Raise TypeError if it has others."""
+    """Return a table with a row for each strategy of gathers. Raise TypeError for other rows."""
     return _complete(actions, {strategy for strategy in Strategy if strategy.gathers})
 
 
 def for_scatters(actions: Mapping[Strategy, _Action]) -> Mapping[Strategy, _Action]:
-    """Return a table with a row for each strategy. Raise TypeError if it lacks one."""
+    """Return a table with a row for each strategy. Raise TypeError if the table lacks one."""
     return _complete(actions, set(Strategy))
 
 

@@ -42,7 +42,7 @@ class Cluster:
         return link
 
     def compute(self, tasks: Sequence[Any], *, shown: bool) -> None:
-        """Compute tasks. If `shown`, Dask shows their progress on standard error."""
+        """Compute tasks. If `shown`, Dask shows the progress of the tasks on standard error."""
         with plain_failures():
             futures = self.client.compute(list(tasks))
             if shown:
@@ -64,7 +64,7 @@ def local(workers: int) -> Iterator[Cluster]:
 
 @contextmanager
 def connected(address: str) -> Iterator[Cluster]:
-    """Connect to the cluster of a scheduler.
+    """Connect to the cluster of the scheduler at an address.
 
     Raises
     ------

@@ -13,7 +13,7 @@ from gatherum.dask import private
 
 __all__ = ["DiskError", "plain_disk_errors"]
 
-# Errors of a full disk: no space, the user's quota, the file size limit.
+# The errors of a full disk: no space left, or the user's quota or the file size limit exceeded.
 _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

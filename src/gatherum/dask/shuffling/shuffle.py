@@ -1,4 +1,4 @@
-"""Move rows from worker to worker with distributed's P2P machinery, through disks.
+"""Move rows from worker to worker with distributed's P2P machinery, which stores them on disks.
 
 The tasks that send rows pass them to the P2P machinery and then finish. After a barrier, the tasks
 that receive rows read them from the local disk. A task holds only its chunk, however large the
@@ -147,7 +147,7 @@ def _row_shards(
     blocks: Sequence[Array],
     parts: Iterable[tuple[int, OwnerRows]],
 ) -> Iterator[tuple[int, Shard]]:
-    """Yield the rows for one block of entries after another, to limit the memory."""
+    """Yield the rows for one block of entries at a time, to limit memory use."""
     for receiver, part in parts:
         if part.rows.size:
             (rows,) = block_kernels.read_requested_rows(call, checked, blocks, [part])

@@ -57,7 +57,7 @@ def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
 
 
 class ReceivedBatches(list[Any]):
-    """Shards in the order of arrival, and their file."""
+    """Shards in the order of arrival, and the file that contains them."""
 
     def __init__(self, file: mmap.mmap) -> None:
         super().__init__(private.unpickle_bytestream(memoryview(file)))
@@ -71,7 +71,7 @@ class Received(NamedTuple):
     file: mmap.mmap | None
 
     def one_by_one(self) -> Iterator[Shard]:
-        """Yield each shard, and release pages of the file that have been read from memory."""
+        """Yield each shard, and release from memory those pages of the file that have been read."""
         done = 0
         for shard in self.shards:
             yield shard
@@ -82,7 +82,7 @@ class Received(NamedTuple):
         _release_pages(self.file)
 
 
-# Bytes read from a file before its pages are released.
+# The number of bytes read from a file before its pages are released.
 _LET_GO = 16 << 20
 
 
@@ -92,8 +92,8 @@ def _release_pages(file: mmap.mmap | None) -> None:
         file.madvise(mmap.MADV_DONTNEED)
 
 
-# Adjacent receivers that share a file, and the files that a worker keeps open. Appending to a file
-# costs far more than packing a shard.
+# The number of adjacent receivers that share a file, and of files that a worker keeps open.
+# Appending to a file costs far more than packing a shard.
 _TOGETHER, _OPEN = 64, 4
 
 

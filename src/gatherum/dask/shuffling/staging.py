@@ -1,7 +1,7 @@
 """Stage chunks next to a Zarr array, in a separate directory for each run.
 
-A task of an earlier run may still be running on a worker that could not be stopped. It writes to
-the directory of that run, which is not read again.
+A task of an earlier run may still be running on a worker that could not be stopped. Such a task
+writes to the directory of its own run, which is not read again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from gatherum.files.resources.stats import Meter
 Box: TypeAlias = tuple[slice, ...]
 # Computes tasks, and returns when all are done.
 Compute: TypeAlias = Callable[[Sequence[Any]], object]
-# Retries and their interval in seconds: a task may still be writing when a run ends.
+# The number of retries, and the interval between them in seconds: a task may still be writing when
+# a run ends.
 _ATTEMPTS, _PAUSE = 50, 0.1
 
 
 class Staging:
-    """The directory of a run until it is complete."""
+    """The directory of a run, until the run is complete."""
 
     def __init__(self, build: Build) -> None:
         self.build = build
@@ -45,7 +46,7 @@ class Staging:
         return create_like(self.folder, path, shape, dtype)
 
     def copy(self, table: ZarrArray, *, whole: bool) -> None:
-        """Copy the metadata of a table, and also its chunks if `whole`."""
+        """Copy the metadata of a table, and its chunks too if `whole`."""
         copy_array(table.path, self.folder, self.build.meter, whole=whole)
 
     def fill(self, tasks: Sequence[Any], compute: Compute) -> None:
@@ -81,7 +82,7 @@ def _discard(build: Build) -> None:
 
 
 def write(folder: str, box: Box, values: Array) -> None:
-    """Write a box of whole chunks. If the run has ended, remove them again."""
+    """Write a box of whole chunks. If the run has ended, remove the chunks again."""
     try:
         ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)
     finally:
@@ -92,7 +93,7 @@ def write(folder: str, box: Box, values: Array) -> None:
 
 
 def remove_cut_off(folder: str) -> None:
-    """Remove partial files of killed zarr writers, which write to a temporary file first."""
+    """Remove the partial files of killed zarr writers, which first write to a temporary file."""
     for within, _, names in os.walk(folder):
         for name in names:
             if ".partial" in name:

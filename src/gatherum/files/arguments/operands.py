@@ -60,8 +60,8 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
     """Locate an operand without opening it.
 
     Lists, numbers, tensors in CPU memory and other objects that NumPy converts to an array are
-    operands, as for the operator `op`. Updates without a dtype get the dtype of the table later.
-    Raise TypeError if the operand is neither a path nor an array.
+    operands, as for the operator `op`. Updates without a dtype are later given the dtype of the
+    table. Raise TypeError if the operand is neither a path nor an array.
     """
     if isinstance(operand, (str, os.PathLike, Location)):
         return locate(operand)
@@ -88,7 +88,7 @@ def find_operand(role: str, operand: Operand, op: str = "gather") -> Location | 
 
 
 def _has_paths(operand: object) -> bool:
-    """Return True if a list or tuple contains text or a path, at any depth that an array has."""
+    """Return True if a list or tuple contains a string or a path, at any depth of nesting."""
     return any(
         issubclass(item_type, (str, bytes, os.PathLike))
         for _, types in levels_of(operand)
@@ -105,7 +105,7 @@ class Weak:
 
 
 def _is_stored(operand: object) -> bool:
-    """Return True for an array object of Zarr or h5py, without importing either package."""
+    """Return True for a Zarr or h5py array object, without importing either package."""
     return any(
         isinstance(operand, item_type)
         for package, name in STORED.items()
@@ -172,7 +172,7 @@ def _open_plain(where: ArrayOperand, array: NDArray[Any], meter: Meter) -> Sourc
 
 
 class Unwatched(Opened):
-    """An array of the caller. The caller may change it, so it has no journal."""
+    """An array that the caller owns. The caller may change it, so it has no journal."""
 
 
 UNWATCHED = Unwatched()

@@ -1,4 +1,4 @@
-"""The files that store an array object, such as a memory map or an array of Zarr or h5py."""
+"""The files that store an array object, such as a memory map, a Zarr array or an h5py dataset."""
 
 import os
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def _zarr_paths(array: Any) -> Iterator[str]:
 
 
 def _hdf5_paths(dataset: Any) -> Iterator[str]:
-    """Yield the file of an HDF5 dataset, and the other files that store its elements."""
+    """Yield the file that contains an HDF5 dataset, and the other files that store its elements."""
     if not dataset:
         return  # the dataset is closed
     yield (file := dataset.file.filename)

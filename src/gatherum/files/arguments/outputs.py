@@ -82,7 +82,7 @@ class FileOutput:
     def sink(self, job: Job) -> Iterator[Sink]:
         """Yield the sink for the rows of a job.
 
-        Remove the partial output if the call raises an argument error, else keep it for a resume.
+        After an argument error, remove the partial output; after others, keep it for a resume.
         """
         out, resume, in_place = self.out, self.settings.resume, self.settings.in_place
         if in_place:

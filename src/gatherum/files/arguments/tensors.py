@@ -13,13 +13,13 @@ __all__ = ["array_of", "bytes_of", "is_tensor"]
 
 
 def is_tensor(value: object) -> bool:
-    """Return True for a tensor of PyTorch, without importing PyTorch."""
+    """Return True for a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def bytes_of(tensor: Any) -> NDArray[np.uint8] | None:
-    """Return the bytes of a contiguous tensor in CPU memory, None for anything else."""
+    """Return the bytes of a contiguous tensor in CPU memory, or None for anything else."""
     torch = sys.modules.get("torch")
     if torch is None or not is_tensor(tensor) or tensor.requires_grad:
         return None
@@ -30,9 +30,10 @@ def bytes_of(tensor: Any) -> NDArray[np.uint8] | None:
 
 
 def array_of(tensor: Any, spec: ArraySpec) -> NDArray[Any] | None:
-    """Return the values of a tensor that `spec` describes as an array of the dtype of ml_dtypes, or
-    of named bytes. Return None for dtypes of NumPy, for memory that NumPy cannot read, and for
-    anything but a tensor.
+    """Return the values of a tensor as an array of an ml_dtypes dtype or of named bytes.
+
+    Return None for NumPy dtypes, for memory that NumPy cannot read, and for anything other than a
+    tensor.
     """
     if not is_tensor(tensor):
         return None

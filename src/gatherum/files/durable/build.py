@@ -23,16 +23,16 @@ ASIDE = ".partial.old"
 
 
 class Build:
-    """Writes the file or directory `target` next to it, and replaces it when it is complete.
+    """Writes an output next to `target`, and replaces `target` when the output is complete.
 
     `finish` reports each written part. At intervals the parts are forced to the disk, and recorded
     only afterwards, so that a recorded part is never lost. Repeating an unrecorded part does no
     harm, because every part depends only on the inputs.
 
-    `target` is an absolute path without symbolic links. `fingerprint` identifies the call and its
-    inputs in the journal. `resume` is True to continue where a killed run stopped. `check_inputs`
-    raises OSError if an input changed since it was opened. `staged` is True if the rows are first
-    written to a flat file, from which the output is made.
+    `target` is the absolute path of a file or directory, without symbolic links. `fingerprint`
+    identifies the call and its inputs in the journal. `resume` is True to continue where a killed
+    run stopped. `check_inputs` raises OSError if an input changed since it was opened. `staged` is
+    True if the rows are first written to a flat file, from which the output is made.
     """
 
     def __init__(

@@ -71,7 +71,7 @@ def _staged(path: str, target: str, content: bytes, undo: ExitStack) -> str:
 
 
 def _kept(target: str, undo: ExitStack) -> str:
-    """Create a second name of a file, from which the undo stack restores it. Return the name."""
+    """Create a second name for a file, from which the undo stack restores it. Return the name."""
     if os.path.isdir(target):  # the name was created meanwhile for another of the files
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     aside = _new_name(os.path.dirname(target))

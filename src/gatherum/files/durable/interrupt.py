@@ -13,8 +13,7 @@ __all__ = ["uninterrupted"]
 def uninterrupted() -> Iterator[None]:
     """Delay a Ctrl-C until the block is done, so that the block is not left half-done.
 
-    After the block, the handler of the program runs, or the signal is ignored if the program
-    ignores it.
+    After the block, the program's handler runs, or the signal is ignored if the program ignores it.
     """
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before is None:

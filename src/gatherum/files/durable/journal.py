@@ -44,11 +44,12 @@ class Journal:
     record is written.
 
     The first record is the fingerprint: operator, attributes, inputs and chunking. All other
-    records name finished parts. The fingerprint is forced to the disk together with the first of
-    them. A record that a crash truncated is ignored.
+    records name finished parts. The fingerprint is forced to the disk together with the first such
+    record. A record that a crash truncated is ignored.
 
-    `resume` is True to continue with the existing records. Raise ValueError if they belong to
-    another call or to other inputs, and BlockingIOError if another process is writing this output.
+    `resume` is True to continue with the existing records. Raise ValueError if the records belong
+    to a different call or to different inputs, and BlockingIOError if another process is writing
+    this output.
     """
 
     def __init__(self, path: str, fingerprint: Record, *, resume: bool) -> None:
@@ -230,7 +231,7 @@ def _opened(path: str) -> tuple[int, bool]:
 
 
 def _progress(records: list[Record]) -> str:
-    """Return the progress of a run as text, or "" if it finished no part."""
+    """Return the progress of a run as a string, which is empty if the run has finished no part."""
     shares = [record[PERCENT] for record in records if PERCENT in record]
     return "its end" if READY in records else f"{shares[-1]} %" if shares else ""
 

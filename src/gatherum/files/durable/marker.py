@@ -46,7 +46,7 @@ def is_completed(op: str, path: str, fingerprint: dict[str, Any], *, resume: boo
 
 
 def mark(path: str, fingerprint: dict[str, Any], state: list[Any]) -> None:
-    """Note on the table at `path` that the run with this fingerprint left it in `state`."""
+    """Attach a note to the table at `path`: the run with this fingerprint left it in `state`."""
     if _set(path, NAME, _note(fingerprint, state)):
         (sync_directory if os.path.isdir(path) else sync_file)(path)
 
@@ -63,7 +63,7 @@ def _is_marked(path: str, fingerprint: dict[str, Any]) -> bool:
 
 
 def _set(path: str, name: str, value: bytes) -> bool:
-    """Set an extended attribute of a file. Return False if the file system has no support."""
+    """Set an extended attribute of a file. Return False if the file system does not support it."""
     if not hasattr(os, "setxattr"):
         return False
     try:

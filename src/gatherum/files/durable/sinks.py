@@ -1,8 +1,8 @@
 """Sinks are the outputs to which strategies write rows.
 
-A scatter writes the changed rows of its table to a copy, or to a patch of the table itself. A
-patch contains every changed row before the table itself is changed. Until the patch is complete,
-the table is unchanged. Afterwards, applying it can be repeated until it succeeds.
+A scatter writes the changed rows of its table to a copy, or to a patch of the table itself. A patch
+contains every changed row before the table itself is changed. Until the patch is complete, the
+table is unchanged. Afterwards, the patch can be applied repeatedly until it succeeds.
 """
 
 import os
@@ -149,7 +149,7 @@ class ArraySink(Sink):
 
 
 class FileSink(Sink):
-    """A new file. `create` opens its array, and `replace_target` replaces the output with it."""
+    """A new file. `create` opens its array. `replace_target` replaces the output with the file."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class ScatterSink(Sink):
         self.layout, self._prepared = layout, False
 
     def rows(self, panel: Panel) -> RowTable:
-        """Return the rows for changed rows of a panel. Copy all other rows first."""
+        """Return the rows to which a panel's changes are written. Copy all other rows first."""
         self.prepare()
         return self.rows_of(panel)
 
@@ -201,7 +201,7 @@ class ScatterSink(Sink):
         raise NotImplementedError
 
     def rows_of(self, panel: Panel) -> RowTable:
-        """Return the rows to write a panel's changed rows to."""
+        """Return the rows to which a panel's changes are written."""
         raise NotImplementedError
 
 
@@ -287,7 +287,7 @@ class CopySink(ScatterSink):
         return self._rows_of(self.copy, panel)
 
     def commit(self) -> NDArray[Any] | None:
-        """Replace the output with the copy, or return it."""
+        """Replace the output with the copy, or return the copy."""
         return self._replace_target()
 
 

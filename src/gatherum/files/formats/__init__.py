@@ -94,8 +94,10 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
 
 
 def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str] = ()) -> Location:
-    """Parse an output path like `locate`. UnknownFormat lists the formats that can be written, and
-    `tables`, the suffixes of tables that the caller can write.
+    """Parse an output path like `locate`.
+
+    The message of UnknownFormat lists the formats that can be written, and `tables`: the suffixes
+    of the tables that the caller can write.
     """
     if isinstance(path, Location):
         return path

@@ -36,7 +36,7 @@ NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null o
 
 
 class Arrow(Format):
-    """A column in a file of Parquet or of Arrow's IPC format."""
+    """A column in a Parquet file or in a file in Arrow's IPC format."""
 
     name, example, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
@@ -76,7 +76,7 @@ class Arrow(Format):
         return Source(location, shape, dtype, storage, file)
 
     def named_columns(self, location: Location, resources: Resources) -> list[str]:
-        """Return the names of the columns in a location, which are separated by commas."""
+        """Return the column names in a location, which are separated by commas."""
         self.require()
         return arrow_keys.named_columns(location, resources)
 
@@ -149,9 +149,9 @@ def _has_lists(arrow_type: Any) -> bool:
 
 
 def _measured(location: Location, groups: Groups, widths: list[int | None]) -> list[int]:
-    """Return the lengths of the lists of a column. If the type has none, the first row defines it.
+    """Return the lengths of a column's lists. If the type defines none, the first row does.
 
-    Reading the lists checks that all of them have these lengths.
+    When the lists are read, each is checked to have these lengths.
     """
     group_number = next((i for i, length in enumerate(groups.lengths) if length), None)
     if group_number is None and None in widths:
@@ -205,7 +205,7 @@ class ArrowColumn(BoxArray):
         self._last: tuple[int, NDArray[Any]] | None = None
 
     def view_box(self, box: tuple[slice, ...]) -> NDArray[Any] | None:
-        """Return rows of one group, without a copy; None for rows of several groups."""
+        """Return rows of one group without a copy, or None for rows of several groups."""
         rows, columns = box[0], box[1:]
         group_number = bisect_right(self._ends, rows.start)
         if rows.stop > self._ends[group_number]:

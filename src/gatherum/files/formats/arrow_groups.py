@@ -18,7 +18,7 @@ FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # the first bytes of a file
 
 
 def groups_of(location: Location, resources: Resources, encoded: str | None = None) -> Groups:
-    """Open a file and return its row groups. Strings of a column `encoded` are dictionaries."""
+    """Open a file and return its row groups. Strings of the column `encoded` are dictionaries."""
     return groups_in(location, location.open(resources), resources, encoded)
 
 

@@ -29,7 +29,7 @@ class ArrowKeys:
 
     @property
     def is_key(self) -> bool:
-        """Whether the column has a type that is numbered: strings, bytes, dates or bools."""
+        """Whether values of the column's type are numbered: strings, bytes, dates or bools."""
         from pyarrow import types
 
         type_names = (
@@ -39,7 +39,7 @@ class ArrowKeys:
         return any(getattr(types, f"is_{name}")(self.arrow_type) for name in type_names)
 
     def batches(self) -> Iterator[Any]:
-        """Yield the keys of each row group as an array of Arrow."""
+        """Yield the keys of each row group as an Arrow array."""
         for number in range(len(self.groups.lengths)):
             with plain_errors(f"{self.location}: group {number}"):
                 keys = self.groups.read(number)
@@ -47,7 +47,7 @@ class ArrowKeys:
 
 
 def named_columns(location: Location, resources: Resources) -> list[str]:
-    """Return the names of the columns in a location, which are separated by commas."""
+    """Return the column names in a location, which are separated by commas."""
     return _named(location, groups_of(location, resources).schema.names)
 
 

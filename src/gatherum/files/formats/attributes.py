@@ -47,8 +47,8 @@ def attributes_of_zarr(array: Any) -> Attributes:
 def _of_zarr(array: Any) -> Mapping[str, Any]:
     """Return an array's attributes.
 
-    In format 2 xarray stores `_FillValue` as the fill value of its arrays, which have names of
-    dimensions. In format 3 it is an attribute; floats are encoded in base64.
+    In format 2, xarray stores `_FillValue` as the fill value of its arrays, which have dimension
+    names. In format 3, `_FillValue` is an attribute; floats are encoded in base64.
     """
     packed = {key: value for key, value in dict(array.attrs).items() if key in ATTRIBUTES}
     if array.metadata.zarr_format == 2:

@@ -22,7 +22,7 @@ def decoded(source: Source, budget: Budget, role: str = "table") -> Source:
     """Return an array with its numbers decoded, if it is packed.
 
     Indices keep the numbers that mark missing values, because the mode handles invalid indices.
-    Raise ValueError for indices with a scale or an offset, and for an attribute of a wrong type.
+    Raise ValueError for indices with a scale or an offset, and for an attribute of the wrong type.
     """
     if source.attributes is None:
         return source

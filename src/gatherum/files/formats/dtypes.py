@@ -21,7 +21,7 @@ __all__ = [
 
 
 def number_type(name: str) -> np.dtype[Any]:
-    """Return the ml_dtypes dtype of a name, or plain bytes if the package is missing or too old."""
+    """Return the named ml_dtypes dtype, or plain bytes if the package is missing or too old."""
     try:
         import ml_dtypes
 
@@ -42,7 +42,7 @@ def is_added(dtype: np.dtype[Any]) -> bool:
 
 
 def is_bytes(dtype: np.dtype[Any], size: int) -> bool:
-    """Return True if a dtype is plain bytes of a size, without any type of number."""
+    """Return True if a dtype is plain bytes of the given size, without a number type."""
     plain = dtype.kind == "V" and dtype.names is None and dtype.subdtype is None
     return plain and not is_added(dtype) and dtype.itemsize == size
 

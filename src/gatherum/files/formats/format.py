@@ -27,8 +27,8 @@ __all__ = [
 ]  # fmt: skip
 
 MOST_LISTED = 1000  # maximum number of members of a file or a group to search
-# For a sparse matrix of anndata: the name of the lines that `indptr` divides, and of the lines in
-# `indices`.
+# For an anndata sparse matrix: the name of the lines that `indptr` divides, and the name of the
+# lines in `indices`.
 SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 
 
@@ -88,10 +88,10 @@ class KeyColumn(Protocol):
 
     @property
     def is_key(self) -> bool:
-        """Whether the values are keys, which are numbered, and not numbers of groups."""
+        """Whether the values are keys, which are numbered, rather than group numbers."""
 
     def batches(self) -> Iterator[Any]:
-        """Yield the keys of consecutive rows as arrays of Arrow."""
+        """Yield the keys of consecutive rows as Arrow arrays."""
 
 
 class Format(Protocol):
@@ -219,7 +219,7 @@ class Format(Protocol):
         self, out: Location, shape: tuple[int, ...], table: Source, resources: Resources,
         build: Build,
     ) -> FileSink:  # fmt: skip
-        """Return an output of a shape, with the dtype of the table."""
+        """Return an output of the given shape, with the dtype of the table."""
         return FileSink(
             resources,
             build,
@@ -256,7 +256,7 @@ def split_member(text: str, suffix: str) -> tuple[str, str] | None:
 def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
     """Return the file and the member that a path names by a suffix, or None for other suffixes.
 
-    Directories, and all paths inside a Zarr directory, belong to the format Zarr.
+    Directories, and all paths inside a Zarr directory, belong to the Zarr format.
     """
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):

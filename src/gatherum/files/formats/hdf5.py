@@ -42,7 +42,7 @@ DIMENSION_ALONE = b"This is a netCDF dimension but not a netCDF variable"
 
 
 class Hdf5(Format):
-    """A dataset in a file of HDF5."""
+    """A dataset in an HDF5 file."""
 
     name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
     stores_packed = True
@@ -85,7 +85,7 @@ class Hdf5(Format):
         return Source(location, shape, dtype, boxes, file, names=names, attributes=attributes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise ValueError if the file has other datasets, which a new file would not have."""
+        """Raise ValueError if the file contains other datasets, which a new file would lack."""
         super().check_target(op, out, meter)
         name = _plain_name(out, op)
         import h5py
@@ -140,7 +140,7 @@ class Hdf5(Format):
 def _new_file(raw: Any, nbytes: int) -> Any:
     """Create an HDF5 file whose header does not depend on the time.
 
-    h5py.File uses the default of HDF5, whose older versions write the time.
+    h5py.File uses HDF5's default, and older versions of HDF5 write the time.
     """
     import h5py
 
@@ -154,7 +154,7 @@ def _new_file(raw: Any, nbytes: int) -> Any:
 
 
 def _timeless(property_class: Any) -> Any:
-    """Return the creation properties of a class of HDF5, without time stamps."""
+    """Return the creation properties of an HDF5 class, without time stamps."""
     import h5py
 
     properties = h5py.h5p.create(property_class)
@@ -275,7 +275,7 @@ def _why_not_changed(dataset: Any) -> str:
 
 
 def _offset(location: Location, file: DiskFile, dataset: Any) -> int | None:
-    """Return the offset of the elements if they are contiguous and stored as in NumPy, else None.
+    """Return the offset of elements that are contiguous and stored as in NumPy, or None for others.
 
     Small elements may be part of the header. Elements that were never written have no offset: HDF5
     then returns the size of the userblock added to an undefined address.

@@ -68,7 +68,7 @@ class ChunkedDataset(SlicedArray):
             raise ValueError(f"{self._name}: cannot be read: {first_line(error)}") from None
 
     def _inflated_box(self, box: Box) -> NDArray[Any]:
-        """Inflate the chunks of a box. HDF5 reads the chunks that need more than that."""
+        """Inflate the chunks of a box. HDF5 reads the chunks that need further decoding."""
         shape = tuple(side.stop - side.start for side in box)
         values: NDArray[Any] = np.empty(shape, self.dtype)
         keyed, other_dims = box[: self._rank], box[self._rank :]

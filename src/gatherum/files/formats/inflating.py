@@ -71,7 +71,7 @@ def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, 
 
 
 def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
-    """Decompress a chunk by a codec of `INFLATING` with the settings of Zarr's metadata.
+    """Decompress a chunk with a codec of `INFLATING` and the settings from Zarr's metadata.
 
     `most` is the maximum number of bytes of the result; if `exact`, the result must have exactly
     this size. Raise ValueError if the result is larger or the data are damaged.
@@ -188,7 +188,7 @@ def _zstd_size(data: memoryview) -> tuple[int, bool]:
 
 
 def _read_integer(data: memoryview, position: int, width: int) -> tuple[int, int]:
-    """Return the number of `width` bytes at `position`, and the position after it."""
+    """Return the integer stored in `width` bytes at `position`, and the position after it."""
     if position + width > len(data):
         raise ValueError("a chunk of zstd is damaged: it ends too early")
     return int.from_bytes(data[position : position + width], "little"), position + width

@@ -75,7 +75,7 @@ class ArrayHeader:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the data, as an exact integer of any size."""
+        """The size of the data in bytes, as an exact integer without an upper limit."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def source(self, location: Location, holder: DiskFile, start: int, opened: DiskFile) -> Source:
@@ -154,7 +154,7 @@ def write_header(shape: tuple[int, ...], dtype: np.dtype[Any], fortran: bool = F
 
 
 def _descr(dtype: np.dtype[Any]) -> Any:
-    """Return a dtype's name in a header, as `numpy.save` writes names that it can read again."""
+    """Return a dtype's name in a header, in the form that `numpy.save` writes and can read back."""
     plain = as_bytes(dtype)
     return f"<V{dtype.itemsize}" if is_added(dtype) else np.lib.format.dtype_to_descr(plain)
 

@@ -66,7 +66,7 @@ class Npz(Format):
 
 @contextmanager
 def _damage(name: str) -> Iterator[None]:
-    """Convert the exceptions of `zipfile` for a damaged archive to a one-line ValueError."""
+    """Convert `zipfile`'s exceptions for a damaged archive to a one-line ValueError."""
     try:
         yield
     except (NotImplementedError, RuntimeError) as error:
@@ -80,7 +80,7 @@ def _damage(name: str) -> Iterator[None]:
 
 
 def _find(name: str, archive: zipfile.ZipFile, member: str | None) -> zipfile.ZipInfo:
-    """Return the member with a name, with or without ``.npy``, as `numpy.load` does."""
+    """Return the member with the given name, with or without ``.npy``, as `numpy.load` does."""
     infos = archive.infolist()
     for member_name in () if member is None else (member, f"{member}.npy"):
         matches = [info for info in infos if info.filename == member_name]

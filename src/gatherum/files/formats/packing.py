@@ -1,4 +1,4 @@
-"""Decode packed numbers with the rules of xarray: mask, multiply, and add.
+"""Decode packed numbers by xarray's rules: mask, multiply, and add.
 
 The attributes follow netCDF's CF conventions: ``_FillValue`` and ``missing_value`` become NaN,
 ``scale_factor`` multiplies, ``add_offset`` is added, and ``_Unsigned`` reinterprets integers.
@@ -24,7 +24,7 @@ UNSIGNED = "_Unsigned"
 ATTRIBUTES = (*LINEAR, *FILLS, UNSIGNED)
 MOST_FILLS = 100
 
-# Returns the attributes of an array whose names are in ATTRIBUTES. Called only for decoding.
+# Returns those attributes of an array whose names are in ATTRIBUTES. Called only for decoding.
 Attributes = Callable[[], Mapping[str, Any]]
 
 
@@ -69,7 +69,7 @@ class Packing:
 def packing_of(name: object, attributes: Mapping[str, Any], dtype: np.dtype[Any]) -> Packing | None:
     """Return the packing of an array, or None if the stored numbers are the values.
 
-    `name` is the name of the array in errors. Raise ValueError for an attribute of a wrong type.
+    `name` is the name of the array in errors. Raise ValueError for an attribute of the wrong type.
     """
     if dtype.kind not in "iuf" or dtype.isbuiltin == 2 or not attributes:
         return None
@@ -99,7 +99,7 @@ def _instead() -> str:
 
 
 def _number_attribute(name: object, attributes: Mapping[str, Any], key: str) -> Any:
-    """Return the number of an attribute, with its type, or None without the attribute."""
+    """Return the number in an attribute, with its type, or None if the attribute is absent."""
     value = attributes.get(key)
     if value is None:
         return None
@@ -141,7 +141,7 @@ def _fills(
 
 
 def _with_nan(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return the dtype of numbers of which some become NaN."""
+    """Return the dtype of numbers, some of which become NaN."""
     if dtype.kind == "f":
         return dtype
     return np.dtype(np.float32 if dtype.itemsize <= 2 else np.float64)

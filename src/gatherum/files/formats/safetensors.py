@@ -40,7 +40,7 @@ PACKED = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}  # bits of types that are not who
 
 
 def _letter_and_bits(row: DTypeRow) -> str | None:
-    """Return a code such as "F32". The codes of types of other packages are irregular."""
+    """Return a code such as "F32". The codes of types from other packages are irregular."""
     return f"{row.kind.upper()}{row.bits}" if row.is_of_numpy else None
 
 
@@ -70,7 +70,7 @@ class Safetensors(Format):
         return Source(location, tensor.shape, dtype, storage, file)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise ValueError if the file has other tensors, which a new file would not have."""
+        """Raise ValueError if the file contains other tensors, which a new file would lack."""
         super().check_target(op, out, meter)
         if out.member is None:
             raise ValueError(f"{op}: name the tensor to write after a colon: {out}:name")

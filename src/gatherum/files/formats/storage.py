@@ -38,7 +38,7 @@ class Storage:
         raise NotImplementedError
 
     def patch(self, resources: Resources, build: Build, depth: int) -> PatchSink:
-        """Return the sink that collects changes of the array itself until they are complete."""
+        """Return the sink that collects changes to the array itself until they are complete."""
         raise NotImplementedError(self.cannot_change)
 
 
@@ -54,7 +54,7 @@ class Opened(Protocol):
         return
 
     def is_intact(self) -> bool:
-        """Return True if the opened input still has its bytes, also after its name has another."""
+        """Return True if the opened input is unchanged, even if its name now refers to another."""
         return True
 
     def stop(self) -> None:
@@ -90,7 +90,7 @@ class Source:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def state(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class FlatStorage(Storage):
         cls, file: DiskFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any],
         fortran: bool = False,
     ) -> "FlatStorage":  # fmt: skip
-        """Return the elements at `offset` of a file. `shape` is the shape of the array."""
+        """Return the elements at `offset` in a file. `shape` is the shape of the array."""
         fortran = fortran and len(shape) > 1
         return cls(FlatArray(file, offset, shape[::-1] if fortran else shape, dtype), fortran)
 
@@ -189,7 +189,7 @@ def _copied_in_c_order(
 
 
 def boxes_of(storage: Storage) -> BoxArray:
-    """Return an array that is read in boxes. The boxes of a flat file have about one page."""
+    """Return an array that is read in boxes. Each box of a flat file covers about one page."""
     if isinstance(storage, BoxStorage):
         return storage.array
     assert isinstance(storage, FlatStorage)

@@ -1,7 +1,7 @@
 """Reductions over groups of values in files.
 
-`reduction` has the function, `calls` checks the operands and selects where a call runs: batch by
-batch with accumulators in memory (`folds`), in memory, or with buckets on the disk.
+`reduction` contains the function. `calls` checks the operands and selects where a call runs: batch
+by batch with accumulators in memory (`folds`), in memory, or with buckets on the disk.
 """
 
 from .reduction import reduce_file

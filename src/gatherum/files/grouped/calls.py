@@ -1,4 +1,4 @@
-"""A call of `reduce_file`: the checks of its operands, and where it runs."""
+"""A call to `reduce_file`: the checks of its operands, and the choice of where it runs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from .folds import Fold, Folds, is_folded
 __all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
 REDUCE_FILE = "reduce_file"
-# The memory of functions in memory, in sizes of the operands: of functions that sort, of functions
-# that convert or mask values, and of other functions.
+# The memory that functions need in memory, in multiples of the operands' size: for functions that
+# sort, for functions that convert or mask values, and for other functions.
 SORTING, CONVERTING, READING = 8, 5, 1.5
 Results = dict[str, NDArray[Any]]
 
@@ -58,8 +58,8 @@ class GroupCall:
     def run(self, out: Path | None, *, direct: bool = False) -> tuple[Results, Stats | None]:
         """Return the result of each function, and the statistics of the run.
 
-        The output is checked. If `direct`, a result that does not fit in memory is written to it,
-        and is not returned. The statistics are None after runs without an output file.
+        The output is checked. If `direct`, a result that does not fit in memory is written to the
+        output, and is not returned. The statistics are None after runs without an output file.
         """
         checked = FileCall(REDUCE_FILE, dict(self.operands), out, {}, self.settings).checked()
         with checked as (located, resources, _):
@@ -92,7 +92,7 @@ class _Opened:
     attributes: Attributes
 
     def check_defined(self) -> None:
-        """Raise if a function is not defined for the dtype of the values, or too large.
+        """Raise if a function is not defined for the values' dtype, or if its result is too large.
 
         `evaluated` checks calls with weights, because weights change the dtype of the values.
         """
@@ -132,7 +132,7 @@ class _Opened:
         return {name: results[name] for name in names}
 
     def _copies(self, name: str) -> float:
-        """Return the memory that a function needs in memory, in sizes of the operands."""
+        """Return the memory that a function needs, in multiples of the operands' size."""
         row = row_of(name)
         if row.sorts:
             return SORTING
@@ -160,7 +160,8 @@ class _Opened:
 
     def _folded(self, names: list[str], resources: Resources) -> Results:
         attributes, group_count = self.attributes, self.shape[0]
-        # Valid entries depend on the number of groups if entries are moved or count from the end.
+        # Which entries are valid depends on the number of groups if entries are moved or count from
+        # the end.
         if group_count is None and (attributes.mode in MOVING or attributes.negative):
             group_count = self.with_group_count(resources).shape[0]
         shape, limit = (group_count, *self.shape[1:]), resources.budget.fold
@@ -185,7 +186,7 @@ class _Opened:
         return results
 
     def with_group_count(self, resources: Resources) -> _Opened:
-        """Return the call with the number of groups, which is read if it is not given."""
+        """Return the call with its number of groups, read from `groups` if it is not given."""
         axis = self.attributes.axis
         if self.shape[axis] is not None:
             return self
@@ -197,7 +198,7 @@ class _Opened:
         return sized
 
     def raise_invalid(self, resources: Resources) -> None:
-        """Raise IndexError for the first invalid entry of the groups, and name it."""
+        """Raise an IndexError that names the first invalid entry of the groups."""
         axis, groups = self.attributes.axis, self.sources["groups"]
         size = self.with_group_count(resources).shape[axis]
         mode, negative = self.attributes.mode, self.attributes.negative
@@ -253,7 +254,7 @@ class _Opened:
         self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
         reduction: str, out: Path | None,
     ) -> Any:  # fmt: skip
-        """Reduce the updates of each group. An empty group is `initial`."""
+        """Reduce the updates of each group. The result of an empty group is `initial`."""
         operands = {"table": np.broadcast_to(initial, self.shape), "indices": groups}
         keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         operands["updates"] = updates
@@ -295,7 +296,7 @@ def _windows(
 
 @contextmanager
 def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
-    """Raise OSError if an operand changed during the run, also instead of ValueError."""
+    """Raise OSError, even in place of a ValueError, if an operand changed during the run."""
     try:
         yield
     except ValueError:

@@ -36,7 +36,7 @@ def is_folded(name: str) -> bool:
 class Fold:
     """The fold of one function.
 
-    `initial` is the result of an empty group, None if an empty group is an error.
+    `initial` is the result of an empty group, or None if an empty group is an error.
     """
 
     name: str
@@ -104,8 +104,8 @@ class Fold:
 class Folds:
     """The folds of several functions over batches of values along axis 0.
 
-    `shape` is the shape of a result. Its first number is the number of groups, None if the largest
-    entry determines it. The accumulators may have `limit` bytes.
+    `shape` is the shape of a result. Its first number is the number of groups, or None if the
+    largest entry determines it. The accumulators may use up to `limit` bytes.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Folds:
                 put(entries_of, fold.updates(values))
 
     def _resolved(self, entries: NDArray[Any]) -> NDArray[Any]:
-        """Return the group of each entry of a batch, -1 for a dropped one."""
+        """Return the group of each entry of a batch, or -1 for a dropped entry."""
         low, high = int(entries.min()), int(entries.max())
         if self._grows and high >= self.group_count:
             self.group_count = high + 1
@@ -161,7 +161,7 @@ class Folds:
         return resolved
 
     def _extend(self, count: int) -> None:
-        """Make the accumulators larger, for at least a number of groups."""
+        """Extend the accumulators to at least the given number of groups."""
         if not self._fits(count):
             raise TooLargeError
         if self._capacity > 0 and self._fits(2 * self._capacity):
@@ -191,7 +191,7 @@ class Folds:
         return next((other for other in others if other.skips == fold.skips), fold)
 
     def results(self) -> dict[str, NDArray[Any]]:
-        """Return the result of each function. Raise ValueError for an empty group without one."""
+        """Return the result of each function. Raise ValueError if an empty group has none."""
         return {fold.name: self._result(fold) for fold in self._folds}
 
     def _result(self, fold: Fold) -> NDArray[Any]:

@@ -31,7 +31,7 @@ Arrays = tuple[Any, ...]  # of NumPy or Arrow
 
 @dataclass(frozen=True)
 class Keys:
-    """The number of each key, -1 for a missing one, and the distinct keys of each column."""
+    """The number of each key (-1 for a missing key), and the distinct keys of each column."""
 
     numbers: NDArray[Any]
     labels: dict[str, NDArray[Any]]
@@ -43,14 +43,14 @@ class Keys:
 
 
 def columns_of(operand: Operand, settings: RunSettings) -> list[str]:
-    """Return the names of the columns that the path of a table names; none for other operands."""
+    """Return the names of the columns in the path of a table, or no names for other operands."""
     with ExitStack() as stack:
         location, resources = _located(operand), _resources(stack, settings)
         return [] if location is None else location.format.named_columns(location, resources)
 
 
 def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
-    """Return the keys of a file or an array. Return None if they are the numbers of groups."""
+    """Return the keys of a file or an array. Return None if they are group numbers."""
     with ExitStack() as stack:
         location, resources = _located(operand), _resources(stack, settings)
         columns = [] if location is None else location.format.open_keys(location, resources)
@@ -67,7 +67,7 @@ def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
 
 
 def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
-    """Open an array whose elements are keys; None for others, and for files that are not read."""
+    """Open an array of keys. Return None for other arrays, and for files that are not read."""
     is_path = isinstance(operand, (str, os.PathLike, Location))
     if not is_path and getattr(getattr(operand, "dtype", None), "kind", "") not in KINDS:
         return None
@@ -82,7 +82,7 @@ def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
 
 
 def _located(operand: Operand) -> Location | None:
-    """Return the location of a file; None for arrays, and for files that are not read."""
+    """Return the location of a file, or None for arrays and for files that are not read."""
     if not isinstance(operand, (str, os.PathLike, Location)):
         return None
     try:
@@ -132,7 +132,7 @@ class _Labels:
 
 
 def _factorized(keys: Sequence[Any], sort: bool = False) -> tuple[NDArray[Any], Arrays]:
-    """Return the numbers of keys, and the distinct keys of each column."""
+    """Return the number of each key, and the distinct keys of each column."""
     if len(keys) == 1 and not sort and type(keys[0]).__module__.startswith("pyarrow"):
         return _encoded(keys[0])
     numbers, labels = factorize(*keys, sort=sort)
@@ -140,7 +140,7 @@ def _factorized(keys: Sequence[Any], sort: bool = False) -> tuple[NDArray[Any], 
 
 
 def _encoded(keys: Any) -> tuple[NDArray[Any], Arrays]:
-    """Return the codes of an array of Arrow, and the keys of its dictionary that occur.
+    """Return the codes of an Arrow array, and the keys of its dictionary that occur in it.
 
     The dictionary may repeat a key.
     """
@@ -168,7 +168,7 @@ def _joined(columns: Sequence[Any]) -> Any:
 
 
 def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Yield the keys of a batch, or those of each chunk of a single column of Arrow."""
+    """Yield the keys of a batch, or those of each chunk of a single Arrow column."""
     if len(keys) > 1 or not hasattr(keys[0], "chunks"):
         yield keys
     else:
@@ -176,7 +176,7 @@ def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
 
 
 def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunSettings) -> Keys:
-    """Return the numbers of all keys, in a file without a name, and the distinct keys."""
+    """Return the numbers of all keys, stored in an unnamed file, and the distinct keys."""
     with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
         numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
     labels, ends = _Labels(), [0]

@@ -39,7 +39,7 @@ Results = dict[str, NDArray[Any]]
 
 
 def table_suffix(out: Path) -> str | None:
-    """Return the suffix of a file that stores a table, None for other paths."""
+    """Return the suffix of a file that stores a table, or None for other paths."""
     suffix = os.path.splitext(os.fspath(out) if isinstance(out, (str, os.PathLike)) else "")[1]
     suffix = suffix.lower().removeprefix(".")
     return suffix if suffix in TABLES else None
@@ -73,7 +73,7 @@ def table_target(out: Path) -> Location:
 
 
 def labelled(labels: Results, results: Results) -> Results:
-    """Return labels and results as columns. A result with the name of a label gets a suffix."""
+    """Return labels and results as columns. A result named like a label gets a suffix."""
     named = {f"{name}_" if name in labels else name: result for name, result in results.items()}
     return labels | named
 
@@ -102,7 +102,7 @@ def write_results(
 
 
 def _records(results: Results) -> NDArray[Any]:
-    """Return results as one array of records, a record per group if their shapes differ."""
+    """Return results as one array of records, with one record per group if the shapes differ."""
     shapes = {result.shape for result in results.values()}
     rank = len(shapes.pop()) if len(shapes) == 1 else 1
     fields = [(name, result.dtype, result.shape[rank:]) for name, result in results.items()]
@@ -122,7 +122,7 @@ def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Any:
 
 
 def describe_table(out: Path) -> str | None:
-    """Return the number of rows in a table and the names of its columns; None for other files."""
+    """Return the number of rows in a table and its column names, or None for other files."""
     suffix = table_suffix(out)
     if suffix == "csv":
         with open(out, newline="", encoding="utf-8") as file:
@@ -161,7 +161,7 @@ def _texts(column: NDArray[Any]) -> list[Any]:
 
 
 def _arrow(results: Results, out: Path, suffix: str) -> bytes:
-    """Return a table in the format of Parquet or of Arrow's IPC files."""
+    """Return a table in Parquet format or in Arrow's IPC format."""
     import pyarrow
     from pyarrow import parquet
 

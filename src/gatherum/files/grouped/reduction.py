@@ -78,8 +78,9 @@ def reduce_file(
         several columns. None, with ``"count"``, counts the entries of `groups`.
     groups : path or array
         The groups, counted from 0: one for each position along `axis`, or one for each value. Keys
-        are numbered as by `gatherum.groups.factorize`: strings, bytes, dates, bools, and several
-        columns of a Parquet or Arrow file, ``sales.parquet:shop,day``. Missing keys are omitted.
+        are numbered as in `gatherum.groups.factorize`. They are strings, bytes, dates, bools, or
+        several columns of a Parquet or Arrow file, such as ``sales.parquet:shop,day``. Missing keys
+        are omitted.
     out : path, optional
         The output file. Without it the result is returned. A ``.parquet``, ``.arrow``,
         ``.feather`` or ``.csv`` file contains a table with named columns.
@@ -103,9 +104,9 @@ def reduce_file(
     -------
     Stats, ndarray or dict of ndarray
         Rows, bytes, chunks, seconds and memory if `out` is given. Otherwise the result, or a dict
-        for a list `func`, several columns, or keys. The dict has the distinct keys of each column,
-        in sorted order, and a result for each function. The results of several columns have names
-        such as ``price_sum``.
+        if `func` is a list or if there are several columns or keys. The dict contains the distinct
+        keys of each column, in sorted order, and a result for each function. The results of several
+        columns have names such as ``price_sum``.
 
     Raises
     ------
@@ -122,8 +123,9 @@ def reduce_file(
     median, nunique and mode, their nan forms, and functions with weights, need all values in
     memory.
 
-    Several results in an array file are records with named fields. A table of group numbers has a
-    first column with the number of each group, named like the column of groups.
+    In an array file, several results are stored as records with named fields. The first column of a
+    table of group numbers contains the number of each group, and is named like the column of
+    groups.
 
     Examples
     --------
@@ -209,7 +211,7 @@ def _run(
     *,
     direct: bool,
 ) -> tuple[dict[str, NDArray[Any]], Stats | None]:
-    """Run a call on each column of values. Return the results, and the statistics of the last."""
+    """Run a call on each column of values. Return the results, and the last call's statistics."""
     results: dict[str, NDArray[Any]] = {}
     stats: Stats | None = None
     for column, values in columns.items():

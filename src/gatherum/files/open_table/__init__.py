@@ -34,8 +34,8 @@ def open(
     table : path or array
         As in `gather_file`.
     cache : str or int
-        The bytes of memory for the most requested rows, such as ``"256MiB"``. `scales` and
-        `zero_points` use the same number of bytes each. An array in memory is not cached.
+        The amount of memory for the most requested rows, such as ``"256MiB"``. `scales` and
+        `zero_points` each use the same amount. An array in memory is not cached.
     readers : int, optional
         The number of threads for `Table.submit`, `Table.gather_async` and `Table.prefetch`.
         Default: 16. They are started on demand. With `direct`, also the number of concurrent reads
@@ -80,7 +80,7 @@ def open(
     ------
     TypeError, ValueError, OSError
         As in `gather_file` for its table, and as in `gatherum.gather_quantized` for the other
-        operands. ValueError also if the cache is smaller than one row.
+        operands. Also ValueError if the cache is smaller than one row.
 
     Examples
     --------

@@ -22,13 +22,13 @@ class TableStats:
     requests, rows : int
         The number of calls of the gathers, and of their indices (or index tuples).
     bytes : int
-        The bytes that these calls returned.
+        The number of bytes that these calls returned.
     bytes_read : int
-        The bytes read from the table's file or requested from its server.
+        The number of bytes read from the table's file or requested from its server.
     hits, misses : int
         The rows found and not found in the row cache; both 0 without a cache.
     cached_bytes : int
-        The bytes of the rows in the cache.
+        The size in bytes of the rows in the cache.
     p50, p90, p99 : float
         The seconds within which 50%, 90% and 99% of the last 8192 calls finished; 0.0 before the
         first call.

@@ -79,7 +79,7 @@ class Handle:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return self._opened("nbytes").table.nbytes
 
     @property
@@ -182,9 +182,9 @@ class Handle:
     def close(self) -> None:
         """Wait for submitted calls, and close the table. Further calls do nothing.
 
-        A callback of a future may run in a thread that serves submitted calls, and cannot wait for
-        them. In such a thread, `close` returns immediately, and the table is closed after the
-        calls.
+        A future's callback may run in a thread that serves submitted calls, and cannot wait for
+        these calls. In such a thread, `close` returns immediately, and the table is closed after
+        the calls.
         """
         with self._lock:
             if self._closing:

@@ -98,7 +98,7 @@ class QuantizedState(State):
     def gathered(
         self, indices: Operand, attributes: dict[str, Any], fill_value: object, out: Any = None
     ) -> tuple[Any, int, int]:
-        """Return a gather's result or `out`, the number of indices, and the bytes of the codes.
+        """Return a gather's result or `out`, the number of indices, and the codes' size in bytes.
 
         The attributes are the arguments of `QuantizedTable.gather`.
         """
@@ -274,7 +274,7 @@ class QuantizedTable(Table):
 
 
 def _unpacked(part: State, spec: Spec, row_numbers: Ints) -> NDArray[Any]:
-    """Return slices by number, with each value unpacked to a byte if bytes contain several."""
+    """Return slices by number, with each value unpacked to a byte if a byte contains several."""
     if not spec.divides_bytes:
         return part.taken(row_numbers, spec.axis)
     in_byte, bits = spec.codes.in_byte, spec.codes.bits
@@ -284,7 +284,7 @@ def _unpacked(part: State, spec: Spec, row_numbers: Ints) -> NDArray[Any]:
 
 
 def _named(error: Exception, op: str) -> Exception:
-    """Replace the name `gather_quantized` in an error by the name of the called function."""
+    """Replace the name `gather_quantized` in an error with the name of the called function."""
     error.args = tuple(
         f"{op}{argument.removeprefix(NAME)}" if str(argument).startswith(f"{NAME}: ") else argument
         for argument in error.args

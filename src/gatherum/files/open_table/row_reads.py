@@ -102,7 +102,7 @@ class FlatReads(RowReads):
         positions: Ints | None,
         flat: NDArray[np.uint8],
     ) -> bool:
-        """Read rows in one call of the core, unless the previous call waited for the disk."""
+        """Read rows in one call to the core, unless the previous call waited for the disk."""
         if self._waited:
             return super().read_kept(cache, row_numbers, positions, flat)
         begun = perf_counter_ns()
@@ -163,10 +163,10 @@ class OtherReads(RowReads):
 
 
 def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
-    """Return a reader of rows along the first dimension, or None without rows.
+    """Return a reader of rows along the first dimension, or None if there are no rows.
 
     `direct` requires a local file with contiguous rows, which `readers` threads read. Raise
-    ValueError for other tables, and if the system has no direct reads.
+    ValueError for other tables, and if the system does not support direct reads.
     """
     if not table.shape or not table.nbytes:
         return None

@@ -110,7 +110,7 @@ class State:
         """Begin a call on the table."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Raise OSError if the table has changed, also instead of another error.
+        """Raise OSError, even in place of another error, if the table has changed.
 
         The bytes of a changing table may be damaged.
         """
@@ -171,7 +171,7 @@ class State:
         return gather
 
     def read(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of a call that reads rows, all before or after each `write`.
+        """Return the result of a call that reads all its rows either before or after each `write`.
 
         Raise OSError if the table has changed.
         """
@@ -209,12 +209,12 @@ class State:
         return slices
 
     def cached(self) -> tuple[int, int, int]:
-        """Return hits and misses of the row cache, and the bytes of its rows."""
+        """Return the hits and misses of the row cache, and the size of its rows in bytes."""
         cache = self.cache
         return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
 
     def row_numbers(self, indices: Operand) -> Ints:
-        """Return the rows of indices, sorted and distinct. Raise errors like a gather."""
+        """Return the rows of indices, sorted and distinct. Raise the same errors as a gather."""
         values = conversion.as_indices("gather", registry.spec("gather", "indices", indices))
         plan("gather", (self.shape, self.table.dtype), values)
         size = self.shape[0]
@@ -237,7 +237,7 @@ class State:
         return reads.are_resident(row_numbers[inside])
 
     def parts(self, row_numbers: Ints) -> "list[tuple[State, Ints]]":
-        """Return the arrays to read rows from, each with the row numbers in it."""
+        """Return the arrays from which rows are read, each with its row numbers."""
         return [(self, row_numbers)]
 
     def expect(self, row_numbers: Ints) -> None:

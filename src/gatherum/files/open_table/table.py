@@ -30,9 +30,9 @@ class Table(Handle):
     """A table that stays open between gathers, as `open` returns it. Threads may share a table.
 
     A pickled table contains only its path. A table can be used after a fork, and its file is never
-    mapped into memory. After the file was replaced, removed or written by other means than `write`,
-    every call raises OSError until `reload` opens the file again. A change is detected within 10
-    ms, or within a second at a URL.
+    mapped into memory. After the file has been replaced, removed, or written by means other than
+    `write`, every call raises OSError until `reload` opens the file again. A change is detected
+    within 10 ms, or within a second at a URL.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Table(Handle):
     dtype : numpy.dtype
         The dtype of its elements.
     nbytes : int
-        The bytes of all elements.
+        The size of all elements in bytes.
     version : int
         The number of times that `reload` or `follow` has opened a new file.
     path : str
@@ -97,7 +97,7 @@ class Table(Handle):
         Raises
         ------
         TypeError, ValueError, IndexError
-            As in `gatherum.gather`. ValueError also if the table is closed. TypeError also if
+            As in `gatherum.gather`. Also ValueError if the table is closed. Also TypeError if
             PyTorch lacks the dtype.
         ImportError
             If `device` is given and PyTorch is not installed.
@@ -283,8 +283,8 @@ class Table(Handle):
         Parameters
         ----------
         indices : path or array
-            The numbers of the rows, as in `gather` with its defaults. If a number occurs more than
-            once, the last of its rows is written.
+            The row numbers, as in `gather` with its defaults. If a number occurs more than once,
+            the last of its rows is written.
         rows : path or array
             The new rows: an array of the table's dtype and of shape
             ``indices.shape + table.shape[1:]``, or one that broadcasts to it.
@@ -292,9 +292,9 @@ class Table(Handle):
         Raises
         ------
         TypeError, ValueError, IndexError
-            As in `gatherum.scatter_slices`. ValueError also if the table is closed or cannot be
-            written: rows are written in local files of ``.npy``, ``.safetensors`` and contiguous
-            HDF5.
+            As in `gatherum.scatter_slices`. Also ValueError if the table is closed or cannot be
+            written: rows are written only in local ``.npy``, ``.safetensors`` and contiguous HDF5
+            files.
         NotImplementedError
             For a quantized table.
         OSError
@@ -307,7 +307,7 @@ class Table(Handle):
         or a power failure after it, may leave some rows unwritten.
         `gatherum.files.scatter_slices_file` with ``in_place=True`` is safe in both cases.
 
-        For other tables and other processes that have opened the file, the write is a change of the
+        For other tables and other processes that have opened the file, the write is a change to the
         file: their calls raise OSError until `reload`.
         """
         with self._writing:
@@ -371,7 +371,7 @@ class Table(Handle):
         Parameters
         ----------
         indices : array_like of int
-            Numbers of rows, as in `gather` with its defaults.
+            Row numbers, as in `gather` with its defaults.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Rows of an open table as tensors of PyTorch."""
+"""Rows of an open table as PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class TensorTarget(NamedTuple):
     def of(cls, op: str, device: Any, dtype: np.dtype[Any]) -> TensorTarget:
         """Return the target of a call.
 
-        Raise ImportError without PyTorch, ValueError for an invalid device, TypeError for a dtype
-        that PyTorch lacks, and RuntimeError if the system has no CUDA device.
+        Raise ImportError if PyTorch is not installed, ValueError for an invalid device, TypeError
+        for a dtype that PyTorch lacks, and RuntimeError if the system has no CUDA device.
         """
         try:
             import torch
@@ -63,7 +63,7 @@ class TensorTarget(NamedTuple):
         return memory.to(self.device, non_blocking=memory.is_pinned())
 
     def tensor(self, rows: NDArray[Any]) -> torch.Tensor:
-        """Return rows as a tensor on the device. On the CPU the tensor has the memory of `rows`."""
+        """Return rows as a tensor on the device. On the CPU, it shares the memory of `rows`."""
         import torch
 
         flat = torch.from_numpy(rows.reshape(-1).view(np.uint8))

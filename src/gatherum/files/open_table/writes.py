@@ -1,4 +1,4 @@
-"""Write rows of the file of an open table, while other threads read rows."""
+"""Write rows of an open table's file while other threads read rows."""
 
 import os
 import threading
@@ -50,7 +50,7 @@ class WriteLock:
         self._changes = 0  # odd while rows are written
 
     def read(self, call: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of a call that reads rows, all of them before or after each write."""
+        """Return the result of a call that reads all its rows either before or after each write."""
         before = self._changes
         if before % 2 == 0:
             result = call(*arguments)
@@ -164,7 +164,7 @@ def _flat(table: Source) -> FlatStorage:
 
 
 def _renamed(argument: Any, table: Source) -> Any:
-    """Replace the names of the operator and its operands in a message by the names of `write`."""
+    """In a message, replace the names of the operator and its operands with those of `write`."""
     if isinstance(argument, str):
         for name, renamed in RENAMED:
             argument = argument.replace(name, renamed.format(dtype=name_of(table.dtype)))

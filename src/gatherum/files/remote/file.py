@@ -23,8 +23,8 @@ class RemoteFile(DiskFile):
     """An object at a URL, read in parts. `options` are options of fsspec's filesystem."""
 
     local = False
-    # A request that runs concurrently with others costs as much time as 64 KiB, so smaller gaps are
-    # read.
+    # A request that runs concurrently with others takes as long as reading 64 KiB, so smaller gaps
+    # are read.
     waste = 16.0
 
     def __init__(self, address: UrlAddress, meter: Meter, options: Mapping[str, Any]) -> None:
@@ -53,7 +53,7 @@ class RemoteFile(DiskFile):
         return self._version.size
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        """Fill `buffer` from position `offset`. Raise OSError if the object ends before."""
+        """Fill `buffer` from position `offset`. Raise OSError if the object ends too early."""
         until = offset + len(buffer)
         if until > self.size:
             raise self.truncated(self.size, until)
@@ -151,7 +151,7 @@ class RemoteFile(DiskFile):
             raise OSError(f"{self.path}: changed while it was being read")
 
     def is_intact(self) -> bool:
-        """Return False: a server has no bytes of a replaced object."""
+        """Return False: a server does not keep a replaced object."""
         return False
 
 

@@ -18,7 +18,7 @@ NAMES = {
 
 
 def options_in(filesystem_class: Any, url: str) -> dict[str, Any]:
-    """Return the options of a filesystem in a URL, such as a user and a host."""
+    """Return the filesystem options in a URL, such as a user and a host."""
     read = getattr(filesystem_class, "_get_kwargs_from_urls", None)
     return {} if read is None else dict(read(url))
 

@@ -57,7 +57,7 @@ class Remote:
             future.cancel()
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a coroutine. An interruption cancels it."""
+        """Return the result of a coroutine. An interruption cancels the coroutine."""
         future = self.start(coroutine)
         try:
             return future.result()
@@ -125,14 +125,14 @@ class Remote:
                 break
             await asyncio.sleep(pause * random.uniform(0.75, 1.25))  # spread in time
             pause *= 2
-        # raised outside of any handler: the error has no context, which might show the URL
+        # raised outside of any handler, so that the error has no context, which might show the URL
         raised = failure.raised if isinstance(failure, Refused) else ServerError
         times = "" if turn == 1 else f" ({turn} tries)"
         raise raised(f"{address}: {failure}{times}")
 
 
 class Pipeline:
-    """Coroutines, `at_once` of them at the same time. Their results are handled in order."""
+    """Coroutines, of which `at_once` run at the same time. Their results are handled in order."""
 
     def __init__(self, remote: Remote, at_once: int) -> None:
         self._remote, self._at_once = remote, at_once

@@ -1,6 +1,6 @@
 """Make one request through fsspec, and check the answer.
 
-Texts of a server, aiohttp or a filesystem are not passed on, because they may contain the URL.
+Text from a server, aiohttp or a filesystem is not passed on, because it may contain the URL.
 """
 
 import asyncio
@@ -274,7 +274,7 @@ def _understood(error: Exception) -> Exception:
 
 
 class Filesystem:
-    """Any other filesystem of fsspec. The filesystem itself must limit the memory for an answer."""
+    """Any other fsspec filesystem. The filesystem itself must limit the memory for an answer."""
 
     def __init__(self, filesystem: Any) -> None:
         from fsspec.asyn import get_loop

@@ -43,7 +43,7 @@ class UrlAddress:
     def require(self) -> Any:
         """Return fsspec's filesystem class for the protocol.
 
-        Raise ImportError if a package is missing, and ValueError if fsspec does not know the
+        Raise ImportError if a package is missing, and ValueError if fsspec does not support the
         protocol.
         """
         try:
@@ -67,10 +67,10 @@ class UrlAddress:
 
 
 def address_of(text: str) -> UrlAddress | None:
-    """Parse a URL. In HTTP, a ``#`` begins the name of an array. Return None for other texts.
+    """Parse a URL. In HTTP, a ``#`` begins the name of an array. Return None for other strings.
 
-    Raise ValueError if the text is a chain of URLs, names a local file, or does not show where the
-    host ends. The error shows only the protocol.
+    Raise ValueError if the string is a chain of URLs, names a local file, or does not show where
+    the host ends. The error shows only the protocol.
     """
     if CHAINED.match(text):
         raise ValueError("chained URLs, with '::' between them, are not read")
@@ -102,7 +102,7 @@ def address_of(text: str) -> UrlAddress | None:
 
 
 def is_url(text: str) -> bool:
-    """Return True if a text is a URL, or intended as one."""
+    """Return True if a string is a URL, or intended as one."""
     return any(pattern.match(text) for pattern in (PROTOCOL, CHAINED, ONE_SLASH))
 
 

@@ -51,7 +51,7 @@ class StoredRows(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The settings to read rows."""
+    """The settings for reading rows."""
 
     waste: float = 1.0  # maximum ratio of pages read, with gaps, to pages that contain the rows
     once: bool = False  # pages are not needed again: new pages need not stay cached
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
 
 
 def pages_between(stored: StoredRows, row_numbers: Ints) -> Ints:
-    """Return the whole pages between each row and the next one."""
+    """Return the number of whole pages between each row and the next one."""
     starts = stored.base + row_numbers * np.int64(stored.stride)
     between: Ints = starts[1:] // PAGE - (starts[:-1] + (stored.item - 1)) // PAGE - 1
     return between
@@ -69,7 +69,7 @@ class DiskFile:
     """An open regular file with positional input and output.
 
     With positional reads into buffers, the page cache is not part of the resident set of the
-    process. A file that shrinks raises an error, instead of a fatal signal.
+    process. A file that shrinks causes an error instead of a fatal signal.
     """
 
     in_memory = False  # whether the order of reads does not matter
@@ -107,7 +107,7 @@ class DiskFile:
         return os.fstat(self.fd).st_size
 
     def read_into(self, offset: int, buffer: memoryview) -> None:
-        """Fill `buffer` from position `offset`. Raise OSError if the file ends before."""
+        """Fill `buffer` from position `offset`. Raise OSError if the file ends too early."""
         received = 0
         while received < len(buffer):
             with naming(self.path):
@@ -201,7 +201,7 @@ class DiskFile:
             ADVISE(self.fd, stored.base + row_number * stored.stride, stored.item, WILL_NEED)
 
     def cached_share(self, offsets: Ints) -> float:
-        """Return the share of some positions in the page cache, or 0 if unknown."""
+        """Return the share of positions that are in the page cache, or 0 if it is unknown."""
         flags = getattr(os, "RWF_NOWAIT", None)
         if flags is None or offsets.size == 0:
             return 0.0

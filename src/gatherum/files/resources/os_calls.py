@@ -47,7 +47,7 @@ def write_some(fd: int, data: memoryview | bytes, offset: int) -> int:
 
 
 def lock(fd: int) -> None:
-    """Lock an open file until it is closed, or raise BlockingIOError if another process has it."""
+    """Lock an open file until it is closed. Raise BlockingIOError if another process locked it."""
     if sys.platform == "win32":
         before = os.lseek(fd, 0, os.SEEK_CUR)
         os.lseek(fd, LOCKED_BYTE, os.SEEK_SET)

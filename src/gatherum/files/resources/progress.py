@@ -19,7 +19,7 @@ PAUSE = 1.0  # seconds between two lines
 
 @contextmanager
 def progress_shown(shown: bool, label: str) -> Iterator[ProgressDisplay | None]:
-    """Yield a function that shows a bar, given the bytes done and expected; or None.
+    """Yield a function of the bytes done and expected that shows a bar, or None for no bar.
 
     `label` names the call. Without `rich`, or in a notebook without ipywidgets, which `rich` needs
     for a bar, the function prints a line each second.
@@ -44,7 +44,7 @@ def progress_shown(shown: bool, label: str) -> Iterator[ProgressDisplay | None]:
 
 @contextmanager
 def bar(console: "Console", label: str) -> Iterator[ProgressDisplay]:
-    """Yield the function that updates a bar of `rich`."""
+    """Yield the function that updates a `rich` bar."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[amounts]}")
@@ -53,7 +53,7 @@ def bar(console: "Console", label: str) -> Iterator[ProgressDisplay]:
 
 
 class Bar(ProgressDisplay):
-    """A bar of `rich` with the label of the call, its phase, the bytes and their rate."""
+    """A `rich` bar with the label of the call, its phase, the bytes and their rate."""
 
     def __init__(self, progress: Any, task: Any, label: str) -> None:
         self._progress, self._task, self._label = progress, task, label

@@ -28,7 +28,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
 def size_of(name: str, size: object) -> int:
     """Parse a number of bytes, such as ``"512MiB"``, for the argument `name`.
 
-    Raise TypeError for types other than str and int. Raise ValueError for texts that are not a
+    Raise TypeError for types other than str and int. Raise ValueError for strings that are not a
     size, and for 1 EiB and more.
     """
     if isinstance(size, str):
@@ -61,7 +61,7 @@ class Budget:
         """Parse a size such as ``"512MiB"``: bytes, or a number with a unit.
 
         Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for types
-        other than str and int. Raise ValueError for texts that are not a size, for less than 64
+        other than str and int. Raise ValueError for strings that are not a size, for less than 64
         KiB, and for 1 EiB and more.
         """
         total = size_of("memory", memory)

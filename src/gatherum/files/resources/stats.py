@@ -42,7 +42,8 @@ class Stats:
     peak_memory : int
         The largest resident set of the process so far, in bytes.
     requests, bytes_requested : int
-        The number of requests to URLs, and of the bytes requested, including repeated requests.
+        The number of requests to URLs, and the number of bytes requested, including repeated
+        requests.
     """
 
     rows: int
@@ -142,7 +143,7 @@ UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def size_text(nbytes: int) -> str:
-    """Format a number of bytes for people."""
+    """Format a number of bytes in a readable form."""
     unit = _unit_of(nbytes)
     return f"{_amount(nbytes, unit)} {UNITS[unit]}"
 

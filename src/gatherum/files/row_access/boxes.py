@@ -23,7 +23,7 @@ FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 class FlatBoxes(BoxArray):
     """A flat file as an array of boxes, with `chunks` as the preferred boxes.
 
-    In Fortran order, the array has the reversed dimensions of the storage.
+    In Fortran order, the array has the dimensions of the storage in reverse order.
     """
 
     def __init__(self, array: FlatArray, fortran: bool, chunks: tuple[int, ...]) -> None:
@@ -80,7 +80,7 @@ def chunk_boxes(shape: tuple[int, ...], chunks: tuple[int, ...]) -> Iterator[Box
 
 
 def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> Iterator[int]:
-    """Copy an array box by box. Yield the bytes of each box."""
+    """Copy an array box by box. Yield the size of each box in bytes."""
     for box in chunk_boxes(source.shape, chunks):
         values = source.read_box(box)
         target.write_box(box, values)
@@ -90,8 +90,8 @@ def copy_boxes(source: BoxArray, target: BoxArray, chunks: tuple[int, ...]) -> I
 def dataset_type(name: object, dataset: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     """Return the shape and dtype of the array that a dataset is read as.
 
-    HDF5's array types add dimensions. Raise ValueError if the dataset has no shape, as an empty
-    dataset of HDF5.
+    HDF5's array types add dimensions. Raise ValueError if the dataset has no shape, such as an
+    empty HDF5 dataset.
     """
     if dataset.shape is None:
         raise ValueError(f"{name}: an empty dataset of HDF5 has no shape and no elements")

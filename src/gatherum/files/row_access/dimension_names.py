@@ -16,7 +16,7 @@ DAMAGED = (OSError, RuntimeError, KeyError, TypeError, ValueError)  # errors of 
 
 
 def names_in(array: Any) -> Names:
-    """Return a function that finds the dimension names of an array of Zarr, h5py or xarray.
+    """Return a function that finds the dimension names of a Zarr, h5py or xarray array.
 
     Each dimension has a tuple of names, which may be empty. The result is () if the array stores no
     names.

@@ -38,7 +38,7 @@ class FlatArray:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all elements."""
+        """The size of all elements in bytes."""
         return self.size * self.dtype.itemsize
 
     def read(self, start: int, stop: int) -> NDArray[Any]:
@@ -55,10 +55,10 @@ class FlatArray:
 class FlatRows(RowTable):
     """Rows of a flat file: a panel of columns of consecutive rows.
 
-    In the core, a row is a number of bytes at a constant distance from the next row. The starts of
-    the ranges of a panel are also multiples of one step. `strides` are the distances in rows
-    between neighbours along each keyed dimension. `row_length` is the number of elements of a whole
-    row.
+    In the core, a row is a fixed number of bytes at a constant distance from the next row. The
+    starts of the ranges of a panel are also multiples of one step. `strides` are the distances in
+    rows between neighbours along each keyed dimension. `row_length` is the number of elements of a
+    whole row.
     """
 
     is_chunked = False
@@ -76,7 +76,7 @@ class FlatRows(RowTable):
         self._place_ranges()
 
     def _place_ranges(self) -> None:
-        """Compute the rows of the core: the ranges of the panel in every row."""
+        """Compute the rows as the core defines them: the panel's ranges in every row."""
         item, ranges = self.dtype.itemsize, self.panel.ranges or ((0, 1),)
         (first, end), (last, _) = ranges[0], ranges[-1]
         step = ranges[1][0] - first if len(ranges) > 1 else max(1, self.row_length)
@@ -87,7 +87,7 @@ class FlatRows(RowTable):
         self._stored = StoredRows(first_position, step * item, (end - first) * item, extent)
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
-        """Return the numbers of the rows at the given keyed coordinates."""
+        """Return the row numbers at the given keyed coordinates."""
         row_numbers: Ints | None = None
         for coordinate, stride in zip(coordinates, self.strides, strict=True):
             if coordinate is not None:
@@ -128,7 +128,7 @@ class FlatRows(RowTable):
         self.array.file.stop()
 
     def cached_share(self, row_numbers: Ints) -> float:
-        """Estimate the share of some rows in the page cache; 0 if unknown."""
+        """Estimate the share of rows that are in the page cache. Return 0 if it is unknown."""
         sample = row_numbers[:: max(MINIMUM_SAMPLE_STEP, row_numbers.size // SAMPLES)] * np.int64(
             self._per_row
         )

@@ -41,7 +41,7 @@ class BoxArray:
         raise NotImplementedError
 
     def view_box(self, box: Box) -> NDArray[Any] | None:
-        """Return a box that is in memory, without a copy; None for other boxes."""
+        """Return a box that is in memory, without a copy. Return None for other boxes."""
         return None
 
     def write_box(self, box: Box, values: NDArray[Any]) -> None:
@@ -69,7 +69,7 @@ class GridRows(RowTable):
         self.extent = math.prod(self.grid) * self.chunk_rows
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
-        """Return the numbers of the rows at the given keyed coordinates."""
+        """Return the row numbers at the given keyed coordinates."""
         chunk_numbers, rows_in_chunk = np.zeros(length, np.int64), np.zeros(length, np.int64)
         for coordinate, grid, chunk in zip(coordinates, self.grid, self.chunk, strict=True):
             chunk_numbers *= grid
@@ -124,7 +124,7 @@ class GridRows(RowTable):
         return RowRuns(first, count, rows, rows)
 
     def _view(self, first: int) -> NDArray[Any] | None:
-        """Return the rows of a chunk that is in memory, without a copy."""
+        """Return, without a copy, the rows of a chunk that is in memory."""
         view = self.array.view_box(self._box(first))
         if view is None or view.size != self.chunk_rows * self.width:
             return None

@@ -57,9 +57,10 @@ class Buckets:
 class Partition:
     """Requests by bucket: row number, request number and, for scatters, the update row.
 
-    Within a bucket requests keep their order. The sizes of the buckets must be known, so an earlier
-    pass counts the requests. `columns` are the dtypes and widths of the stored values of each
-    request. If they need more than `resident` bytes, they are stored in a file of `scratch`.
+    Within a bucket, requests keep their order. The sizes of the buckets must be known, so an
+    earlier pass counts the requests. `columns` are the dtypes and widths of the stored values of
+    each request. If the values need more than `resident` bytes, they are stored in a file from
+    `scratch`.
     """
 
     def __init__(

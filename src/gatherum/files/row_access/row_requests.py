@@ -3,7 +3,7 @@
 All operators are expressed in this form. The leading dimensions of the table are *keyed*: a request
 has a coordinate for each of them, either from its position (the dimensions before `axis`, batch
 dimensions, all other dimensions of the elements operators) or from the value of an index. The
-trailing dimensions are the row that is moved.
+trailing dimensions form the row that is moved.
 """
 
 import math
@@ -59,7 +59,7 @@ class Requests:
         self.shape = shape_before + entries  # the shape of the moved elements without the row
         self.depth = dimensions.addressed.stop
         self.keyed, self.row_shape = data_shape[: self.depth], data_shape[self.depth :]
-        # The table's dimension for each dimension of the requests; None for dimensions of the
+        # The table's dimension for each dimension of the requests, or None for dimensions of the
         # indices.
         self._dimensions = [d for d, _ in dimensions.moved_dimensions[: len(self.shape)]]
         self._kept: NDArray[Any] | None = None

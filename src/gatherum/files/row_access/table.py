@@ -88,7 +88,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class RowRuns:
-    """Runs of neighbouring rows in memory. Run `i` has the row numbers from `first[i]` on.
+    """Runs of neighbouring rows in memory. The row numbers of run `i` start at `first[i]`.
 
     `space` begins with `rows`. Gathers may use `space` instead: it has the same shape in all
     reads, so that they share a plan.
@@ -100,7 +100,7 @@ class RowRuns:
     space: NDArray[Any]
 
     def locate(self, row_numbers: Ints) -> Ints:
-        """Return the positions of the rows with these numbers in `rows`."""
+        """Return the positions in `rows` of the rows with these numbers."""
         if self.first.size == 1:
             single: Ints = row_numbers - self.first[0]
             return single
@@ -137,7 +137,7 @@ class RowsToRead:
 
     @classmethod
     def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
-        """Sort rows by the order of the storage."""
+        """Sort rows into the order of the storage."""
         order = np.argsort(row_numbers)
         return cls(row_numbers[order], order if positions is None else positions[order], True)
 
@@ -157,7 +157,7 @@ class RowTable(Protocol):
     is_chunked: bool  # whether a piece may use half of the budget, because chunks have a fixed size
 
     def row_numbers_at(self, coordinates: Sequence[Ints | None], length: int) -> Ints:
-        """Return the numbers of the rows at the given keyed coordinates."""
+        """Return the row numbers at the given keyed coordinates."""
 
     def fetch(self, wanted: RowsToRead, into: NDArray[Any], *, limit: int, once: bool) -> int:
         """Read rows to their positions in `into`, with at most `limit` bytes for a piece of rows.
@@ -166,11 +166,11 @@ class RowTable(Protocol):
         """
 
     def in_storage_order(self, row_numbers: Ints, positions: Ints | None) -> RowsToRead:
-        """Sort requests by the order of the storage, which is cheapest to read."""
+        """Sort requests into the order of the storage, which is cheapest to read."""
         return RowsToRead.sorted(row_numbers, positions)
 
     def cached_share(self, row_numbers: Ints) -> float:
-        """Estimate the share of some rows in the page cache; 0 if unknown."""
+        """Estimate the share of rows that are in the page cache. Return 0 if it is unknown."""
         return 0.0
 
     def is_far_apart(self, count: int) -> bool:
@@ -178,7 +178,7 @@ class RowTable(Protocol):
         return False
 
     def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the runs to read (first, count) for sorted distinct `row_numbers`."""
+        """Return the runs to read, as first rows and counts, for sorted distinct `row_numbers`."""
 
     def stop(self) -> None:
         """Cancel pending work that may take long, because the call is over."""
@@ -289,7 +289,7 @@ def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel
 def largest_box(
     shape: tuple[int, ...], item: int, limit: int, *, least_extents: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Return the largest box of at most `limit` bytes, extended from the last dimension on.
+    """Return the largest box of at most `limit` bytes, extended along the last dimensions first.
 
     With `least_extents`, each extent is a multiple of the unit's extent, or the whole dimension.
     """
@@ -307,7 +307,7 @@ def largest_box(
 
 
 def best_order(table: RowTable, row_numbers: Ints, positions: Ints | None) -> RowsToRead:
-    """Sort rows by the order that is cheapest to read."""
+    """Sort rows into the order that is cheapest to read."""
     keeps_request_order = (
         row_numbers.size > ALWAYS_SORTED_ROWS
         and is_long(table)

@@ -37,7 +37,7 @@ class Writer:
         return self._buffers[buffer_number][:count]
 
     def run_later(self, job: Callable[..., object], *arguments: Any) -> None:
-        """Run a job after all previous ones. A later call raises its error."""
+        """Run a job after all previous ones. A later call raises the job's error."""
         self._jobs.append((self._turn, self._thread.submit(self._do, job, *arguments)))
 
     def _do(self, job: Callable[..., object], *arguments: Any) -> None:

@@ -80,7 +80,7 @@ def _read(array: BoxArray, box: Box) -> NDArray[np.generic]:
 
 
 def _as_slice(positions: Ints) -> Ints | slice:
-    """Return ascending adjacent places as a slice, which NumPy copies faster."""
+    """Return ascending adjacent positions as a slice, which NumPy copies faster."""
     first, last = int(positions[0]), int(positions[-1])
     adjacent = last - first == positions.size - 1 and bool((np.diff(positions) == 1).all())
     return slice(first, last + 1) if adjacent else positions

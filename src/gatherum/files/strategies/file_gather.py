@@ -23,8 +23,8 @@ __all__ = ["IntoArray", "strategies"]
 
 Ints = NDArray[np.int64]
 CHECKED_INDICES = 1 << 16  # checked together, few enough to stay in the cache
-# The cost of parking, in bytes read: of an output byte, which is read again, and of a row, which is
-# ordered twice.
+# The cost of parking, in bytes read: for an output byte, which is read again, and for a row, which
+# is ordered twice.
 PARKED_BYTE_COST, PARKED_ROW_COST = 3, 128
 
 
@@ -113,9 +113,10 @@ class Survey:
 
 
 def _cheaper_strategy(job: Job, sink: FileSink, windows: Windows) -> WindowPass | TablePass:
-    """Check every index of a panel. Return its cheaper strategy.
+    """Check every index of a panel. Return the cheaper strategy for the panel.
 
-    Windows may read the same rows repeatedly from the disk; a pass over the table reads each once.
+    Windows may read the same rows repeatedly from the disk; a pass over the table reads each row
+    once.
     """
     job.meter.phase("checking the indices")
     survey = _survey(sink, windows)
@@ -169,7 +170,7 @@ def _survey(sink: FileSink, windows: Windows) -> Survey:
 
 
 def _bytes_to_read(windows: Windows, buckets: Buckets, counts: Ints) -> int:
-    """Estimate the bytes to read the counted rows of each bin."""
+    """Estimate how many bytes are read for the counted rows of each bin."""
     row, table = windows.row_bytes, windows.table
     bytes_per_row = row * table.quantum if table.is_chunked else row + PAGE  # chunks are read whole
     return int(np.minimum(counts * bytes_per_row, buckets.bin_rows * row).sum())

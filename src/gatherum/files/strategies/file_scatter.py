@@ -58,7 +58,7 @@ class WholeScatter:
 
 
 class Updates:
-    """The update row of each request, read from a file that may broadcast.
+    """The update row of each request, read from a file whose array may be broadcast.
 
     `lead` is the shape of the requests. Only the columns of `panel` are returned.
     """

@@ -61,7 +61,7 @@ class TablePass:
                     writer.run_later(self.windows.write, start, rows)
                     writer.run_later(sink.finish, {"ordered": start}, rows.nbytes)
                 if window_count % self.setback == 0:
-                    # the next windows overwrite the parked rows of these
+                    # the next windows overwrite the parked rows of these windows
                     writer.run_later(sink.checkpoint)
                 job.meter.advance((stop - start) * self.row_bytes)
 
@@ -121,9 +121,8 @@ class TablePass:
     ) -> Iterator[tuple[int, RowsToRead | None, list[int], list[int]]]:
         """Yield the rows to park, bucket by bucket, and the positions of their runs.
 
-        The rows from `cuts[i]` to the next cut are written to `rows_at[i]` and following.
-        `parked_counts` counts the parked rows of each window. The rows are None at the end of a
-        bucket.
+        The rows from `cuts[i]` to the next cut are written from `rows_at[i]` on. `parked_counts`
+        counts the parked rows of each window. The rows are None at the end of a bucket.
         """
         for bucket in np.flatnonzero(~is_passed).tolist():
             for row_numbers, positions in partition.slices(bucket, self.window):

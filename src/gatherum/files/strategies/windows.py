@@ -33,7 +33,7 @@ SERIAL_PIECES = 8  # up to this number of pieces, one thread is faster than two
 
 
 class Windows:
-    """The windows of the output `out` of a gather. The requests of a window fit in memory."""
+    """The windows of a gather's output `out`. The requests of a window fit in memory."""
 
     def __init__(self, job: Job, out: FlatArray, panel: Panel, table: RowTable) -> None:
         self.table, self.out, self.panel, self.fill = table, out, panel, job.fill
@@ -132,7 +132,7 @@ class WindowPass:
                     run_job(sink.finish, record, nbytes)
 
     def _finished(self, sink: FileSink) -> list[tuple[int, int]]:
-        """Return the requests that earlier runs have finished, in windows of any sizes."""
+        """Return the requests that earlier runs have finished, in windows of any size."""
         earlier: list[tuple[int, int]] = []
         for record in sink.records():
             if WINDOW in record and record[COLUMNS] == self._columns:

@@ -1,8 +1,8 @@
-"""Rules of ``torch.func.vmap``: a batch of calls of an op becomes one call, on views.
+"""Rules for ``torch.func.vmap``: a batch of calls to an op becomes one call, on views.
 
 If data and indices share leading dimensions, the batch becomes another shared dimension. For other
 operators, if all members share the indices, the batch becomes the leading dimension of the data.
-Otherwise every index becomes a tuple of one component, with a batch dimension.
+Otherwise every index becomes a one-component index tuple, and the batch becomes a batch dimension.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def batch_first(tensor: Tensor, dim: int | None, n: int) -> Tensor:
 
 
 def _member(tensor: Tensor, dim: int | None) -> Tensor:
-    """Return a member of the batch, for its shape."""
+    """Return the first member of the batch; only its shape is used."""
     return tensor if dim is None else tensor.select(dim, 0)
 
 
@@ -78,7 +78,7 @@ def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Te
 
 
 def broadcast_updates(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Broadcast the updates of a batch, behind the batch dimension, to the moved shape."""
+    """Broadcast each member of a batch of updates to the moved shape."""
     missing = len(shape) - (updates.dim() - 1)
     n, member_shape = updates.shape[0], updates.shape[1:]
     return updates.reshape(n, *(1,) * missing, *member_shape).expand(n, *shape)

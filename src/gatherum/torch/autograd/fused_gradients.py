@@ -58,7 +58,7 @@ def is_preferred(destinations: Destinations, needed: tuple[bool, bool]) -> bool:
 def gradients_of(
     destinations: Destinations, values: ScatterValues, gradient: Tensor, needed: tuple[bool, bool]
 ) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients of data and of updates; None for a gradient that is not requested.
+    """Return the gradients of data and updates, with None for one that is not requested.
 
     The gradient of updates has the moved shape.
     """

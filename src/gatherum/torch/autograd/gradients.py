@@ -1,7 +1,7 @@
-"""Autograd kernels of each op, by the rules of `gatherum._derivatives.derivatives`.
+"""Autograd kernels of each op, which follow the rules of `gatherum._derivatives.derivatives`.
 
 Two kinds of functions record calls. The functions of plain calls (`_PlainGather`, `_PlainSum`)
-record calls of the core on plain tensors, without the dispatcher. `_DispatchedGather` records calls
+record calls to the core on plain tensors, without the dispatcher. `_DispatchedGather` records calls
 that the dispatcher passes to the Autograd kernels. `_Scatter` records both kinds.
 """
 
@@ -226,7 +226,7 @@ def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *valu
 
 
 def _resumed(ctx: Any) -> AbstractContextManager[Any]:
-    """Return a context in which the calls of a gradient share the results of the composition."""
+    """Return a context in which the calls for a gradient share results with the composition."""
     return nullcontext() if ctx.shared is None else shared_results.sharing_gradients(ctx.shared)
 
 
@@ -310,7 +310,7 @@ def _recording_kernel(operator: Operator) -> Callable[..., Any]:
 
 
 def _caller_name(operator: Operator, arguments: tuple[Any, ...]) -> str:
-    """Return the function name for error messages, from the op's other arguments."""
+    """Return the function name for error messages, from the op's arguments that are not tensors."""
     attributes = scatter_attributes if operator.scatters else gather_attributes
     caller = caller_of(attributes(operator.name, *arguments).caller)
     return caller.op if caller else operator.name

@@ -3,8 +3,8 @@
 `torch.library.register_autograd` and plain `autograd.Function` are not used. The first lacks
 forward mode: `jvp` silently returns zero. The second silently returns wrong gradients if
 `torch.compile` traces `torch.func.grad` of it. Instead, a kernel applies a function of a single
-level of `torch.func`; both interfaces are built on such functions. The names for it are private:
-`private` has them, and the fallbacks if one is missing.
+level of `torch.func`; both interfaces are built on such functions. The names that this requires are
+private: `private` contains them, with fallbacks for missing ones.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def without_tangent(saved: Tensor) -> Tensor:
 def run_or_record(
     function: Any, op: Any, keyset: Any, call: tuple[Any, ...], operands: Any, *before: Any
 ) -> Any:
-    """Run a call of an op. Record it with a function if it may be differentiated.
+    """Run a call of an op. Record the call with a function if it may be differentiated.
 
     The function receives `before` and the call.
     """
@@ -79,7 +79,7 @@ def requires_recording(operands: tuple[Any, ...]) -> bool:
 def may_have_tangents() -> bool:
     """Return True inside a level of forward mode.
 
-    A traced graph may enter a level without a change of Python's count.
+    A traced graph may enter a level without changing Python's count of levels.
     """
     return private.in_forward_mode() or private.count_dispatch_modes() > 0
 

@@ -1,4 +1,4 @@
-"""The six functions on tensors, and aggregation, prepared and quantized calls.
+"""The six functions, aggregation, prepared calls and quantized calls, on tensors.
 
 This package imports only torch.torch_scatter and the packages below it. Start with api.py.
 """

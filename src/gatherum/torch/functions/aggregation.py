@@ -48,7 +48,7 @@ def aggregate(data: Tensor, *edges: Any, **options: Any) -> Any:
 def run(
     data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
 ) -> Tensor:
-    """Run `aggregate` on data that are a tensor."""
+    """Run `aggregate` with a tensor as data."""
     size = namespace.as_size(NAME, "size", fold.size)
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
@@ -174,7 +174,7 @@ def _fold_rows(
 
 
 def _targets_of_edges(targets: Tensor, edges: int, pointer: str) -> Tensor:
-    """Return the target of each edge. Expand a pointer if one was passed instead."""
+    """Return the target of each edge. Expand a CSR pointer if one was passed instead."""
     if not pointer:
         return targets
     indptr: Any = namespace.to_numpy(targets)

@@ -1,7 +1,8 @@
 """exp, log and exact square roots: ``torch.ops.gatherum.exp``, ``log`` and ``sqrt``.
 
-They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays. Torch's functions, also
-square roots, differ between processors. The derivative of a root at 0 is 0, as in `torch.std`.
+They are bit-for-bit equal to `_derivatives.elementary` on NumPy arrays. The results of torch's
+functions, even of square roots, differ between processors. The derivative of a root at 0 is 0, as
+in `torch.std`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The group functions in traced graphs.
 
-For Dynamo, each function is one call. The call is traced after Dynamo: it then consists of calls of
-the operators and of torch, with the checks of an eager call.
+For Dynamo, each function is one call. The call is traced after Dynamo, as calls to the operators
+and to torch, with the checks of an eager call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run prepared calls of `gatherum.prepare` on tensors."""
+"""Run calls prepared by `gatherum.prepare` on tensors."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def gather_quantized(data: Tensor, *operands: Any, **options: Any) -> Any:
 def run(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
 ) -> Tensor:
-    """Run `gather_quantized` on data that are a tensor."""
+    """Run `gather_quantized` with a tensor as data."""
     checks.check_container(NAME, "data", data)
     zero_point_tensor = (
         None if zero_points is None else _as_tensor("zero_points", zero_points, data)
@@ -194,7 +194,7 @@ def _value_count(data: Tensor, attributes: QuantizedAttributes, axis: int) -> in
 
 
 def _block_sums(x: Tensor, dim: int, block_size: int, block_count: int) -> Tensor:
-    """Sum the blocks of a dimension in order, so that every device has the same bits."""
+    """Sum the blocks of a dimension in order, so that all devices return the same bits."""
     block_numbers = torch.arange(x.shape[dim], device=x.device) // block_size
     zeros = x.new_zeros((*x.shape[:dim], block_count, *x.shape[dim + 1 :]))
     total: Tensor = overload("scatter_slices")(

@@ -1,4 +1,4 @@
-"""Check calls on tensors that the core declines or that a graph traces, and run them by the ops.
+"""Check calls that the core declines or a graph traces, and run them through the ops.
 
 The functions of `api` call the core directly, or `run_traced` while a graph is traced.
 """
@@ -93,7 +93,7 @@ def _check_tensors(
 def call(
     attributes: Attributes, data: Tensor, indices: Any, updates: Any, fill_value: Any, out: Any
 ) -> Tensor:
-    """Run a call by the custom ops, after the required checks."""
+    """Run a call through the custom ops, after the required checks."""
     op, operator, traced = attributes.op, attributes.operator, torch.compiler.is_dynamo_compiling()
     checks.check_out_tensor(op, out)
     converter: Any = traced_operands if traced else operands

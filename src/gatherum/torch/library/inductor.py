@@ -7,7 +7,7 @@ such a table, inductor generates its default code.
 
 The entry point is an attribute of the op: ``.core_call``, or ``.named_call`` if error messages name
 another function. Inductor caches its code on disk, so another version of this package may run it.
-Version 0.1.0 generated calls of ``.door``.
+Version 0.1.0 generated calls to ``.door``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gatherum._plans import index_errors
 from gatherum._system import native
 from gatherum.torch import private
 
-# The writer of each op, by the op's name in the code.
+# The writer of each op, by the op's name in the generated code.
 _added: dict[str, Callable[..., None]] = {}
 # The arguments of the entry point after the operator's name, and defaults for those that ops lack.
 _ORDER = (

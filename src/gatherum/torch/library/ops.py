@@ -30,7 +30,7 @@ _GATHERS = "int {}=0, str bounds='raise', bool negative=True, Scalar fill_value=
 _SCATTERS = (
     "int {}=0, str reduction='none', bool include_self=True, str bounds='raise', bool negative=True"
 )
-# The text of a `callers.Caller`, for errors.
+# A `callers.Caller` as a string, for errors.
 CALLER = "str caller=''"
 # The same without defaults, for ops that only this package calls.
 SCATTER_ATTRIBUTES = re.sub("=[^,]*", "", _SCATTERS.format("axis"))
@@ -117,7 +117,7 @@ def scatter_attributes(
 
 
 def fill_of(arguments: tuple[Any, ...]) -> Any:
-    """Return the fill value from a gather's arguments after the tensors."""
+    """Return the fill value from the arguments that follow a gather's tensors."""
     return arguments[3] if len(arguments) > 3 else 0
 
 

@@ -1,6 +1,7 @@
-"""Handle sizes that a graph knows only at run time, and conditions on them.
+"""Handle sizes that are known only when a graph runs, and conditions on these sizes.
 
-They are symbols while Dynamo or `torch.export` trace, and tensors while ``torch.jit.trace`` does.
+The sizes are symbols while Dynamo or `torch.export` traces, and tensors while ``torch.jit.trace``
+does.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ def may_be_equal(first: Any, second: Any) -> bool:
 def is_scripted() -> bool:
     """Return True inside ``torch.jit.trace``.
 
-    Sizes are tensors there. Converted to integers, the first call's sizes would become constants.
+    Sizes are tensors there. If they were converted to integers, the sizes of the first call would
+    become constants.
     """
     return not torch.compiler.is_compiling() and bool(torch.jit.is_tracing())
 
@@ -73,7 +75,7 @@ def as_size(op: str, name: str, value: object) -> int:
 
 
 def least_size(index: Tensor) -> int:
-    """Return the smallest size of a dimension for which all indices are valid."""
+    """Return the smallest size of a dimension that makes all indices valid."""
     if not (torch.compiler.is_compiling() or is_scripted()):
         return max(int(index.max()) + 1, 0) if index.numel() else 0
     none = index.new_full((1,), -1, dtype=torch.int64)  # for an empty index

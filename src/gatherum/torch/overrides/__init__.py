@@ -1,6 +1,6 @@
 """Run torch's own gather and scatter operators in a fixed order, by overriding their kernels.
 
-table.py lists the operators and the functions that override them, and switch.py has the public
+table.py lists the operators and the functions that override them, and switch.py contains the public
 functions. This package imports only torch/functions and the packages below it. Start with table.py.
 """
 

@@ -19,7 +19,7 @@ from .scatter_calls import (
     with_one_dimension,
 )
 
-# The words of ``scatter_reduce`` and of ``scatter``.
+# The reductions that ``scatter_reduce`` and ``scatter`` accept.
 REDUCE_WORDS, SCATTER_WORDS = (
     frozenset(("sum", "prod", "mean", "amax", "amin")),
     ("add", "multiply"),
@@ -75,7 +75,7 @@ def scatter(
 def scatter_value(
     data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str
 ) -> Scatter | Tensor:
-    """Override ``scatter`` of a number with `reduce`."""
+    """Override ``scatter`` with a number as the source, and with `reduce`."""
     src = data.new_full((), value).expand(index.shape)
     call = scatter(data, dim, index, src, reduce=reduce)
     if isinstance(call, Scatter):

@@ -34,7 +34,7 @@ def embedding_dense_backward(
 
 
 def _padding_row(padding: int, size: int) -> int:
-    """Return the row of an index that is ignored, -1 if there is none."""
+    """Return the row of the padding index, which is ignored, or -1 if there is none."""
     return padding if padding < size else -1
 
 
@@ -45,7 +45,7 @@ def _counts(indices: Tensor, size: int) -> Tensor:
 
 
 def _shares(indices: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-    """Return one over the number of times that each index occurs."""
+    """Return the reciprocal of the number of times that each index occurs."""
     occurrences = _counts(indices, size).take(indices.to(torch.int64))
     return occurrences.to(torch.float64).reciprocal_().to(dtype)
 

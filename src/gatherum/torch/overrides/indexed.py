@@ -124,7 +124,7 @@ def _indexed_dim_count(index: Tensor | None) -> int:
 
 
 def _on_device_of(tensor: Tensor, data: Tensor) -> Tensor:
-    """Return a tensor on the data's device, if torch also moves it there."""
+    """Return a tensor on the data's device, to which torch also moves it."""
     return tensor if tensor.device == data.device else tensor.to(data.device)
 
 

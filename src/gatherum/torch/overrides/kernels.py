@@ -1,7 +1,7 @@
-"""Override kernels of torch with the functions of the table, and restore them.
+"""Override torch's kernels with the functions in the table, and restore the kernels.
 
-A function describes a call. On the host, the core remembers the description, and runs later calls
-that differ only in the values of their tensors without Python (`OverrideKernel`).
+A function describes a call. On the host, the core remembers the description. It then runs, without
+Python, later calls that differ only in the values of their tensors (`OverrideKernel`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CORE_KERNELS: dict[str, native.OverrideKernel] = {}  # they count their runs, a
 
 
 def counts() -> tuple[Counter[str], Counter[str]]:
-    """Return the number of calls of each operator on gatherum's and on torch's kernels."""
+    """Return the number of calls to each operator, on gatherum's and on torch's kernels."""
     with _COUNT_LOCK:
         runs = Counter({name: kernel.runs for name, kernel in _CORE_KERNELS.items()})
         torch_runs = Counter({name: kernel.passed for name, kernel in _CORE_KERNELS.items()})
@@ -54,9 +54,9 @@ def _kernel(
             raise
         except (IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
             # The call is invalid, or gatherum does not support it: TypeError for dtypes such as
-            # complex32, ValueError for shapes and for memory that overlaps, RuntimeError of torch
-            # for operands that do not broadcast, IndexError for indices and dimensions, MemoryError
-            # of the core. Nothing is written yet, so torch's kernel can run the call or raise its
+            # complex32, ValueError for shapes and overlapping memory, torch's RuntimeError for
+            # operands that do not broadcast, IndexError for indices and dimensions, MemoryError
+            # from the core. Nothing is written yet, so torch's kernel can run the call or raise its
             # error. On a device, an index out of bounds would make the device unusable for the
             # process.
             runs_quietly = isinstance(error, IndexError)
@@ -188,7 +188,7 @@ class _Overload(NamedTuple):
 
 
 def _tensors_in(operands: Any) -> list[Tensor]:
-    """Return the tensors among operands, and in lists of them."""
+    """Return the tensors among the operands, including those in lists."""
     lists = (operand if isinstance(operand, list) else [operand] for operand in operands)
     return [value for values in lists for value in values if isinstance(value, Tensor)]
 
@@ -207,7 +207,7 @@ def _shares_memory_with(data: Tensor, operands: Any) -> bool:
 
 
 def _intersect(first_tensor: Tensor, second_tensor: Tensor) -> bool:
-    """Return True if the memory of two tensors in C order intersects."""
+    """Return True if two tensors are in C order and share memory."""
     (first, size), (second, other_size) = (
         (tensor.data_ptr(), tensor.numel() * tensor.element_size())
         for tensor in (first_tensor, second_tensor)

@@ -1,4 +1,4 @@
-"""Describe one scatter as the result of an operator of torch, and run it below autograd."""
+"""Describe the result of a torch operator as one scatter, and run the scatter below autograd."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Ordered(Declined):
 
 
 class Constant(NamedTuple):
-    """A tensor of one value, in the dtype of the call's other values."""
+    """A tensor filled with one value, in the dtype of the call's other values."""
 
     value: Any
     shape: tuple[int, ...]
 
 
 class Scatter(NamedTuple):
-    """One scatter. A function of the table returns it if the result of the call is its result.
+    """One scatter. A function in the table returns it if the call has the same result.
 
-    The core remembers a `Scatter` whose tensors are views of the tensors of the call. It repeats
-    this scatter, without Python, for calls with other values in the tensors. A function that
-    depends on these values therefore runs its scatters itself, and returns a tensor.
+    The core remembers a `Scatter` whose tensors are views of the call's tensors. It repeats this
+    scatter, without Python, for calls with different values in the tensors. A function that depends
+    on these values therefore runs its scatters itself, and returns a tensor.
     """
 
     op: str
@@ -60,7 +60,7 @@ class Scatter(NamedTuple):
 
 
 def with_one_dimension(*tensors: Tensor) -> list[Tensor]:
-    """Make tensors without dimensions vectors of one element, as which torch treats them."""
+    """View tensors without dimensions as one-element vectors, as torch treats them."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 
@@ -125,7 +125,7 @@ def _tensor_of(operand: Any, like: Any) -> Any:
 
 
 def _size_for(indices: Tensor, least: int) -> int:
-    """Return the smallest size for which all indices are valid, and at least `least`."""
+    """Return the smallest size, at least `least`, for which all indices are valid."""
     lowest, highest = indices.aminmax()
     if int(lowest) < 0:
         raise Invalid
@@ -133,7 +133,7 @@ def _size_for(indices: Tensor, least: int) -> int:
 
 
 def _segments_of_updates(segments: str, bounds: Tensor, count: int) -> Tensor:
-    """Return the number of the segment of each update."""
+    """Return the segment number of each update."""
     lengths = bounds.diff() if segments == "offsets" else bounds
     if segments == "offsets" and int(bounds[0]) != 0:
         raise Declined

@@ -14,7 +14,7 @@ from .scatter_calls import INDEX_DTYPES, Constant, Declined, Ordered, Scatter, r
 
 
 def _fold_of(word: str) -> tuple[str, float]:
-    """Return the reduction for a word of ``segment_reduce``, and the value of an empty segment."""
+    """Return the reduction for a name in ``segment_reduce``, and the value of an empty segment."""
     match word:
         case "sum" | "mean":  # means are divided later
             return "add", 0.0
@@ -46,7 +46,7 @@ def segment_reduce(
     data: Tensor, reduce: str, *, lengths: Tensor | None = None, indices: Tensor | None = None,
     offsets: Tensor | None = None, axis: int = 0, unsafe: bool = False, initial: Any = None,
 ) -> Scatter | Tensor:  # fmt: skip
-    """Override ``segment_reduce`` of segments that all slices share."""
+    """Override ``segment_reduce`` for segments that all slices share."""
     reduction, initial_value = _fold_of(reduce)
     lengths_or_offsets, segment_count, segments = lengths, 0, "lengths"
     if offsets is not None:
@@ -80,14 +80,14 @@ def segment_reduce(
 
 
 def coalesce_few(data: Tensor) -> Tensor | None:
-    """Override ``_coalesce`` of few elements on the host. Return None for other tensors."""
+    """Override ``_coalesce`` for few elements on the host. Return None for other tensors."""
     shape = data.shape
     columns_and_sums = native.coalesce(data._indices(), data._values(), shape)
     return None if columns_and_sums is None else _coalesced(*columns_and_sums, shape)
 
 
 def coalesce(data: Tensor) -> Tensor:
-    """Override ``_coalesce`` of sparse COO tensors."""
+    """Override ``_coalesce`` for sparse COO tensors."""
     indices, values, shape = data._indices(), data._values(), data.shape
     rank, count = indices.shape
     if count < 2 or not values.numel() or not rank:

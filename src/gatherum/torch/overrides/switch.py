@@ -17,7 +17,7 @@ from . import kernels
 
 
 class Report(NamedTuple):
-    """The number of calls of each operator, on gatherum's and on torch's kernels."""
+    """The number of calls to each operator, on gatherum's and on torch's kernels."""
 
     gatherum: dict[str, int]
     torch: dict[str, int]
@@ -90,12 +90,12 @@ class reproducible(ContextDecorator):
     """Run torch's own gather and scatter operators in a fixed order while the context is active.
 
     Inside, ``index_add``, ``scatter_reduce``, ``x[i] = y``, the gradients of ``x[i]`` and
-    embeddings, and the other operators of the page "Reproducible training" run on the kernels of
-    gatherum. Updates reach each destination in row-major order of the indices. The results have the
-    same bits in every run, for every number of threads, and on the CPU and on a CUDA device.
-    Shapes, dtypes and errors are torch's.
+    embeddings, and the other operators on the page "Reproducible training" run on gatherum's
+    kernels. Updates reach each destination in row-major order of the indices. The results have the
+    same bits in every run, with any number of threads, on the CPU and on CUDA devices. Shapes,
+    dtypes and errors are torch's.
 
-    The kernels are overridden in the whole process, also for calls of other threads. The context
+    The kernels are overridden in the whole process, even for calls from other threads. The context
     can be nested, used more than once, and used as a decorator.
     ``torch.are_deterministic_algorithms_enabled()`` returns True inside.
 
@@ -141,7 +141,7 @@ class reproducible(ContextDecorator):
         _SWITCH.stop(self._uses.pop())
 
     def report(self) -> Report:
-        """Return the number of calls of each operator in the last use, on gatherum and on torch."""
+        """Return the number of calls to each operator in the last use, by gatherum and by torch."""
         return Report({}, {}) if self._last is None else self._last.report()
 
 
@@ -159,5 +159,5 @@ def set_reproducible(flag: bool, *, strict: bool = True) -> None:
 
 
 def is_reproducible() -> bool:
-    """Return True while torch's operators run on the kernels of gatherum."""
+    """Return True while torch's operators run on gatherum's kernels."""
     return bool(_SWITCH.active)

@@ -1,7 +1,7 @@
-"""List torch's operators that gatherum overrides, with its functions.
+"""List the torch operators that gatherum overrides, with the functions that override them.
 
-A row has the names of an operator's overloads: `new` returns a new tensor, `in_place` changes its
-first operand, and `out` writes to ``out``.
+A row contains the names of an operator's overloads: `new` returns a new tensor, `in_place` changes
+its first operand, and `out` writes to ``out``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Provide torch_scatter's functions with its names, arguments and defaults.
+"""Provide torch_scatter's functions, with the same names, arguments and defaults.
 
 To port code, write ``import gatherum.torch.torch_scatter as torch_scatter``. To make PyTorch
 Geometric use these functions, set ``sys.modules["torch_scatter"] = gatherum.torch.torch_scatter``

@@ -49,8 +49,8 @@ def values_and_positions(
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the number of the first update equal to each.
 
-    `no_position` is the number if the old value is the maximum or minimum, or a destination has no
-    updates.
+    `no_position` is used as the number if the old value is the maximum or minimum, or if a
+    destination has no updates.
     """
     attributes = destinations.attributes.with_fold(fold)
     operands = data, destinations.indices, updates

@@ -1,7 +1,8 @@
 """Check the arguments of torch_scatter's functions and find the destinations.
 
-`index` broadcasts to `src`. If its values repeat behind the dimension, one index moves a whole row,
-at the cost of `scatter_slices` or `scatter_nd`. Otherwise each element has a separate index.
+`index` broadcasts to `src`. If the values of `index` repeat behind the dimension, one index moves a
+whole row, at the cost of `scatter_slices` or `scatter_nd`. Otherwise each element has a separate
+index.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def naming_caller(destinations: Destinations) -> AbstractContextManager[None]:
 def plain_scatter(
     src: object, index: object, dim: object, size: object, reduce: object, mode: str, pointer: bool
 ) -> Tensor | None:
-    """Return the result of a scatter of plain tensors into zeros, None for any other call.
+    """Return the result of a scatter of plain tensors into zeros, or None for any other call.
 
     The result is also None for calls that raise.
     """
@@ -77,7 +78,7 @@ def plain_gather(op: str, src: Any, index: Any) -> Tensor | None:
 
 
 def reduction_of(op: str, reduce: object) -> str:
-    """Return the reduction for a name of torch_scatter or PyG."""
+    """Return the reduction for a name that torch_scatter or PyG uses."""
     return _WORDS[plain_values.as_choice(op, "reduce", reduce, tuple(_WORDS))]
 
 
@@ -168,8 +169,8 @@ def cheapest_destinations(
 ) -> Destinations:
     """Choose the cheapest operator for this index and return its destinations.
 
-    If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If it
-    has size 1 in front of `dim`, it moves the same slices everywhere.
+    If the shape of the index ends at `dim`, or has size 1 behind `dim`, the index moves rows. If
+    the index has size 1 in front of `dim`, it moves the same slices everywhere.
     """
     if index.dtype is torch.bool:
         dtype = namespace.plan_dtype(index)

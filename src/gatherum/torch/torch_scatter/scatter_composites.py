@@ -1,6 +1,6 @@
 """torch_scatter's composite functions: standard deviation, softmax, logsumexp.
 
-They are the compositions of `gatherum.groups` on the groups in `index`, bit-for-bit equal.
+They are bit-for-bit equal to the compositions of `gatherum.groups` on the groups in `index`.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ def scatter_logsumexp(
     return result if out is None else out.copy_(result)
 
 
-# Graphs see the functions below as single calls, traced below Dynamo. Sizes are known here.
+# In a graph, each function below is a single call, which is traced below Dynamo. Sizes are known
+# here.
 
 
 def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Tensor, Grouping]:

@@ -212,8 +212,8 @@ def extreme(
 ) -> tuple[Tensor, Tensor]:
     """Return the maxima or minima, and the first position of each along `dim`.
 
-    One scatter computes the gradient, of the values at these positions. The old value of `out`
-    counts as first.
+    The gradient is that of the values at these positions, and one scatter computes it. The old
+    value of `out` counts as the first of equal values.
     """
     is_eager = not torch.compiler.is_compiling()
     if out is not None and is_eager and (checks.is_batched(out) or checks.is_batched(src)):
@@ -276,7 +276,7 @@ def _first_positions(
 
 
 def _values_at(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:
-    """Return the values at `arg` with the bits of the result, and 0 for no position.
+    """Return the values at `arg`, bit-for-bit equal to the result, and 0 for a missing position.
 
     Only the sign of a zero may differ: +0 is larger than -0.
     """

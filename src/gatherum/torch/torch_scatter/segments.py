@@ -279,7 +279,7 @@ def _scatter_coo(
 
 
 def _index_and_dim(op: str, src: Tensor, index: Any) -> tuple[Tensor, int]:
-    """Return `index` as a tensor, and its last dimension."""
+    """Return `index` as a tensor, and the number of its last dimension."""
     src = checked_tensor(op, "src", src, src)
     index = as_index(op, "index", index, src)
     _check_rank(op, "index", index, src)
@@ -323,7 +323,7 @@ def _segment_destinations(op: str, src: Tensor, indptr: Tensor) -> Destinations:
 
 @contextmanager
 def _declaring_adjacent(destinations: Destinations) -> Iterator[None]:
-    """Let calls on a device use that the values of a segment are adjacent, so none sorts."""
+    """Note for calls on a device that the values of a segment are adjacent, so that none sorts."""
     with shared_results.sharing_calls():
         if shared_results.current(destinations.indices) is not None:
             from gatherum.torch import cuda

@@ -1,8 +1,9 @@
 """Compute softmax and log_softmax over groups in one op, on CPU tensors.
 
-The op is bit-for-bit equal to the composition, but its steps reuse memory. It saves only its result
-for the derivatives. Let s(x) be the sums of each group, broadcast back to its values. The
-derivatives are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for log_softmax.
+The op is bit-for-bit equal to the composition, but its steps reuse memory. For the derivatives, the
+op saves only its result. Let s(x) be the sum of each group, broadcast back to the values of the
+group. The derivatives are ``y * (g - s(g * y))`` for softmax, and ``g - exp(y) * s(g)`` for
+log_softmax.
 """
 
 from __future__ import annotations

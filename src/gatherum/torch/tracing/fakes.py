@@ -26,7 +26,7 @@ from gatherum.torch.library import inductor, symbolic_sizes
 from gatherum.torch.library.ops import LIBRARY, kernels, with_below
 
 shape_limits.register_conditions(torch.SymBool, symbolic_sizes.may_hold)
-# Dynamo cannot trace calls of the core. The roles depend only on ranks, which a graph fixes anyway.
+# Dynamo cannot trace calls to the core. The roles depend only on ranks, which a graph fixes anyway.
 torch.compiler.assume_constant_result(find_roles)
 
 
@@ -88,7 +88,7 @@ def _check_memory(op: str, data: Tensor, indices: Tensor, updates: Tensor | None
 def _extent(tensor: Tensor, out: Tensor) -> Any:
     """Return the memory range of a tensor in the storage of `out`, as an array, or None.
 
-    The result is None for another storage, or if the range depends on values.
+    The result is None if the tensor is in a different storage, or if the range depends on values.
     """
     from torch.fx.experimental.symbolic_shapes import has_free_unbacked_symbols
 

@@ -1,4 +1,4 @@
-"""Translate the ops to Gather, GatherElements, GatherND, ScatterElements and ScatterND of ONNX.
+"""Translate the ops to ONNX's Gather, GatherElements, GatherND, ScatterElements and ScatterND.
 
 ``torch.onnx.export`` accepts the functions of `onnx_translations`. The export raises an error for
 calls that ONNX cannot express.
@@ -25,7 +25,7 @@ def onnx_translations() -> dict[Any, Callable[..., Any]]:
     Returns
     -------
     dict
-        A function for each functional op of ``torch.ops.gatherum``, which writes its nodes.
+        A function for each functional op of ``torch.ops.gatherum``, which writes the op's nodes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Write the ops as Gather, GatherElements, GatherND, ScatterElements and ScatterND of ONNX."""
+"""Write the ops as ONNX's Gather, GatherElements, GatherND, ScatterElements and ScatterND."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def _may_address_every_row(data: Value, indices: Value) -> bool:
     """Return True if the indices may be the constants 0, 1, ..., n - 1 of the n rows.
 
     In this case, the exporter's optimizer (onnxscript's rule ScatterAllStatic) replaces ScatterND
-    by the updates and ignores `reduction`. The rule compares the shapes of data and updates, so a
-    leading dimension of size 1 keeps such a reduction.
+    by the updates and ignores `reduction`. The rule compares the shapes of data and updates, so an
+    additional leading dimension of size 1 prevents this.
     """
     if len(indices.shape) != 2 or indices.shape[1] != 1 or not isinstance(indices.shape[0], int):
         return False  # constants have numeric sizes

@@ -1,7 +1,7 @@
 """Replace `operands` while Dynamo traces: Dynamo can trace Python, but not NumPy.
 
-``gatherum::number`` inserts numbers into a graph. Its kernel converts and checks them as in eager
-calls: during tracing if the number is already known, and otherwise at run time.
+``gatherum::number`` inserts numbers into a graph. Its kernel converts and checks each number as in
+an eager call: during tracing if the number is already known, and otherwise at run time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
-    """Return `updates` as a tensor: a tensor, or a single number."""
+    """Return `updates`, which are a tensor or a single number, as a tensor."""
     if isinstance(updates, Tensor):
         return updates
     if not _is_scalar(updates):
@@ -75,7 +75,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _in_scalar(op: str, operand: str, value: Any, data: Tensor) -> Any:
-    """Return a number for the ops' schemas, which have 64-bit integers."""
+    """Return a number that fits the ops' schemas, whose integers have 64 bits."""
     if not isinstance(value, int) or (may_hold(value >= -(2**63)) and may_hold(value < 2**64)):
         return value
     if not (data.is_floating_point() or data.is_complex()):

@@ -169,7 +169,8 @@ def create_like(
 def check_dtype(dtype: np.dtype[Any]) -> None:
     """Raise ValueError for elements that a new array of Zarr 3 would not preserve.
 
-    A test in memory detects them: Zarr has no such type, or loses more than byte order and padding.
+    A test in memory detects such elements: Zarr has no type for them, or loses more than their byte
+    order and padding.
     """
     zarr = import_bounded().zarr
     if is_added(dtype):
@@ -240,7 +241,7 @@ def is_array(path: str) -> bool:
 
 
 def check_metadata(path: str) -> int:
-    """Check metadata, and return the bytes of an element. Raise ValueError if they are invalid."""
+    """Check metadata and return the element size in bytes. Raise ValueError if they are invalid."""
     if not os.path.isdir(path):
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
     name = metadata_name(path)

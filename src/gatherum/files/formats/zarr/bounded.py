@@ -98,7 +98,7 @@ def _opened(path: str, within: str) -> int | None:
 
 
 def span(byte_request: Any, size: int) -> tuple[int, int]:
-    """Return the byte range of a request of zarr for a value of `size` bytes."""
+    """Return the byte range of a zarr request for a value of `size` bytes."""
     if isinstance(byte_request, RangeByteRequest):
         return byte_request.start, min(byte_request.end, size)
     if isinstance(byte_request, OffsetByteRequest):
@@ -137,7 +137,7 @@ def bounded(array: Any, store: Any) -> tuple[Any, int]:
 
 
 def inner_chunks(metadata: Any) -> int:
-    """Return the number of chunks of a shard, at all depths, or 0 without shards."""
+    """Return the number of chunks in a shard, at all depths, or 0 if there are no shards."""
     codecs = getattr(metadata, "codecs", ())
     shape, count = None, 0
     if codecs:
@@ -151,8 +151,8 @@ def inner_chunks(metadata: Any) -> int:
 def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
     """Return the maximum number of bytes before each codec and after the last one.
 
-    Each number is paired with whether it is exact. A shard contains its index, and each of its
-    chunks as encoded by the codecs of the shard.
+    Each number is paired with a bool that is True if the number is exact. A shard contains its
+    index, and each of its chunks as encoded by the codecs of the shard.
     """
     item_count = math.prod(shape)
     sizes = [(item_count * item, True)]
@@ -178,13 +178,13 @@ def _item(dtype: Any) -> int:
 
 
 def _name(codec: Any) -> str:
-    """Return the name of a codec of Zarr 3 or 2."""
+    """Return the name of a Zarr 3 or Zarr 2 codec."""
     name = codec.codec_id if isinstance(codec, Codec) else codec.to_dict()["name"]
     return str(name).removeprefix("numcodecs.")
 
 
 def _config(codec: Any) -> Mapping[str, Any]:
-    """Return the settings of a codec of Zarr 3 or 2."""
+    """Return the settings of a Zarr 3 or Zarr 2 codec."""
     if isinstance(codec, Codec):
         return codec.get_config()  # type: ignore[no-any-return]
     return codec.to_dict().get("configuration") or {}
@@ -209,7 +209,7 @@ def _bounded_codecs(codecs: Iterable[Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed here
-    """A decompressing codec of Zarr 3, limited to the output of the codecs `before` it."""
+    """A decompressing Zarr 3 codec, limited to the output of the codecs `before` it."""
 
     codec: Any
     before: tuple[Any, ...]
@@ -220,7 +220,7 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
         return bool(self.codec.is_fixed_size)
 
     def to_dict(self) -> Any:
-        """Return the codec as in the metadata."""
+        """Return the codec as it appears in the metadata."""
         return self.codec.to_dict()
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
@@ -241,7 +241,7 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
 
 
 class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed here
-    """A codec of Zarr 2, compressor or filter, limited to `most` bytes of output."""
+    """A Zarr 2 codec (compressor or filter), limited to `most` bytes of output."""
 
     codec_id = ""  # set to the ID of the codec
 

@@ -31,7 +31,7 @@ def parsed(file: str, content: bytes) -> Any:
 def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
     """Return the error for a group where an array is expected, or None if the node is not a group.
 
-    `metadata` is the content of zarr.json, None in format 2. The members of a group at a URL are
+    `metadata` is the content of zarr.json, or None in format 2. The members of a group at a URL are
     read from consolidated metadata.
     """
     if metadata is None:
@@ -52,7 +52,7 @@ def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
 
 
 def _kind_of(metadata: Any) -> object:
-    """Return the type of a node from metadata of format 3."""
+    """Return the type of a node from format 3 metadata."""
     return metadata.get("node_type") if isinstance(metadata, dict) else None
 
 
@@ -90,7 +90,7 @@ def _node(path: str) -> object:
 
 
 def _consolidated(metadata: Any) -> list[str]:
-    """Return the arrays listed in the consolidated metadata of a group of format 3, if any."""
+    """Return the arrays listed in the consolidated metadata of a format 3 group, if any."""
     nodes: Any = metadata.get("consolidated_metadata") if isinstance(metadata, dict) else None
     nodes = nodes.get("metadata") if isinstance(nodes, dict) else None
     if not isinstance(nodes, dict):

@@ -28,7 +28,7 @@ if default_buffer_prototype is None:
 
 
 def wrapped_store(store: Any) -> Any:
-    """Return the store inside a wrapper of zarr, else None.
+    """Return the store inside a zarr wrapper, or None for any other store.
 
     The attribute is private. Without it the paths of a wrapped store are unknown.
     """

@@ -1,4 +1,4 @@
-"""Sinks of a scatter's changed chunks: a copy of the array, or a patch of changed chunks only."""
+"""Sinks for a scatter's changed chunks: a copy of the array, or a patch of only these chunks."""
 
 import os
 import shutil
