@@ -211,7 +211,9 @@ class State:
     def cached(self) -> tuple[int, int, int]:
         """Return hits and misses of the row cache, and the bytes of its rows."""
         cache = self.cache
-        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
+        if cache is None:
+            return 0, 0, 0
+        return cache.hits, cache.misses, cache.cached_rows * self._item
 
     def row_numbers(self, indices: Operand) -> Ints:
         """Return the rows of indices, sorted and distinct. Raise errors like a gather."""
