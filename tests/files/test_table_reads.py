@@ -82,7 +82,7 @@ def test_arguments_that_the_row_cache_refuses() -> None:
     assert cache.lookup(numbers, np.array([0, 2]), rows) is False
     assert cache.lookup(np.array([0, 10]), None, rows) is False
     cache.insert(np.array([0, 10, -1]), np.array([0, 0, 0]), rows, 0)
-    assert cache.held == 1
+    assert cache.cached_rows == 1
     assert cache.lookup(numbers, None, rows) is None
     for sizes in ((0, 1, 1), (1, 0, 1), (1, 1, 0), (2**62, 1, 8)):
         with pytest.raises(ValueError, match="sizes must be at least 1"):

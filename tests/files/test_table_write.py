@@ -220,11 +220,11 @@ def test_a_row_that_was_read_before_a_write_is_not_cached_after_it() -> None:
     version = cache.version
     cache.forget(numbers)
     cache.insert(numbers, None, old, version)
-    assert cache.held == 0
+    assert cache.cached_rows == 0
     cache.insert(numbers, None, old, cache.version)
-    assert cache.held == 1
+    assert cache.cached_rows == 1
     cache.forget(numbers)
-    assert cache.held == 0
+    assert cache.cached_rows == 0
     assert cache.lookup(numbers, None, old).tolist() == [0]  # type: ignore[union-attr]
 
 

@@ -41,8 +41,9 @@ bool applies_few(const Program& p, int, std::string* why) {
 
 Run run_few(const Program& p, const Execution& call) {
   const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.unit_loops)};
-  const LevelKernels& kernels = chosen_kernels();
-  return {.valid = kernels.scatter(p.nest, p.unit_loops, call.operands, everything, p.combine, {})};
+  const bool valid =
+      chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, everything, p.combine, {});
+  return {.valid = valid};
 }
 
 }  // namespace gatherum

@@ -230,9 +230,8 @@ def test_names_come_from_the_core():
 @pytest.mark.parametrize("stride", [2**62, -(2**62), 2**63 - 1, -(2**63)])
 def test_strides_longer_than_any_memory_do_no_harm(stride):
     plan = gatherum.plan("gather_nd", ((5, 4), "f4"), ((300, 2, 2), "i8"))
-    fields = {
-        name: getattr(plan.program, name) for name in ("item", "unit_loops", "checks", "shape")
-    }
+    names = "item", "unit_loops", "checks", "shape"
+    fields = {name: getattr(plan.program, name) for name in names}
     line, loops, components, block = plan.program.nest
     far = tuple((size, stride, offset) for size, _, offset in components)
     for kept in (far, far[:1]):  # nox -s asan detects overflowing numbers

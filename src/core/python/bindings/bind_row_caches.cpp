@@ -64,15 +64,14 @@ nb::object read(RowCache& cache, int file, const nb::tuple& layout, nb::handle n
     throw nb::value_error("RowCache: `layout` describes no such rows of a file");
   std::vector<int64_t> missing;
   const uint64_t version = cache.version();
-  const int64_t missing_count = find_missing(cache, a, missing);
+  const int64_t missing_count = find_missing(cache, request, missing);
   if (missing_count == 0) return nb::none();
   if (missing_count == RowCache::kInvalidRequest) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
   std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and positions, in the order of the file
   wanted.reserve(static_cast<size_t>(missing_count));
   for (int64_t i = 0; i < missing_count; ++i) {
-    const int64_t request = missing[static_cast<size_t>(i)];
-    wanted.emplace_back(request.numbers[request],
-                        request.positions == nullptr ? request : request.positions[request]);
+    const int64_t k = missing[static_cast<size_t>(i)];
+    wanted.emplace_back(request.numbers[k], request.positions == nullptr ? k : request.positions[k]);
   }
   std::sort(wanted.begin(), wanted.end());
   for (size_t i = 0; i < wanted.size(); ++i) missing[i] = wanted[i].first;
@@ -120,8 +119,8 @@ void bind_row_caches(nb::module_& m) {
   nb::class_<RowCache>(m, "RowCache", nb::type_slots(guarded_slots))
       .def_prop_ro("hits", &RowCache::hits)
       .def_prop_ro("misses", &RowCache::misses)
-      .def_prop_ro("held", &RowCache::cached_rows)
-      .def_prop_ro("item", &RowCache::item)
+      .def_prop_ro("cached_rows", &RowCache::cached_rows)
+      .def_prop_ro("row_bytes", &RowCache::row_bytes)
       .def_prop_ro("version", &RowCache::version)
       .def("lookup", lookup, nb::arg("numbers"), nb::arg("positions").none(), nb::arg("out"))
       .def("read", read, nb::arg("file"), nb::arg("layout"), nb::arg("numbers"), nb::arg("positions").none(),
@@ -131,13 +130,13 @@ void bind_row_caches(nb::module_& m) {
       .def("forget", forget, nb::arg("numbers"));
   m.def(
       "make_row_cache",
-      [](int64_t slots, int64_t extent, int64_t item) {
-        const bool possible =
-            slots >= 1 && extent >= 1 && item >= 1 && slots < std::numeric_limits<int64_t>::max() / item;
+      [](int64_t slots, int64_t table_rows, int64_t row_bytes) {
+        const bool possible = slots >= 1 && table_rows >= 1 && row_bytes >= 1 &&
+                              slots < std::numeric_limits<int64_t>::max() / row_bytes;
         if (!possible) throw nb::value_error("make_row_cache: sizes must be at least 1");
-        return make_bound<RowCache>(slots, extent, item);
+        return make_bound<RowCache>(slots, table_rows, row_bytes);
       },
-      nb::arg("slots"), nb::arg("extent"), nb::arg("item"));
+      nb::arg("slots"), nb::arg("table_rows"), nb::arg("row_bytes"));
 }
 
 }  // namespace gatherum

@@ -49,12 +49,12 @@ class RowReads:
         if missing is None or missing is False:
             return missing is None
         wanted = row_numbers[missing]
-        fresh = np.empty(wanted.size * cache.item, np.uint8)  # not shared with other threads
+        fresh = np.empty(wanted.size * cache.row_bytes, np.uint8)  # not shared with other threads
         if not self.read(wanted, None, fresh):
             return False
         cache.insert(wanted, None, fresh, version)
         targets = missing if positions is None else positions[missing]
-        flat.reshape(-1, cache.item)[targets] = fresh.reshape(-1, cache.item)
+        flat.reshape(-1, cache.row_bytes)[targets] = fresh.reshape(-1, cache.row_bytes)
         return True
 
     def are_resident(self, row_numbers: Ints) -> bool:

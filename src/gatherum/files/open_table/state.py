@@ -211,7 +211,9 @@ class State:
     def cached(self) -> tuple[int, int, int]:
         """Return the hits and misses of the row cache, and the size of its rows in bytes."""
         cache = self.cache
-        return (0, 0, 0) if cache is None else (cache.hits, cache.misses, cache.held * self._item)
+        if cache is None:
+            return 0, 0, 0
+        return cache.hits, cache.misses, cache.cached_rows * self._item
 
     def row_numbers(self, indices: Operand) -> Ints:
         """Return the rows of indices, sorted and distinct. Raise the same errors as a gather."""
