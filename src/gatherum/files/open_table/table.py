@@ -29,10 +29,11 @@ T = TypeVar("T")
 class Table(Handle):
     """A table that stays open between gathers, as `open` returns it. Threads may share a table.
 
-    A pickled table contains only its path. A table can be used after a fork, and its file is never
-    mapped into memory. After the file has been replaced, removed, or written by means other than
-    `write`, every call raises OSError until `reload` opens the file again. A change is detected
-    within 10 ms, or within a second at a URL.
+    A pickled table contains no rows. It contains the arguments of `open`: the path,
+    `storage_options`, and the password of a URL. A table can be used after a fork, and its file is
+    never mapped into memory. After the file has been replaced, removed, or written by means other
+    than `write`, every call raises OSError until `reload` opens the file again. A change is
+    detected within 10 ms, or within a second at a URL.
 
     Attributes
     ----------
