@@ -127,7 +127,8 @@ def heading(architectures: Iterable[int]) -> str:
 def digest() -> str:
     """Return a digest of the kernels' sources without their comments."""
     text = "".join(name + text for name, text in sorted(kernels.sources().items()))
-    text = "\n".join(re.sub(r"//.*|\s+", " ", line).strip() for line in text.splitlines())
+    lines = (re.sub(r"//.*|\s+", " ", line).strip() for line in text.splitlines())
+    text = "\n".join(line for line in lines if line)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
