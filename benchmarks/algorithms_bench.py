@@ -36,7 +36,7 @@ class Case:
     """One call: its shapes and dtype, the size of the indexed dimension, and the attributes.
 
     The call is measured on each number of threads, `loops` times per measurement. `sizes` are other
-    thresholds.
+    thresholds. A share `heavy` of the indices is the same.
     """
 
     algorithm: str
@@ -48,11 +48,14 @@ class Case:
     threads: tuple[int, ...] = (1, 2)
     sizes: dict[str, int] = field(default_factory=dict)
     loops: int = 1
+    heavy: float = 0
 
     def operands(self) -> list[Array]:
         rng = np.random.default_rng(0)
         axis = self.attributes.get("axis", 0)
         indices = rng.integers(0, self.data[axis], self.indices, np.int64)
+        if self.heavy:
+            indices[rng.random(self.indices) < self.heavy] = self.data[axis] // 3
         shapes = [self.data]
         if self.op == "scatter_elements":
             shapes.append(self.indices)
@@ -68,10 +71,12 @@ class Case:
         data = "x".join(f"{n:,}" for n in self.data)
         indices = "x".join(f"{n:,}" for n in self.indices)
         call = f"`{self.op}`, {indices} indices, {self.dtype} data of {data}"
+        if self.heavy:
+            call += f", {self.heavy:.0%} of the indices the same"
         return f"{call}, {named}" if named else call
 
 
-ADD, MAX = {"reduction": "add"}, {"reduction": "max"}
+ADD, MAX, MEAN = {"reduction": "add"}, {"reduction": "max"}, {"reduction": "mean"}
 FSUM, NEW, LINES = {"reduction": "fsum"}, {"include_self": False}, {"axis": 1}
 ONE, MANY = (1,), (2, 16)
 COLUMNS = {"least_column_bytes": 128}
@@ -97,11 +102,15 @@ CASES = [
     Case("private_accumulators", "scatter_slices", (10_000,), (10_000_000,), "f8", MAX, MANY),
     Case("private_accumulators", "scatter_slices", (10_000,), (10_000_000,), "i8", ADD, MANY),
     Case("private_accumulators", "scatter_slices", (100,), (10_000_000,), "f8", FSUM),
-    Case("in_rounds", "scatter_slices", (256,), (1 << 20,), "f4", ADD, (8, 16), loops=5),
+    Case("in_rounds", "scatter_slices", (256,), (1 << 20,), "f4", ADD, (16,), loops=5),
     Case("in_rounds", "scatter_slices", (256,), (10_000_000,), "f4", ADD, (8, 16)),
-    Case("in_rounds", "scatter_slices", (10_000,), (1 << 20,), "f4", ADD, (8, 16), loops=5),
+    Case("in_rounds", "scatter_slices", (10_000,), (1 << 20,), "f4", ADD, (16,), loops=5),
     Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, (8, 16)),
-    Case("in_rounds", "scatter_slices", (1_000_000,), (1 << 20,), "f4", ADD, (8, 16), loops=3),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f2", ADD, (8, 16)),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f8", ADD, (8, 16)),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", MEAN, (8, 16)),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, (8, 16), heavy=0.1),
+    Case("in_rounds", "scatter_slices", (1_000_000,), (1 << 20,), "f4", ADD, (16,), loops=3),
     Case("in_rounds", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, (8, 16)),
     Case("divided_accumulators", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, (2, 3)),
     Case("divided_accumulators", "scatter_slices", (100_000,), (10_000_000,), "f8", ADD, (3,)),

@@ -9,7 +9,7 @@ from sizes import BY_EIGHTS, chosen_from
 
 UPDATES = 140_003  # not a multiple of eight, nor of a block
 THREADS = (8, 11)
-# Pieces of 1024 updates: at least 12 rounds.
+# Pieces of 1024 updates: at least 7 rounds.
 MANY_ROUNDS = {"many_updates": 1, "private_cache_bytes": 0}
 
 pytestmark = pytest.mark.usefixtures("settings_restored")
@@ -30,6 +30,9 @@ def _places(pattern, bins):
     places = _rng().integers(0, bins, UPDATES)
     if pattern == "Zipf":
         return _rng().zipf(1.3, UPDATES) % bins
+    if pattern == "skewed":  # three heavy destinations, of which two have the same list
+        heavy = np.array([7, 7 + bins // 64 * 32, 8])[_rng().integers(0, 3, UPDATES)]
+        return np.where(_rng().random(UPDATES) < 0.4, heavy, places)
     if pattern == "one":
         return np.full(UPDATES, bins // 2)
     return np.sort(places) if pattern == "sorted" else places
@@ -49,7 +52,8 @@ FOLDS = [
     ("f4", "add", True), ("f2", "add", True), ("f8", "add", True), ("c8", "add", True),
     ("f8", "mul", True), ("i2", "mean", True), ("f4", "mean", False), ("f8", "add", False),
     ("f4", "none", True), ("u1", "none", True), ("f4", "max", True), ("f4", "fsum", True),
-    ("f4", "fmean", False),
+    ("f4", "fmean", False), ("f8", "mean", True), ("f2", "mean", False), ("f2", "mul", True),
+    ("i2", "none", True),
 ]  # fmt: skip
 # The order does not matter for these. Rounds are used if there are too many destinations for an
 # accumulator on each thread.
@@ -62,7 +66,7 @@ ANY_ORDER = ("max", "fsum", "fmean")
         7,
         [
             (pattern, bins, *fold)
-            for pattern in ("uniform", "Zipf", "one", "sorted")
+            for pattern in ("uniform", "Zipf", "skewed", "one", "sorted")
             for bins in (257, 5_000, 120_000)
             for fold in FOLDS
             if bins == 5_000 or fold[1] not in ANY_ORDER
@@ -105,9 +109,10 @@ def test_tuples_of_two_and_lines_of_updates():
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f2"])
-def test_old_and_new_nan(dtype):
+@pytest.mark.parametrize("pattern", ["uniform", "skewed"])
+def test_old_and_new_nan(dtype, pattern):
     data, updates = _values(9_000, dtype), _values(UPDATES, dtype)
-    indices = _places("uniform", 9_000)
+    indices = _places(pattern, 9_000)
     updates[::5_000], payload = np.nan, np.array([-np.nan], dtype)
     for old in (1, np.nan, payload[0]):
         data[7] = old
@@ -160,5 +165,19 @@ def test_working_memory_does_not_grow_with_the_updates():
         for n in (10**7, 10**9)
     ]
     assert [plan.algorithm for plan in plans] == ["in_rounds"] * 2
-    assert plans[1].scratch <= 20 << 20
-    assert plans[0].scratch <= 20 << 20
+    assert plans[1].scratch <= 21 << 20
+    assert plans[0].scratch <= 21 << 20
+
+
+@pytest.mark.parametrize(
+    ("bins", "name"), [(32 << 16, "in_rounds"), ((32 << 16) + 1, "divided_accumulators")]
+)
+def test_the_numbers_of_short_pairs_have_16_bits(bins, name):
+    if not BY_EIGHTS and name != "in_rounds":
+        name = "serial_accumulators"
+    gatherum.set_num_threads(8)
+    operands = ((bins,), "i2"), ((1 << 22,), "i8"), ((1 << 22,), "i2")
+    assert gatherum.plan("scatter_slices", *operands).algorithm == name
+    data, indices = np.zeros(bins, "i2"), _rng().integers(0, bins, 1 << 22)
+    updates = _rng().integers(-32768, 32768, 1 << 22).astype("i2")
+    _on_threads(lambda: gatherum.scatter_slices(data, indices, updates), (8,))

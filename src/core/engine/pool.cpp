@@ -150,5 +150,6 @@ uint32_t forks() { return forked.load(std::memory_order_relaxed); }
 
 void set_threads(int n) { threads.store(n); }
 int get_threads() { return threads.load(); }
+bool have_processors(int count) { return count <= usable_processors(); }
 
 }  // namespace gatherum

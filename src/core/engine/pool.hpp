@@ -31,4 +31,7 @@ uint32_t forks();
 void set_threads(int n);
 int get_threads();
 
+// Returns true if each of this many threads can have a processor of its own.
+bool have_processors(int threads);
+
 }  // namespace gatherum

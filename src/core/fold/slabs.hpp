@@ -115,6 +115,17 @@ class Slab : public Sums<typename F::Conversion> {
   // Slot 0 of the taker is the slot `first` of the slab.
   Taker taker(int64_t first = 0) const { return {this->sum_at(first), Counted ? counts_ + first : counts_}; }
 
+  // Calls fold(taker) with a taker whose slot 0 is a local copy of a slot, which can be in registers. Then
+  // stores the copy.
+  template <class Fold>
+  GATHERUM_INLINE void alone(int64_t slot, const Fold& fold) const {
+    Sum sum = get<Sum>(this->sums_, slot);
+    int64_t count = Counted ? counts_[slot] : 0;
+    fold(Taker(reinterpret_cast<char*>(&sum), &count));
+    put<Sum>(this->sums_, slot, sum);
+    if constexpr (Counted) counts_[slot] = count;
+  }
+
   // Returns true if any accumulator of the slots [begin, end) is a NaN.
   GATHERUM_NOINLINE bool has_nan(int64_t begin, int64_t end) const {
     int64_t nans = 0;
@@ -201,6 +212,13 @@ class Slab<F, true> {
 
   Taker taker(int64_t first = 0) const { return Taker{slots_ + first}; }
 
+  template <class Fold>
+  GATHERUM_INLINE void alone(int64_t slot, const Fold& fold) const {
+    Slot copy = slots_[slot];
+    fold(Taker{&copy});
+    slots_[slot] = copy;
+  }
+
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool) const {
     each(begin, end, [this](const Slot& slot, int64_t offset) {
       const bool folded = slot.count != start_;
@@ -276,6 +294,11 @@ class Slab<F, Counted> {
 
   Taker taker(int64_t first = 0) const {
     return {window(first), state(first), reinterpret_cast<int64_t*>(scratch_) + first};
+  }
+
+  template <class Fold>
+  void alone(int64_t slot, const Fold& fold) const {
+    fold(taker(slot));
   }
 
   void fold_in(const Slab& other, int64_t begin, int64_t end) {

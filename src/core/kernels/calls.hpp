@@ -113,37 +113,51 @@ struct PartitionScatter {
   Combine combine;
 };
 
-// A scatter in rounds (scatter_rounds.hpp). In each round, every thread sorts a piece of consecutive updates
+// A scatter in rounds (scatter_rounds.hpp). In each round, the threads sort pieces of consecutive updates
 // into lists by destination. The lists of one round are folded in the next round, so there are two sets of
 // lists, which the rounds use in turns.
+//
+// Destination i is number i >> shift of the list i mod 2^shift. A heavy destination also has a list of its
+// own after these lists, with all its updates.
 struct RoundScatter {
   // The pairs of a list are stored in runs of this size, which are aligned. A run begins with the address of
   // the next run.
   static constexpr int64_t kRunBytes = 1024;
-  static constexpr int64_t kMostLists = 256;
-  // The size of a pair in bytes. A pair consists of the number of the destination and an item of at most 8
-  // bytes.
-  static constexpr int64_t pair_bytes(int64_t item) { return item <= 4 ? 8 : 16; }
+  static constexpr int64_t kMostShared = 64, kMostHeavy = 4, kMostLists = kMostShared + kMostHeavy;
+  // The bytes of a pair: the number of a destination in its list, and an item of at most 8 bytes. In a pair
+  // of 4 bytes, the number has 16 bits.
+  static constexpr int64_t pair_bytes(int64_t item) { return item <= 2 ? 4 : item <= 4 ? 8 : 16; }
+  static constexpr int64_t kMostOfShortPairs = int64_t{1} << 16;
+  // The accumulators of a list are a multiple of this number, so no two lists share a cache line.
+  static constexpr int64_t kBlock = 64;
+  static constexpr int kSamples = 1024;
 
   struct List {
     char* end;
     int64_t pairs;
   };
 
+  int64_t shared() const { return int64_t{1} << shift; }
+  int64_t lists() const { return shared() + heavies; }
+  // The position of a destination's accumulator in the slab.
+  int64_t slot(int64_t destination) const {
+    return (destination & (shared() - 1)) * slots + (destination >> shift);
+  }
+
   const Nest* numbering;
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` tuples of the line
   int64_t units, pieces;       // `pieces` of each round
-  int shift;                   // 2^shift neighbouring destinations have the same list
-  int64_t lists;               // of a piece: a power of two
+  int shift, heavies;
+  uint32_t heavy[kMostHeavy];
+  int64_t slots;  // the accumulators of a list
   int64_t destinations, step;
   char* runs;  // [2][pieces] areas of `area_bytes`, each for the runs of a piece
   int64_t area_bytes;
-  List* ends;  // [2][pieces][lists]
+  List* ends;  // [2][pieces][kMostLists]
   char* slab;
   const char* source;
   Combine combine;
-  bool direct, streams;  // as in SlabScatter
-  bool settles;          // NaN accumulators are made canonical at the end
+  bool settles;  // NaN accumulators are made canonical at the end
 };
 
 // A scatter of rows that writes each destination once, with its last update (scatter_last.hpp).

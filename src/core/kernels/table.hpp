@@ -49,9 +49,12 @@ struct Kernels {
   int64_t (*located_bytes)(const Combine&, int64_t slots);
   FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
-  // The steps of a scatter in rounds. `read` and `write` convert destinations to accumulators and back.
-  // `read` returns true if no accumulator is a NaN. `distribute` sorts a piece into the lists of an area; it
-  // returns false if it found an invalid index. `fold` folds the lists [begin, end) of all pieces of a set.
+  // The steps of a scatter in rounds. `sample` writes the destinations of up to kSamples updates, and returns
+  // their number. `read` and `write` convert the blocks [begin, end) of all lists' destinations to
+  // accumulators and back. `read` returns true if no accumulator is a NaN. `distribute` sorts a piece into
+  // the lists of an area; it returns false if it found an invalid index. `fold` folds the lists [begin, end)
+  // of all pieces of a set.
+  int (*rounds_sample)(const RoundScatter&, const Operands&, uint32_t* destinations);
   bool (*rounds_read)(const RoundScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*rounds_distribute)(const RoundScatter&, const Operands&, int64_t piece, int64_t area);
   void (*rounds_fold)(const RoundScatter&, const Operands&, int64_t set, int64_t begin, int64_t end);

@@ -1,6 +1,7 @@
 """`aggregate` on tensors: NumPy's bits, derivatives to data and weights, batches, graphs."""
 
 import re
+import sys
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from tensors import array_of, compiled, tensor_of, torch
 from torch.autograd import gradcheck, gradgradcheck
 
 import gatherum
+from command_lines import shell
 from gatherum._edges import edge_reductions
 from gatherum._model.dtypes import is_reducible
 from gatherum._model.reductions import FOLDS
@@ -294,3 +296,18 @@ def test_a_graph_without_edges_has_gradients(reduction):
     weights = torch.ones(0, requires_grad=True)
     gatherum.aggregate(data, none, none, 3, reduction, weights=weights).sum().backward()
     assert (weights.grad.shape, data.grad.tolist()) == ((0,), [[0.0, 0.0]] * 3)
+
+
+def test_bfloat16_runs_in_the_core_although_ml_dtypes_is_not_imported():
+    pytest.importorskip("ml_dtypes", reason="install ml_dtypes for arrays of bfloat16")
+    program = """
+import sys, torch, gatherum
+from gatherum.torch.functions import aggregation
+assert "ml_dtypes" not in sys.modules
+aggregation._composed = None
+rows, weights = torch.ones(3, 2, dtype=torch.bfloat16), torch.full((2,), 2, dtype=torch.bfloat16)
+ends = torch.tensor([0, 2]), torch.tensor([1, 1])
+print(gatherum.aggregate(rows, *ends, 2, "add", weights).tolist())
+"""
+    result = shell(sys.executable, "-c", program)
+    assert result.stdout == "[[0.0, 0.0], [4.0, 4.0]]\n", result.stderr

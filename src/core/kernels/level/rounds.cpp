@@ -40,6 +40,7 @@ void rounds_write(const RoundScatter& call, const Operands& operands, int64_t be
 }  // namespace
 
 void add_round_kernels(Kernels& all) {
+  all.rounds_sample = rounds_sample;
   all.rounds_read = rounds_read;
   all.rounds_distribute = rounds_distribute;
   all.rounds_fold = rounds_fold;

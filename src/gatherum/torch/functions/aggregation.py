@@ -19,6 +19,7 @@ from gatherum._edges import edge_reductions, sparse_edges
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._functions import aggregation
 from gatherum._model import errors
+from gatherum._model.dtypes import load_dtype
 from gatherum._model.reductions import FOLDS, ROWS
 from gatherum._plans import sharing
 from gatherum._plans.sharing import Shared
@@ -92,7 +93,9 @@ def _on_cpu(*call: Any) -> Tensor:
     data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
     bounds, negative, pointer, fill, axis = options
     plan_dtype: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
-    if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype
+    if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype until ml_dtypes is imported
+        plan_dtype = load_dtype(plan_dtype.name)
+    if not isinstance(plan_dtype, np.dtype):
         return _aggregate_with_messages(*call)
     tensors = [data, sources, targets, *([] if weights is None else [weights])]
     checks.check_storages(NAME, ("data", "gather_indices", "scatter_indices", "weights"),
