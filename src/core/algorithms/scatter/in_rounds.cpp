@@ -137,10 +137,10 @@ void find_heavy(RoundScatter& rounds, const Operands& operands, int members) {
 }  // namespace
 
 bool applies_in_rounds(const Program& p, int threads, std::string* why) {
-  // Sorting takes about as long as folding, so few threads gain nothing, and a gain must exceed the time in
+  // Sorting takes about as long as folding, so few threads gain little, and a gain must exceed the time in
   // which threads start and wait for each other: docs/decisions/thresholds.md has the measurements on 16
   // processors.
-  constexpr int kMany = 8;
+  constexpr int kMany = 6;
   constexpr int64_t kUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
   if (threads < kMany || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
