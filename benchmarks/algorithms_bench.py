@@ -78,7 +78,7 @@ class Case:
 
 ADD, MAX, MEAN = {"reduction": "add"}, {"reduction": "max"}, {"reduction": "mean"}
 FSUM, NEW, LINES = {"reduction": "fsum"}, {"include_self": False}, {"axis": 1}
-ONE, MANY = (1,), (2, 16)
+ONE, MANY, ROUNDS = (1,), (2, 16), (6, 8, 16)
 COLUMNS = {"least_column_bytes": 128}
 CASES = [
     Case("prefetched", "gather_elements", (4096, 4096), (4096, 4096), "f4", {"axis": 1}),
@@ -103,15 +103,15 @@ CASES = [
     Case("private_accumulators", "scatter_slices", (10_000,), (10_000_000,), "i8", ADD, MANY),
     Case("private_accumulators", "scatter_slices", (100,), (10_000_000,), "f8", FSUM),
     Case("in_rounds", "scatter_slices", (256,), (1 << 20,), "f4", ADD, (16,), loops=5),
-    Case("in_rounds", "scatter_slices", (256,), (10_000_000,), "f4", ADD, (8, 16)),
+    Case("in_rounds", "scatter_slices", (256,), (10_000_000,), "f4", ADD, ROUNDS),
     Case("in_rounds", "scatter_slices", (10_000,), (1 << 20,), "f4", ADD, (16,), loops=5),
-    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, (8, 16)),
-    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f2", ADD, (8, 16)),
-    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f8", ADD, (8, 16)),
-    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", MEAN, (8, 16)),
-    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, (8, 16), heavy=0.1),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, ROUNDS),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f2", ADD, ROUNDS),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f8", ADD, ROUNDS),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", MEAN, ROUNDS),
+    Case("in_rounds", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, ROUNDS, heavy=0.1),
     Case("in_rounds", "scatter_slices", (1_000_000,), (1 << 20,), "f4", ADD, (16,), loops=3),
-    Case("in_rounds", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, (8, 16)),
+    Case("in_rounds", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, ROUNDS),
     Case("divided_accumulators", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, (2, 3)),
     Case("divided_accumulators", "scatter_slices", (100_000,), (10_000_000,), "f8", ADD, (3,)),
     Case("serial_accumulators", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, ONE),

@@ -138,8 +138,8 @@ def test_on_one_thread(call, name):
             {1: "serial_accumulators", 8: "private_accumulators", 9: "serial_accumulators"},
         ),
         (_scatter(31_250, 1_000_000, "add", "f8"), {8: "serial_accumulators"}),
-        (_scatter(256, 2_100_000, "add", "f8"), {7: "serial_accumulators", 8: "in_rounds"}),
-        (_scatter(300_000, 2_100_000, "add", "f8"), {7: "divided_accumulators", 8: "in_rounds"}),
+        (_scatter(256, 2_800_000, "add", "f8"), {5: "serial_accumulators", 6: "in_rounds"}),
+        (_scatter(300_000, 2_800_000, "add", "f8"), {5: "divided_accumulators", 6: "in_rounds"}),
         (_scatter(31_250, 1_000_000, "max", "f8"), {8: "private_accumulators"}),
         (_scatter(1_000, 100_000, "add", width=(64,)), {1: "direct", 2: "by_column"}),
         (_scatter(1_000, 100_000, "add", width=(63,)), {2: "by_range"}),  # too few columns each

@@ -139,7 +139,9 @@ def test_nothing_is_written_if_an_index_is_invalid(place):
 @pytest.mark.parametrize(
     ("threads", "bins", "count", "name"),
     [
-        (7, 262_144, 1 << 24, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
+        (5, 262_144, 1 << 24, "divided_accumulators" if BY_EIGHTS else "serial_accumulators"),
+        (6, 48, 2_796_203, "in_rounds"),
+        (6, 48, 2_796_202, "serial_accumulators"),
         (8, 64, 1 << 21, "in_rounds"),
         (8, 63, 1 << 21, "serial_accumulators"),
         (8, 64, (1 << 21) - 1, "serial_accumulators"),

@@ -140,7 +140,7 @@ bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   // Sorting takes about as long as folding, so this algorithm is not faster on few threads. The time that it
   // saves must also exceed the time in which threads start and wait for each other.
   // docs/decisions/thresholds.md lists the measurements on 16 processors.
-  constexpr int kMany = 8;
+  constexpr int kMany = 6;
   constexpr int64_t kUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
   if (threads < kMany || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
