@@ -39,7 +39,7 @@ bool applies_few(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_few(const Program& p, const Execution& call) {
+RunResult run_few(const Program& p, const Execution& call) {
   const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.unit_loops)};
   const bool valid =
       chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, everything, p.combine, {});
@@ -51,8 +51,13 @@ Run run_few(const Program& p, const Execution& call) {
 DECLARED = """Applies applies_few;
 Runs run_few;
 """
-ROW = """    Algorithm{"few", applies_few, no_scratch, run_few,
-              InvalidIndexCheck::while_writing, false, false},
+ROW = """    Algorithm{.name = "few",
+              .applies = applies_few,
+              .scratch = no_scratch,
+              .run = run_few,
+              .invalid_index_check = InvalidIndexCheck::while_writing,
+              .reads_source = false,
+              .skips_nan = false},
 """
 
 
@@ -70,7 +75,7 @@ def core(tmp_path_factory):
     inside = folder / "core" / "algorithms"
     (inside / "scatter" / "few.cpp").write_text(NEW_FILE)
     _insert(inside / "algorithms.hpp", "Applies applies_partitioned", DECLARED)
-    _insert(inside / "list.cpp", '    Algorithm{"partitioned",', ROW)
+    _insert(inside / "list.cpp", '    Algorithm{.name = "partitioned",', ROW)
     kernels = sorted(BUILDS[0].glob(KERNELS))
     levels = [path.parts[-6].removesuffix(".dir").removeprefix("kernels_") for path in kernels]
     defined = [f"-DGATHERUM_{level.upper()}=1" for level in levels if level != "portable"]

@@ -26,14 +26,14 @@ struct Execution {
 
 // The result of a run. `finished` is false if poll interrupted the run. `valid` is false if invalid tuples
 // were skipped.
-struct Run {
+struct RunResult {
   bool finished = true, valid = true, memory = true;
 };
 
 // Returns the outcome of a run. If invalid indices are errors, this function reads the indices again, and the
 // outcome describes the first invalid index that it finds. Another thread may have changed the indices since
 // the run.
-Outcome outcome_of(const Run& run, const Program& program, const char* index, const Poll& poll);
+Outcome outcome_of(const RunResult& run, const Program& program, const char* index, const Poll& poll);
 
 // The time at which an algorithm detects invalid indices.
 enum class InvalidIndexCheck : uint8_t { never, while_writing, before_writing };
@@ -44,7 +44,7 @@ using Applies = bool(const Program&, int threads, std::string* why);
 // Returns the size in bytes of the working memory for this number of threads, in addition to buffers of up to
 // 4 MiB per thread.
 using Scratch = int64_t(const Program&, int threads);
-using Runs = Run(const Program&, const Execution&);
+using Runs = RunResult(const Program&, const Execution&);
 
 struct Algorithm {
   const char* name;
@@ -77,28 +77,28 @@ const char* algorithm_name(int i);
 // Returns the minimum number of bytes of each row that a thread processes if threads divide the columns.
 int64_t least_columns();
 
-// The smallest sizes for which algorithms are used. Tests lower these sizes. Calls `X(name, default)` for
-// each size.
-#define GATHERUM_THRESHOLDS(X)                                             \
-  /* about the size of a core's private cache */                           \
-  X(private_cache_bytes, 1 << 19)                                          \
-  /* the part of the shared cache that a core can use */                   \
-  X(shared_cache_bytes, 4 << 20)                                           \
-  /* the largest stretch of data that is prefetched */                     \
-  X(stretch_bytes, 1 << 18)                                                \
-  /* from this size on, a scatter's random writes reach memory */          \
-  X(far_bytes, 8 << 20)                                                    \
-  /* from this number on, the two passes of a partition are faster */      \
-  X(many_updates, 1 << 18)                                                 \
-  /* calls that move fewer bytes use the simple algorithms */              \
-  X(small_call_bytes, 1 << 16)                                             \
-  /* results from this size use streaming stores */                        \
-  X(streamed_bytes, 4 << 20)                                               \
-  /* the minimum number of updates per thread (tables: exact_table.hpp) */ \
-  X(updates_per_table_word, 4)                                             \
-  /* the columns of a thread, if threads share the columns */              \
-  X(least_column_bytes, least_columns())                                   \
-  /* bits in the order of algorithm_name; for measurements */              \
+// The smallest sizes for which algorithms are used, which tests lower; and last a bit mask of algorithms that
+// are omitted, for measurements. Calls `X(name, default)` for each.
+#define GATHERUM_THRESHOLDS(X)                                               \
+  /* about the size of a core's private cache */                             \
+  X(private_cache_bytes, 1 << 19)                                            \
+  /* the part of the shared cache that a core can use */                     \
+  X(shared_cache_bytes, 4 << 20)                                             \
+  /* the largest stretch of data that is prefetched */                       \
+  X(stretch_bytes, 1 << 18)                                                  \
+  /* from this size on, a scatter's random writes reach memory */            \
+  X(far_bytes, 8 << 20)                                                      \
+  /* from this number on, the two passes of a partition are faster */        \
+  X(many_updates, 1 << 18)                                                   \
+  /* calls that move fewer bytes use the simple algorithms */                \
+  X(small_call_bytes, 1 << 16)                                               \
+  /* results from this size use streaming stores */                          \
+  X(streamed_bytes, 4 << 20)                                                 \
+  /* the minimum number of updates per thread (tables: exact_table.hpp) */   \
+  X(updates_per_table_word, 4)                                               \
+  /* the columns of a thread, if threads share the columns */                \
+  X(least_column_bytes, least_columns())                                     \
+  /* not a size: a bit for each algorithm, in the order of algorithm_name */ \
   X(omitted_algorithms, 0)
 
 struct Thresholds {
@@ -154,7 +154,7 @@ class All {
 // Calls `work` for each share, to compute folds, gradients, or argmax and argmin. If an index is invalid, its
 // update is skipped, and the run is marked as not valid.
 using GroupWork = std::function<void(const GroupedScatter& groups, const GroupShare& share)>;
-Run run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
+RunResult run_shares_of_groups(const Program& program, const Execution& call, const GroupWork& work);
 
 // The functions of the algorithms in the two lists. Algorithms without scratch memory use no_scratch.
 Applies applies_gather_prefetched, applies_gather_packed, applies_streamed, applies_gather_direct;

@@ -14,9 +14,9 @@ bool gathers_items(const Program& program, std::string* why);
 // A task of a gather. Returns false if it found an invalid index.
 using GatherTask = std::function<bool(int64_t begin, int64_t end, int worker)>;
 // Runs a gather over all units. After an invalid index, no further tasks are started.
-Run run_units_of(const Split& split, const Execution& call, const GatherTask& task);
+RunResult run_units_of(const Split& split, const Execution& call, const GatherTask& task);
 // Gathers point by point, with streaming stores if `streams`.
-Run gather_direct(const Program& program, const Execution& call, bool streams);
+RunResult gather_direct(const Program& program, const Execution& call, bool streams);
 
 // The sizes of a scatter of items. A unit is an independent batch.
 struct Items {
@@ -57,7 +57,7 @@ int64_t slab_bytes(const Program& program, int64_t slots);
 bool keeps_one_slab(const Program& program, std::string* why);
 
 // Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
-Run run_in_ranges(const Program& program, const Execution& call, int64_t most);
+RunResult run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
 // Prepares a scatter into private slabs of this many bytes per thread, but does not allocate the slabs.
 PrivateScatter privately(const Program& program, const Execution& call, Nest& numbering, int64_t slab_bytes);
@@ -76,6 +76,6 @@ void share_destinations(const Program& p, int threads, const Write& write) {
 bool locates_items(const Program& program, int threads);
 // Writes argmax or argmin, unless an invalid index is an error. Each result is the number of an update. It is
 // stored at the offset of its destination in the output.
-Run locate_items(const Program& program, const Execution& call, int64_t* positions, int64_t none);
+RunResult locate_items(const Program& program, const Execution& call, int64_t* positions, int64_t none);
 
 }  // namespace gatherum

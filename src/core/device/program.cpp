@@ -16,7 +16,7 @@ class Replay {
       addresses_[each.slot] = target.arena + static_cast<uint64_t>(each.offset);
   }
 
-  Outcome run(bool check_capture, const Sort& sort) {
+  ReplayOutcome run(bool check_capture, const Sort& sort) {
     const Current current(driver_, target_.context);
     if (!check("cuCtxPushCurrent", current.status())) return outcome_;
     if (check_capture && program_.waits && is_capturing()) return outcome_;
@@ -28,7 +28,7 @@ class Replay {
  private:
   bool check(const char* function, Status status) {
     if (status == 0) return true;
-    outcome_.kind = Outcome::failed;
+    outcome_.kind = ReplayOutcome::failed;
     outcome_.function = function;
     outcome_.status = status;
     return false;
@@ -37,7 +37,7 @@ class Replay {
   bool is_capturing() {
     int status = 0;
     if (!check("cuStreamIsCapturing", driver_.is_capturing(target_.stream, &status))) return true;
-    if (status != 0) outcome_.kind = Outcome::capturing;
+    if (status != 0) outcome_.kind = ReplayOutcome::capturing;
     return status != 0;
   }
 
@@ -59,7 +59,7 @@ class Replay {
     const uint64_t distances[] = {first - target_.arena, addresses_[step.slots[1]] - target_.arena};
     uint64_t results[2] = {};
     if (!sort(step, distances, results)) {
-      outcome_.kind = Outcome::not_sorted;
+      outcome_.kind = ReplayOutcome::not_sorted;
       return false;
     }
     addresses_[step.slots[2]] = results[0];
@@ -85,19 +85,19 @@ class Replay {
   const Program& program_;
   const Target& target_;
   uint64_t addresses_[kMostSlots] = {};
-  Outcome outcome_;
+  ReplayOutcome outcome_;
 };
 
 }  // namespace
 
-bool Outcome::invalid() const {
+bool ReplayOutcome::invalid() const {
   uint64_t count = 0;
   if (read >= sizeof count) std::memcpy(&count, content, sizeof count);
   return count != 0;
 }
 
-Outcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
-               const Sort& sort) {
+ReplayOutcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
+                     const Sort& sort) {
   return Replay(driver, program, target).run(check_capture, sort);
 }
 

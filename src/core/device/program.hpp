@@ -66,7 +66,7 @@ struct Target {
 // offsets of the pairs' arrays from the start of the arena, in bytes. Returns false if it has failed.
 using Sort = std::function<bool(const Step&, const uint64_t* distances, uint64_t* results)>;
 
-struct Outcome {
+struct ReplayOutcome {
   enum Kind : uint8_t { done, capturing, not_sorted, failed };
   Kind kind = done;
   const char* function = "";  // the driver's function that has failed
@@ -80,7 +80,7 @@ struct Outcome {
 
 // Runs the steps of a program. If `check_capture` is true and the program waits for the stream, this function
 // first checks that the stream is not capturing a graph. A wait would invalidate the captured graph.
-Outcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
-               const Sort& sort);
+ReplayOutcome replay(const Driver& driver, const Program& program, const Target& target, bool check_capture,
+                     const Sort& sort);
 
 }  // namespace gatherum::device

@@ -33,23 +33,12 @@ struct SkipNaN<Fold<V, R>> : Fold<V, R> {
   // An unsigned integer of the size of an accumulator.
   using Word = std::conditional_t<sizeof(Sum) == 2, uint16_t, Bits<Sum>>;
 
-  static constexpr Sum neutral() {
-    if constexpr (R == Reduction::add || R == Reduction::mean) {
-      return Sum{-0.0f};
-    } else if constexpr (R == Reduction::mul) {
-      return Sum{1};
-    } else {
-      constexpr uint64_t sign = R == Reduction::max ? BinaryFormatOf<V>::kSignBit : 0;
-      return std::bit_cast<Sum>(static_cast<Word>(BinaryFormatOf<V>::kInfinity | sign));
-    }
-  }
-
   // Returns the update as an accumulator, or the neutral element for a NaN.
   template <class Rare>
   static GATHERUM_INLINE Sum number_of(Stored v) {
     const Sum widened = Fold<V, R>::template widen<Rare>(v);
     return std::bit_cast<Sum>(
-        select(is_number<V>(v), std::bit_cast<Word>(widened), std::bit_cast<Word>(neutral())));
+        select(is_number<V>(v), std::bit_cast<Word>(widened), std::bit_cast<Word>(Fold<V, R>::neutral())));
   }
 };
 

@@ -33,16 +33,6 @@ GATHERUM_INLINE typename F::Sum fold_unsettled(typename F::Sum a, typename F::Su
     return F::fold(a, b);
 }
 
-// The neutral element of addition.
-template <class Sum>
-inline constexpr Sum kNothing = Sum{};
-template <>
-inline constexpr float kNothing<float> = -0.0f;
-template <>
-inline constexpr double kNothing<double> = -0.0;
-template <class T>
-inline constexpr Complex<T> kNothing<Complex<T>> = {-T{0}, -T{0}};
-
 // Prefetches a slot. The slot may be invalid, because a prefetch never faults at any address. Two blocks of
 // slots fill the L1 cache, so this prefetches into L2 (1M float32: 2.2 ns per update -> 1.7, float64: 3.8 ->
 // 2.1).

@@ -15,17 +15,17 @@ Outcome by_groups(const Program& p, const Execution& call, const char* source, c
   const int64_t items = p.result.items();
   if (!fill(extremes.positions, items, extremes.none, call.poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
-  const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
-    chosen_kernels().group_extremes(groups, extremes, share);
-  });
+  const RunResult run =
+      run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+        chosen_kernels().group_extremes(groups, extremes, share);
+      });
   return outcome_of(run, p, call.operands.index, call.poll);
 }
 
 }  // namespace
 
 bool has_positions(const Program& p) {
-  const bool extreme = p.combine.reduction == Reduction::max || p.combine.reduction == Reduction::min;
-  return p.scatter && extreme;
+  return p.scatter && row_of(p.combine.reduction).gradient == Gradient::extreme;
 }
 
 Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& extremes,
@@ -38,7 +38,7 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.moved = const_cast<char*>(extremes.updates);
   const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
   if (!p.has_points || !locates_items(p, call.threads)) return by_groups(p, call, source, extremes);
-  const Run run = locate_items(p, call, extremes.positions, extremes.none);
+  const RunResult run = locate_items(p, call, extremes.positions, extremes.none);
   const Outcome outcome = outcome_of(run, p, index, poll);
   if (outcome.status != Status::done || extremes.result == nullptr) return outcome;
   return execute(p, operands, source, true, poll);

@@ -33,10 +33,10 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& grad
   if (!p.has_points) return {};
   Operands operands;
   operands.index = index;
-  const Run run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
-                                       [&](const GroupedScatter& groups, const GroupShare& share) {
-                                         chosen_kernels().group_gradients(groups, gradients, share);
-                                       });
+  const RunResult run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
+                                             [&](const GroupedScatter& groups, const GroupShare& share) {
+                                               chosen_kernels().group_gradients(groups, gradients, share);
+                                             });
   return outcome_of(run, p, index, poll);
 }
 

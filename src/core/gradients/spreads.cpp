@@ -23,9 +23,10 @@ Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
   if (!fill(reinterpret_cast<int64_t*>(to.squares), items, zero, call.poll) ||
       !fill(to.counts, items, zero, call.poll))
     return {Status::interrupted, {}};
-  const Run run = run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
-    chosen_kernels().group_spreads(groups, call.operands, to, share);
-  });
+  const RunResult run =
+      run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+        chosen_kernels().group_spreads(groups, call.operands, to, share);
+      });
   return outcome_of(run, p, call.operands.index, call.poll);
 }
 
@@ -73,7 +74,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
                               static_cast<int>(slabs.ranges));
   if (!scratch) return {Status::no_memory, {}};
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(slabs.ranges, threads, poll, [&](int64_t task, int) {
     valid &= kernels.spread_take(slabs, operands, to, task, scratch.of(static_cast<int>(task)));
   });

@@ -164,23 +164,27 @@ struct AccumulateTiles {
   const Apply& apply;
 
   // Only valid tuples have a destination to prefetch.
-  void prefetch_tile(const Tile& b) const {
+  void prefetch_tile(const Tile& tile) const {
     if (!nest.far) return;
-    each_chosen(b, [&](int j) { apply.prefetch_at(b.base.data + j * nest.line_loop().data + b.offsets[j]); });
+    each_chosen(tile, [&](int j) {
+      apply.prefetch_at(tile.base.data + j * nest.line_loop().data + tile.offsets[j]);
+    });
     keep();
   }
 
-  void move(const Tile& b, const Tile&) const {
+  void move(const Tile& tile, const Tile&) const {
     const Apply fold = apply;  // a local copy that no store can change
     const char* updates = operands.moved;
-    const ByteOffsets base = b.base;
+    const ByteOffsets base = tile.base;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
-    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
+    const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
     if (moves_items(nest))
-      each_chosen(
-          b, [=](int64_t j) { fold.item(base.data + j * sd + offsets[j], updates + base.moved + j * su); });
+      each_chosen(tile, [=](int64_t j) {
+        fold.item(base.data + j * sd + offsets[j], updates + base.moved + j * su);
+      });
     else
-      each_chosen(b, [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.moved + j * su}); });
+      each_chosen(tile,
+                  [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.moved + j * su}); });
   }
 
  private:

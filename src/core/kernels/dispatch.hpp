@@ -119,7 +119,7 @@ template <class F>
 auto by_numbers(const Combine& combine, const F& f) {
   using Result = decltype(f(SkipNaN<Fold<double, Reduction::add>>{}));
   return by_value<true>(combine.value, combine.reduction, [&](auto fold) -> Result {
-    if constexpr (requires { SkipNaN<decltype(fold)>::neutral(); })
+    if constexpr (requires { sizeof(SkipNaN<decltype(fold)>); })
       return f(SkipNaN<decltype(fold)>{});
     else
       impossible();

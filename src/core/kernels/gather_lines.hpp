@@ -50,8 +50,8 @@ struct Addressed {
   uintptr_t base;
   const int64_t* offsets;  // being staged
 
-  Addressed(const Operands& operands, const Tile& b)
-      : base(reinterpret_cast<uintptr_t>(operands.data + b.base.data)), offsets(b.offsets) {}
+  Addressed(const Operands& operands, const Tile& tile)
+      : base(reinterpret_cast<uintptr_t>(operands.data + tile.base.data)), offsets(tile.offsets) {}
 
   GATHERUM_INLINE void fetch(int j) const {
     prefetch(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(offsets[j])));

@@ -75,25 +75,25 @@ struct GatherRow {
   const Operands& operands;
 
   // Not inlined: inside the loop over tiles, it made gathers of rows 3-5 % slower.
-  GATHERUM_NOINLINE void move(const Tile& b, const Tile& following) const {
+  GATHERUM_NOINLINE void move(const Tile& tile, const Tile& following) const {
     if (nest.row_rank() == 0)
-      move_runs(b, following);
+      move_runs(tile, following);
     else
-      move_points(b, following);
+      move_points(tile, following);
     if (streams) stream_fence();
   }
 
  private:
   // These are local copies, because members would be read again after every store.
-  void move_runs(const Tile& b, const Tile& following) const {
+  void move_runs(const Tile& tile, const Tile& following) const {
     const int64_t bytes = nest.block;
     const Loop line = nest.line_loop();
-    const int n = b.n;
+    const int n = tile.n;
     const bool far = nest.far;
-    const Fetching fetching(*this, b, following);
-    const int64_t* GATHERUM_RESTRICT offsets = b.offsets;
-    const char* from = operands.data + b.base.data;
-    char* to = operands.moved + b.base.moved;
+    const Fetching fetching(*this, tile, following);
+    const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
+    const char* from = operands.data + tile.base.data;
+    char* to = operands.moved + tile.base.moved;
     for (int j = 0; j < n; ++j, from += line.data, to += line.moved) {
       if (far) fetching(j);
       if (offsets[j] == kInvalid)
@@ -103,14 +103,14 @@ struct GatherRow {
     }
   }
 
-  void move_points(const Tile& b, const Tile& following) const {
+  void move_points(const Tile& tile, const Tile& following) const {
     const Loop& line = nest.line_loop();
-    const Fetching fetching(*this, b, following);
-    ByteOffsets base = b.base;
-    for (int j = 0; j < b.n; ++j, base = advance(base, line, 1)) {
+    const Fetching fetching(*this, tile, following);
+    ByteOffsets base = tile.base;
+    for (int j = 0; j < tile.n; ++j, base = advance(base, line, 1)) {
       if (nest.far) fetching(j);
-      const bool valid = b.offsets[j] != kInvalid;
-      const char* from = valid ? operands.data + b.offsets[j] : nullptr;
+      const bool valid = tile.offsets[j] != kInvalid;
+      const char* from = valid ? operands.data + tile.offsets[j] : nullptr;
       each_row_point(
           nest.rows(), nest.row_rank(), base,
           [valid, from, to = operands.moved, bytes = nest.block, row = *this](const ByteOffsets& p) {
@@ -124,15 +124,15 @@ struct GatherRow {
 
   // Prefetches rows that follow the j-th row, in this tile or the next tile.
   struct Fetching {
-    GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& b, const Tile& following)
+    GATHERUM_INLINE Fetching(const GatherRow& row, const Tile& tile, const Tile& following)
         : is_long(row.nest.block > kPrefetchBytes),
           bytes(std::min(row.nest.block, kPrefetchBytes)),
           step(row.nest.line_loop().data),
-          n(b.n),
+          n(tile.n),
           following_n(following.n),
-          offsets(b.offsets),
+          offsets(tile.offsets),
           following_offsets(following.offsets),
-          data(row.operands.data + b.base.data),
+          data(row.operands.data + tile.base.data),
           following_data(row.operands.data + following.base.data) {}
 
     // (For rows of 1536 bytes, bursts make no difference. For 2M of 2M rows of 64 bytes, bursts reduce the

@@ -70,31 +70,31 @@ struct ScatterLine {
   const Operands& operands;
   const Apply& apply;
 
-  void prefetch_tile(const Tile& b) const {
+  void prefetch_tile(const Tile& tile) const {
     if (!nest.far) return;
-    const auto base = reinterpret_cast<uintptr_t>(operands.data + b.base.data);
+    const auto base = reinterpret_cast<uintptr_t>(operands.data + tile.base.data);
     const int64_t sd = nest.line_loop().data;
-    for (int i = 0; i < b.chosen; ++i) {
-      const int j = b.at(i);
+    for (int i = 0; i < tile.chosen; ++i) {
+      const int j = tile.at(i);
       prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
-                                                   static_cast<uintptr_t>(b.offsets[j])));
+                                                   static_cast<uintptr_t>(tile.offsets[j])));
     }
     keep();
   }
 
-  void move(const Tile& b, const Tile&) const {
-    char* dst = operands.data + b.base.data;
-    const char* src = operands.moved + b.base.moved;
+  void move(const Tile& tile, const Tile&) const {
+    char* dst = operands.data + tile.base.data;
+    const char* src = operands.moved + tile.base.moved;
     const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
-    const int n = b.n;  // a local copy that no store can change
-    if (b.chosen < n) {
-      for (int i = 0, chosen = b.chosen; i < chosen; ++i) {
-        const int j = b.which[i];
-        apply(dst + j * sd + b.offsets[j], src + j * su);
+    const int n = tile.n;  // a local copy that no store can change
+    if (tile.chosen < n) {
+      for (int i = 0, chosen = tile.chosen; i < chosen; ++i) {
+        const int j = tile.which[i];
+        apply(dst + j * sd + tile.offsets[j], src + j * su);
       }
     } else {
       GATHERUM_UNROLL(8)
-      for (int j = 0; j < n; ++j, dst += sd, src += su) apply(dst + b.offsets[j], src);
+      for (int j = 0; j < n; ++j, dst += sd, src += su) apply(dst + tile.offsets[j], src);
     }
   }
 };

@@ -22,44 +22,23 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// The neutral element of a fold, if it has one and this file uses it. For integers it is Fold::neutral().
-// Only this file needs neutral elements of floats.
+// True if this file has kernels for a fold. They need its neutral element.
 template <class F>
-struct NeutralOf {
-  static constexpr bool kExists = false;
-};
+inline constexpr bool kRunsUncounted = false;
 template <class V>
   requires(!std::is_same_v<V, Boolean>)
-struct NeutralOf<Fold<V, Reduction::add>> {
-  using Sum = typename Fold<V, Reduction::add>::Sum;
-  static constexpr bool kExists = true;
-  static constexpr Sum value() {
-    if constexpr (std::is_integral_v<V>)
-      return Fold<V, Reduction::add>::neutral();
-    else
-      return kNothing<Sum>;
-  }
-};
+inline constexpr bool kRunsUncounted<Fold<V, Reduction::add>> = true;
 template <class V, Reduction R>
   requires((R == Reduction::max || R == Reduction::min) && (sizeof(V) >= 4) && std::is_arithmetic_v<V>)
-struct NeutralOf<Fold<V, R>> {
-  static constexpr bool kExists = true;
-  static constexpr V value() {
-    using Limits = std::numeric_limits<V>;
-    if constexpr (std::is_integral_v<V>)
-      return Fold<V, R>::neutral();
-    else
-      return R == Reduction::max ? -Limits::infinity() : Limits::infinity();
-  }
-};
+inline constexpr bool kRunsUncounted<Fold<V, R>> = true;
 
 // The fold of a real or imaginary part; for values that are not complex, the fold itself.
 template <class F>
-struct PartOf : NeutralOf<F> {
+struct PartOf {
   using PartFold = F;
 };
 template <class T, Reduction R>
-struct PartOf<Fold<Complex<T>, R>> : NeutralOf<Fold<T, R>> {
+struct PartOf<Fold<Complex<T>, R>> {
   using PartFold = Fold<T, R>;
 };
 
@@ -86,7 +65,7 @@ GATHERUM_INLINE bool same_bits(const T& a, const T& b) {
 
 template <class F>
 GATHERUM_INLINE bool is_neutral(const typename F::Sum& sum) {
-  return same_bits(sum, NeutralOf<F>::value());
+  return same_bits(sum, F::neutral());
 }
 
 template <class T>
@@ -140,7 +119,7 @@ bool are_values_unambiguous(const char* from, int n, Step step, bool neutral) {
   using Wide = std::conditional_t<bytes == 8, int64_t, int32_t>;
   using B = std::conditional_t<bytes >= 4, Wide, std::conditional_t<bytes == 2, int16_t, int8_t>>;
   const auto bits_of = [](Part v) { return std::bit_cast<B>(PartFold::template narrow<Selected>(v)); };
-  const B e = bits_of(PartOf<F>::value()), counts = static_cast<B>(-static_cast<B>(neutral));
+  const B e = bits_of(PartFold::neutral()), counts = static_cast<B>(-static_cast<B>(neutral));
   B infinity = std::numeric_limits<B>::max(), canonical = infinity;
   if constexpr (std::is_floating_point_v<Part>) {
     infinity = bits_of(std::numeric_limits<Part>::infinity());
@@ -200,7 +179,7 @@ template <class F>
 bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_t task) {
   const Nest& numbering = *call.numbering;
   Slab<F, false> slab = uncounted_slab<F>(call, operands, task);
-  slab.fill(NeutralOf<F>::value());
+  slab.fill(F::neutral());
   const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
   if (all && !numbering.far && folds_checked<F>(numbering))

@@ -150,10 +150,10 @@ inline constexpr int64_t kRowsAhead = 8;
 
 // Calls `one(j)` for each chosen tuple of a tile, in order.
 template <class One>
-GATHERUM_INLINE void each_chosen(const Tile& b, const One& one) {
-  const int n = b.n, chosen = b.chosen;  // local copies that no store can change
+GATHERUM_INLINE void each_chosen(const Tile& tile, const One& one) {
+  const int n = tile.n, chosen = tile.chosen;  // local copies that no store can change
   if (chosen < n) {
-    const int* GATHERUM_RESTRICT which = b.which;
+    const int* GATHERUM_RESTRICT which = tile.which;
     for (int i = 0; i < chosen; ++i) one(which[i]);
   } else {
     for (int j = 0; j < n; ++j) one(j);
@@ -275,15 +275,15 @@ class TileIterator {
 // Prefetches the columns of later rows, whose addresses the processor does not predict. Prefetches nothing if
 // items are more than a cache line apart, because the run that spans them may be the whole array.
 GATHERUM_INLINE void prefetch_rows_ahead(const Nest& nest, const ByteOffsets& ahead, const Operands& operands,
-                                         const Tile& b) {
+                                         const Tile& tile) {
   const Loop& line = nest.line_loop();
   const auto fetch = [&](const char* base, int64_t offset, int64_t step) {
     if (std::abs(step) > kCacheLine) return;
-    const int64_t bytes = b.n * std::abs(step);
+    const int64_t bytes = tile.n * std::abs(step);
     prefetch_bytes(base, step < 0 ? offset - bytes - step : offset, bytes);
   };
-  fetch(operands.index, b.base.index + ahead.index, line.index);
-  fetch(operands.moved, b.base.moved + ahead.moved, line.moved);
+  fetch(operands.index, tile.base.index + ahead.index, line.index);
+  fetch(operands.moved, tile.base.moved + ahead.moved, line.moved);
 }
 
 // Calls `line(context, loop, base)` for every line of the row loops, in order.

@@ -112,8 +112,9 @@ constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Valu
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
 
-// The neutral element of a fold of integers. `none` means that the fold has no neutral element, or that it
-// folds only floats, as exact sums do.
+// The neutral element of a fold; its value depends on the type (fold/neutral.hpp). `none` means that the fold
+// has no neutral element, that it divides (its sums have the neutral element `zero`), or that it folds only
+// floats exactly.
 enum class Neutral : uint8_t { none, zero, one, lowest, greatest };
 
 // The way in which kernels compute the gradients of a fold (scatter_gradients.hpp). `none` if no kernel
@@ -155,6 +156,7 @@ struct ReductionRow {
   Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)
   Given<Neutral> neutral;    // if it has one, threads fold integers separately
   Given<Gradient> gradient;
+  Given<bool> skips_nan;  // whether folds of floats have kernels that skip NaN (skip_nan.hpp)
 };
 
 constexpr ReductionRow row_of(Reduction r) {
@@ -167,7 +169,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = false,
               .neutral = Neutral::none,
-              .gradient = Gradient::none};
+              .gradient = Gradient::none,
+              .skips_nan = false};
     case Reduction::add:
       return {.name = "add",
               .values = kReals | kNumbers,
@@ -176,7 +179,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = false,
               .neutral = Neutral::zero,
-              .gradient = Gradient::none};
+              .gradient = Gradient::none,
+              .skips_nan = true};
     case Reduction::mul:
       return {.name = "mul",
               .values = kReals | kNumbers,
@@ -185,7 +189,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = false,
               .neutral = Neutral::one,
-              .gradient = Gradient::product};
+              .gradient = Gradient::product,
+              .skips_nan = true};
     case Reduction::max:
       return {.name = "max",
               .values = kReals,
@@ -194,7 +199,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = false,
               .neutral = Neutral::lowest,
-              .gradient = Gradient::extreme};
+              .gradient = Gradient::extreme,
+              .skips_nan = true};
     case Reduction::min:
       return {.name = "min",
               .values = kReals,
@@ -203,7 +209,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = false,
               .neutral = Neutral::greatest,
-              .gradient = Gradient::extreme};
+              .gradient = Gradient::extreme,
+              .skips_nan = true};
     case Reduction::mean:
       return {.name = "mean",
               .values = kNumbers,
@@ -212,7 +219,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = true,
               .exact = false,
               .neutral = Neutral::none,
-              .gradient = Gradient::none};
+              .gradient = Gradient::none,
+              .skips_nan = true};
     case Reduction::fsum:
       return {.name = "fsum",
               .values = kHalves | kFloats | kComplexes,
@@ -221,7 +229,8 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = false,
               .exact = true,
               .neutral = Neutral::none,
-              .gradient = Gradient::none};
+              .gradient = Gradient::none,
+              .skips_nan = false};
     case Reduction::fmean:
       return {.name = "fmean",
               .values = kHalves | kFloats | kComplexes,
@@ -230,9 +239,16 @@ constexpr ReductionRow row_of(Reduction r) {
               .divides = true,
               .exact = true,
               .neutral = Neutral::none,
-              .gradient = Gradient::none};
+              .gradient = Gradient::none,
+              .skips_nan = false};
   }
-  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, false, Neutral::none, Gradient::none};
+  return {nullptr, kNoKinds, kNoKinds, kNoKinds, false, false, Neutral::none, Gradient::none, false};
+}
+
+// The neutral element of the accumulators: that of the sums if the fold divides.
+constexpr Neutral neutral_of(Reduction r) {
+  const ReductionRow row = row_of(r);
+  return row.divides && !row.exact ? Neutral::zero : Neutral{row.neutral};
 }
 
 constexpr const char* name_of(Reduction r) { return row_of(r).name; }
@@ -297,6 +313,7 @@ constexpr bool are_rows_right() {
     if ((kinds_of(row.gradient) & ~row.values) != 0) return false;
     if (row.exact && (row.any_order != row.values || (row.values & (kBooleans | kIntegers)) != 0))
       return false;
+    if (row.skips_nan && (row.exact || (row.neutral == Neutral::none && !row.divides))) return false;
     if (row.neutral != Neutral::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
   }
   return true;
@@ -311,12 +328,10 @@ struct Combine {
   bool skips_nan = false;  // updates that are NaN are skipped; only if can_skip_nan()
 };
 
-// Returns true if a fold of floats has kernels that skip NaN (skip_nan.hpp).
+// Returns true if a fold has kernels that skip NaN.
 constexpr bool can_skip_nan(const Combine& combine) {
-  const Reduction r = combine.reduction;
-  const bool has_neutral = r == Reduction::add || r == Reduction::mul || r == Reduction::max ||
-                           r == Reduction::min || r == Reduction::mean;
-  return has_neutral && !combine.include_self && (kind_of(combine.value) & (kFloats | kHalves)) != 0;
+  return row_of(combine.reduction).skips_nan && !combine.include_self &&
+         (kind_of(combine.value) & (kFloats | kHalves)) != 0;
 }
 
 // Returns true if slabs support a fold that skips NaN. Products and half precision are rare.

@@ -187,7 +187,8 @@ BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) : core_(nullptr, &
   from_bytes(bytes, size, fields_);
   const int64_t result = times(fields_.item, fields_.result.items());
   const bool fills = !fields_.scatter && fields_.mode == Mode::drop;
-  quiet_ = fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(read) == 0;
+  runs_without_python_ =
+      fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(read) == 0;
 }
 
 void BoundProgram::note_run_on(const int64_t* words, int n) const {

@@ -20,7 +20,7 @@ class BoundProgram {
   const gatherum_program* core() const { return core_.get(); }
   // Returns true if no Python code can run during a call without `out`. Such a call has no fill value, keeps
   // the interpreter's lock, and allocates its result with NumPy's allocator.
-  bool is_quiet() const { return quiet_; }
+  bool runs_without_python() const { return runs_without_python_; }
   // The specs of the last operands that matched the plan are stored as words. `same(words)` compares them
   // with the current operands.
   template <class Same>
@@ -36,7 +36,7 @@ class BoundProgram {
  private:
   Program fields_;
   std::unique_ptr<gatherum_program, decltype(&gatherum_program_free)> core_;
-  bool quiet_ = false;
+  bool runs_without_python_ = false;
   mutable nb::ft_mutex mutex_;
   mutable std::vector<int64_t> operand_words_;
   mutable DevicePrograms device_programs_;

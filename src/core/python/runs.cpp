@@ -85,7 +85,7 @@ void refuse_too_small(const BoundProgram& program, const gatherum_operands& oper
 }
 
 // The result is small, so NumPy allocates it, and the garbage collector need not track it.
-nb::object run_quiet_plan(const BoundProgram& program, nb::handle plan, const Views& operands) {
+nb::object run_plan_without_python(const BoundProgram& program, nb::handle plan, const Views& operands) {
   const Shape& shape = program.fields().result;
   PyArray_Descr* dtype = operands[0].numpy;
   Py_INCREF(reinterpret_cast<PyObject*>(dtype));

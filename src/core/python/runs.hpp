@@ -52,7 +52,7 @@ bool fills_with_zeros(nb::handle fill);
 // they matched the plan.
 nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands, nb::handle fill_value,
                         const OperandSnapshot& before);
-// Runs a plan if no Python code can run during the call; see BoundProgram::is_quiet.
-nb::object run_quiet_plan(const BoundProgram& program, nb::handle plan, const Views& operands);
+// Runs a plan if no Python code can run during the call; see BoundProgram::runs_without_python.
+nb::object run_plan_without_python(const BoundProgram& program, nb::handle plan, const Views& operands);
 
 }  // namespace gatherum

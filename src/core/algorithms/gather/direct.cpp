@@ -48,7 +48,7 @@ bool applies_gather_direct(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) {
+RunResult run_units_of(const Split& s, const Execution& call, const GatherTask& task) {
   std::atomic<bool> all_valid{true};
   const bool finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     if (all_valid.load(std::memory_order_relaxed) && !task(begin, end, worker))
@@ -57,7 +57,7 @@ Run run_units_of(const Split& s, const Execution& call, const GatherTask& task) 
   return {finished, all_valid.load()};
 }
 
-Run gather_direct(const Program& p, const Execution& call, bool streams) {
+RunResult gather_direct(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};
@@ -70,7 +70,7 @@ Run gather_direct(const Program& p, const Execution& call, bool streams) {
   });
 }
 
-Run run_gather_direct(const Program& p, const Execution& call) { return gather_direct(p, call, false); }
+RunResult run_gather_direct(const Program& p, const Execution& call) { return gather_direct(p, call, false); }
 
 bool writes_in_order(const Nest& nest) {
   int64_t step = nest.block;

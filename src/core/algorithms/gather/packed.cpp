@@ -41,7 +41,7 @@ int64_t scratch_gather_packed(const Program& p, int threads) {
   return times(times(columns_of(p), column_bytes(p)), threads);
 }
 
-Run run_gather_packed(const Program& p, const Execution& call) {
+RunResult run_gather_packed(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   const Split s = split(points(nest, p.unit_loops), nest.line_loop().extent, true, columns_of(p),
                         work_bytes(p), call.threads);

@@ -30,7 +30,7 @@ int64_t scratch_gather_prefetched(const Program& p, int threads) {
   return times(8 * p.nest.line_loop().extent, threads);
 }
 
-Run run_gather_prefetched(const Program& p, const Execution& call) {
+RunResult run_gather_prefetched(const Program& p, const Execution& call) {
   Nest nest = p.nest;
   nest.fetches_indices = false;  // gather_stretches prefetches them, a few lines at a time
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p), call.threads);

@@ -21,7 +21,7 @@ bool applies_streamed(const Program& p, int, std::string* why) {
 }
 
 // If the output is not aligned for streaming stores, its rows are copied with normal stores.
-Run run_streamed(const Program& p, const Execution& call) {
+RunResult run_streamed(const Program& p, const Execution& call) {
   return gather_direct(p, call, streams_past_cache(p.nest, call.operands.moved));
 }
 

@@ -36,7 +36,7 @@ int64_t scratch_batch_accumulators(const Program& p, int threads) {
 
 // Many units: each thread fills one slab after another. Either the indices were checked before, or the result
 // is discarded after an error.
-Run run_batch_accumulators(const Program& p, const Execution& call) {
+RunResult run_batch_accumulators(const Program& p, const Execution& call) {
   Nest numbering = number_destinations(p.nest);
   const Split s = split(points(numbering, p.unit_loops), numbering.line_loop().extent, p.split_line,
                         chunk_of(p), work_bytes(p), call.threads);
@@ -56,7 +56,7 @@ Run run_batch_accumulators(const Program& p, const Execution& call) {
   const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
   if (!scratch) return {.memory = false};
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {
       valid &= chosen_kernels().slab_take(slabs, call.operands, unit, scratch.of(worker));

@@ -38,7 +38,7 @@ bool applies_by_column(const Program& p, int threads, std::string* why) {
 // is read by only one thread. If each thread processed the rows of some destinations instead, the processor
 // would also prefetch adjacent rows (1M rows of 64 float32 into 100k on an EPYC: 65 ms with shares of the
 // rows on two threads, 45 ms with shares of the columns, 38 ms on one thread).
-Run run_by_column(const Program& p, const Execution& call) {
+RunResult run_by_column(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_tasks(call.threads, call.threads, call.poll, [&](int64_t i, int) {
     const Columns columns = columns_of(p, call.operands.data, i, call.threads);

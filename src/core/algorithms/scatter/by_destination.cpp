@@ -94,7 +94,7 @@ int64_t scratch_by_destination(const Program& p, int threads) {
 
 // With many units, each thread processes one unit after another. With a single unit, threads share its
 // updates, and then its groups.
-Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
+RunResult run_shares_of_groups(const Program& p, const Execution& call, const GroupWork& work) {
   const Nest numbering = number_destinations(p.fold_nest);
   const Split s = split(points(p.fold_nest, p.fold_unit_loops), p.fold_nest.line_loop().extent, false, 0,
                         work_bytes(p), call.threads);
@@ -119,7 +119,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
     valid &= ordered.kept == groups.updates;
     return ordered;
   };
-  Run run;
+  RunResult run;
   if (alone) {
     const Ordered ordered = order(0, s.threads, scratch.of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
@@ -136,7 +136,7 @@ Run run_shares_of_groups(const Program& p, const Execution& call, const GroupWor
   return run;
 }
 
-Run run_by_destination(const Program& p, const Execution& call) {
+RunResult run_by_destination(const Program& p, const Execution& call) {
   return run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
     chosen_kernels().fold_groups(groups, call.operands, share);
   });

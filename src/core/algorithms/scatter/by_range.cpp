@@ -13,7 +13,7 @@ bool applies_by_range(const Program& p, int threads, std::string* why) {
   return true;
 }
 
-Run run_by_range(const Program& p, const Execution& call) {
+RunResult run_by_range(const Program& p, const Execution& call) {
   All valid;
   const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
     valid &= chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, range, p.combine, owned);

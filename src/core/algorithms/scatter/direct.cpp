@@ -11,7 +11,7 @@ bool applies_scatter_direct(const Program& p, int, std::string* why) {
   return true;
 }
 
-Run run_scatter_direct(const Program& p, const Execution& call) {
+RunResult run_scatter_direct(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
     const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};

@@ -57,7 +57,7 @@ int64_t scratch_divided_accumulators(const Program& p, int threads) {
 
 // One unit: its destinations are divided into ranges, and the task of each range reads every index. Nothing
 // is written before all indices have been checked.
-Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
+RunResult run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   Nest numbering = number_destinations(p.nest);
   const Ranges ranges = ranges_of(p, most);
   numbering.far = busy_bytes(p, p.destinations, slab_bytes(p, p.destinations)) >= kFarSlabBytes;
@@ -78,7 +78,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
   if (!scratch) return {.memory = false};
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(ranges.count, call.threads, call.poll, [&](int64_t range, int) {
     valid &= chosen_kernels().slab_take(slabs, call.operands, range, scratch.of(static_cast<int>(range)));
   });
@@ -90,7 +90,7 @@ Run run_in_ranges(const Program& p, const Execution& call, int64_t most) {
   return run;
 }
 
-Run run_divided_accumulators(const Program& p, const Execution& call) {
+RunResult run_divided_accumulators(const Program& p, const Execution& call) {
   return run_in_ranges(p, call, sharers(p, call.threads));
 }
 

@@ -183,7 +183,7 @@ void place_lists(RoundScatter& rounds, const Rounds& all, char* memory) {
 }  // namespace
 
 // Nothing is written before all indices have been checked.
-Run run_in_rounds(const Program& p, const Execution& call) {
+RunResult run_in_rounds(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   const Nest numbering = number_destinations(p.nest);
   const Rounds all = rounds_of(p, call.threads);
@@ -207,7 +207,7 @@ Run run_in_rounds(const Program& p, const Execution& call) {
     const Share share = share_of(rounds, set, member, all.members);
     kernels.rounds_fold(settling, call.operands, set, share.begin, share.end);
   };
-  Run run;
+  RunResult run;
   run.finished =
       run_tasks((all.rounds + 1) * all.members, all.members, call.poll, [&](int64_t task, int worker) {
         const int64_t round = task / all.members;

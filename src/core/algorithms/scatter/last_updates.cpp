@@ -50,7 +50,7 @@ bool applies_last_updates(const Program& p, int, std::string* why) {
 int64_t scratch_last_updates(const Program& p, int) { return times(p.destinations, number_bytes()); }
 
 // Nothing is written before all indices have been checked.
-Run run_last_updates(const Program& p, const Execution& call) {
+RunResult run_last_updates(const Program& p, const Execution& call) {
   const Nest numbering = number_destinations(p.nest);
   LastUpdates updates = find_in_pieces(p, numbering, call.threads);
   const WorkerScratch scratch(times(p.destinations, number_bytes()), 1);
@@ -62,7 +62,7 @@ Run run_last_updates(const Program& p, const Execution& call) {
                 static_cast<size_t>((end - begin) * number_bytes()));
   });
   All valid;
-  Run run;
+  RunResult run;
   // The last pieces are processed first, because a number is only written if it exceeds the number there.
   run.finished = run_tasks(updates.pieces, call.threads, call.poll, [&](int64_t task, int) {
     valid &= chosen_kernels().last_find(updates, call.operands, updates.pieces - 1 - task);

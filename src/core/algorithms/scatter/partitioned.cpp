@@ -78,7 +78,7 @@ int64_t scratch_partitioned(const Program& p, int threads) {
 }
 
 // Nothing is written before all indices have been checked.
-Run run_partitioned(const Program& p, const Execution& call) {
+RunResult run_partitioned(const Program& p, const Execution& call) {
   const int threads = call.threads;
   const Nest numbering = number_destinations(p.nest);
   PartitionScatter part{};
@@ -108,7 +108,7 @@ Run run_partitioned(const Program& p, const Execution& call) {
   part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
 
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(part.pieces, threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().partition_distribute(part, call.operands, piece);
   });

@@ -58,7 +58,7 @@ int64_t scratch_private_accumulators(const Program& p, int threads) {
 
 // Nothing is written before all indices have been checked. If a scatter with keys found a NaN that keys
 // cannot represent, it is repeated in order, with accumulators that count their updates.
-Run run_private_accumulators(const Program& p, const Execution& call) {
+RunResult run_private_accumulators(const Program& p, const Execution& call) {
   Nest numbering = number_destinations(p.nest);
   PrivateScatter slabs = privately(p, call, numbering, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
@@ -69,7 +69,7 @@ Run run_private_accumulators(const Program& p, const Execution& call) {
   if (!scratch) return {.memory = false};
   slabs.slabs = scratch.of(0);
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().private_take(slabs, call.operands, piece) == FoldedUpdates::all;
   });
@@ -90,7 +90,7 @@ bool locates_items(const Program& p, int threads) {
          !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many_updates;
 }
 
-Run locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
+RunResult locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
   Nest numbering = number_destinations(p.nest);
   const int64_t bytes = chosen_kernels().located_bytes(p.combine, p.destinations);
   PrivateScatter slabs = privately(p, call, numbering, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
@@ -100,7 +100,7 @@ Run locate_items(const Program& p, const Execution& call, int64_t* positions, in
   if (!scratch) return {.memory = false};
   slabs.slabs = scratch.of(0);
   All valid;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().located_take(slabs, call.operands, piece) == FoldedUpdates::all;
   });

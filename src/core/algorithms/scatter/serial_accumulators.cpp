@@ -19,6 +19,8 @@ bool applies_serial_accumulators(const Program& p, int, std::string* why) { retu
 
 int64_t scratch_serial_accumulators(const Program& p, int) { return slab_bytes(p, p.destinations); }
 
-Run run_serial_accumulators(const Program& p, const Execution& call) { return run_in_ranges(p, call, 1); }
+RunResult run_serial_accumulators(const Program& p, const Execution& call) {
+  return run_in_ranges(p, call, 1);
+}
 
 }  // namespace gatherum

@@ -26,7 +26,7 @@ int64_t range_of(const Program& p, int threads) {
 
 // run_counted repeats the scatter if counters are needed after all. scratch_counted returns the number of
 // additional bytes that run_counted needs.
-Run run_counted(const Program& p, const Execution& call) {
+RunResult run_counted(const Program& p, const Execution& call) {
   if (applies_partitioned(p, call.threads, nullptr)) return run_partitioned(p, call);
   return applies_private_accumulators(p, call.threads, nullptr) ? run_private_accumulators(p, call)
                                                                 : run_divided_accumulators(p, call);
@@ -64,7 +64,7 @@ int64_t scratch_uncounted_accumulators(const Program& p, int threads) {
 }
 
 // Nothing is written before all indices have been checked, and no sum needs a counter.
-Run run_uncounted_accumulators(const Program& p, const Execution& call) {
+RunResult run_uncounted_accumulators(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   Nest numbering = number_destinations(p.nest);
   const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;
@@ -82,7 +82,7 @@ Run run_uncounted_accumulators(const Program& p, const Execution& call) {
   };
   if (!all_destinations(kernels.uncounted_suits)) return run_counted(p, call);
   All valid, plain;
-  Run run;
+  RunResult run;
   run.finished = run_tasks(tasks, call.threads, call.poll, [&](int64_t task, int) {
     valid &= kernels.uncounted_take(slabs, call.operands, task);
   });

@@ -111,25 +111,26 @@ Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
   const int64_t line = nest.line_loop().extent, chunks = (line - 1) / range.chunk + 1;
   int64_t position = range.begin / chunks * line + range.begin % chunks * range.chunk;
   for (TileIterator tiles(nest, nest.line, range, index); !tiles.done(); tiles.next()) {
-    const Tile& b = tiles.current();
-    for (int j = 0; b.any_invalid && j < b.n; ++j)
-      if (b.offsets[j] == kInvalid)
-        return first_invalid_component(nest, index + b.base.index + j * nest.line_loop().index, position + j);
-    position += b.n;
+    const Tile& tile = tiles.current();
+    for (int j = 0; tile.any_invalid && j < tile.n; ++j)
+      if (tile.offsets[j] == kInvalid)
+        return first_invalid_component(nest, index + tile.base.index + j * nest.line_loop().index,
+                                       position + j);
+    position += tile.n;
   }
   return {};
 }
 
 // Writes the destination numbers of a tile's tuples. Returns the number of invalid tuples.
-int64_t number_tile(const Tile& b, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
-  const int64_t first = b.base.data;
+int64_t number_tile(const Tile& tile, int64_t step, int64_t* GATHERUM_RESTRICT numbers) {
+  const int64_t first = tile.base.data;
   int64_t valid = 0;
-  for (int j = 0; j < b.n; ++j) {
-    const bool is_valid = b.offsets[j] != kInvalid;
-    numbers[j] = is_valid ? b.offsets[j] + first + j * step : -1;
+  for (int j = 0; j < tile.n; ++j) {
+    const bool is_valid = tile.offsets[j] != kInvalid;
+    numbers[j] = is_valid ? tile.offsets[j] + first + j * step : -1;
     valid += is_valid ? 1 : 0;
   }
-  return b.n - valid;
+  return tile.n - valid;
 }
 
 int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers) {

@@ -22,7 +22,7 @@ template <class F>
 struct SkipInItems : SkipNaN<F> {
   using typename F::Stored;
   using typename F::Sum;
-  static constexpr bool kAdds = F::kDivides || F::kRow.neutral == Neutral::zero;
+  static constexpr bool kAdds = F::kNeutral == Neutral::zero;
 
   template <class>
   static GATHERUM_INLINE Sum fold(Sum a, Sum b) {
@@ -37,15 +37,25 @@ struct SkipInItems : SkipNaN<F> {
   }
 };
 
+template <class F>
+inline constexpr bool kHasSlabs = false;
+template <class V, Reduction R>
+inline constexpr bool kHasSlabs<Fold<V, R>> = has_skipping_slabs({R, kValueOf<V>, false});
+
 // Calls f with the fold of a call for which has_skipping_slabs() is true. If `finishes` is false, f is called
 // with the fold of means for sums, too, because the slabs of both are the same until they are written.
 template <class T, bool finishes, class F>
 auto by_skipping(Reduction r, const F& f) {
-  if (r == Reduction::max) return f(SkipInItems<Fold<T, Reduction::max>>{});
-  if (r == Reduction::min) return f(SkipInItems<Fold<T, Reduction::min>>{});
-  if constexpr (finishes)
-    if (r == Reduction::add) return f(SkipInItems<Fold<T, Reduction::add>>{});
-  return f(SkipInItems<Fold<T, Reduction::mean>>{});
+  using Result = decltype(f(SkipInItems<Fold<T, Reduction::mean>>{}));
+  if (!finishes && r == Reduction::add) r = Reduction::mean;
+  return by_reduction<T, true>(r, [&](auto fold) -> Result {
+    using FoldType = decltype(fold);
+    constexpr bool is_sum = std::is_same_v<FoldType, Fold<T, Reduction::add>>;
+    if constexpr (kHasSlabs<FoldType> && (finishes || !is_sum))
+      return f(SkipInItems<FoldType>{});
+    else
+      impossible();
+  });
 }
 template <bool finishes, class F>
 auto by_skipping(const Combine& combine, const F& f) {

@@ -78,7 +78,7 @@ auto by_uncounted(const Combine& combine, const Visit& visit)
   using Result = decltype(visit(Fold<float, Reduction::add>{}));
   if (combine.reduction == Reduction::none || row_of(combine.reduction).divides) return Result();
   return by_value<false>(combine.value, combine.reduction, [&](auto fold) {
-    if constexpr (NeutralOf<decltype(fold)>::kExists)
+    if constexpr (kRunsUncounted<decltype(fold)>)
       return visit(fold);
     else
       return Result();

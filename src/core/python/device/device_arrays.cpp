@@ -232,12 +232,12 @@ nb::object run_placed(const nb::handle* a, const Call& call, const CachedPlan& c
   device::Addresses operands = {};
   for (size_t i = 0; i < kOperands; ++i) operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].address);
   operands[kOperands - 1] = out;
-  const device::Outcome outcome = replayed.replay(operands, arena, stream, false, sort);
+  const device::ReplayOutcome outcome = replayed.replay(operands, arena, stream, false, sort);
   std::vector<nb::object> used;
   for (int i : {kData, kIndices, kUpdates}) used.push_back(nb::borrow(a[i]));
   kept_operands().keep(replayed, stream, std::move(used));
-  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
-  if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};
+  if (outcome.kind == device::ReplayOutcome::not_sorted) nb::raise_python_error();
+  if (outcome.kind != device::ReplayOutcome::done || outcome.invalid()) return {};
   return on_device().new_array(memory, tuple_of(shape.extent, shape.rank), dtype, handle);
 }
 

@@ -19,10 +19,10 @@ nb::object replay_from_python(const DeviceProgram& program, const nb::tuple& ope
   if (operands.size() > device::kMostOperands) refuse();
   device::Addresses addresses = {};
   for (size_t i = 0; i < operands.size(); ++i) addresses[i] = nb::cast<uint64_t>(operands[i]);
-  const device::Outcome outcome =
+  const device::ReplayOutcome outcome =
       program.replay(addresses, arena, reinterpret_cast<void*>(stream), false, sort);
-  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
-  if (outcome.kind == device::Outcome::failed) return nb::make_tuple(outcome.function, outcome.status);
+  if (outcome.kind == device::ReplayOutcome::not_sorted) nb::raise_python_error();
+  if (outcome.kind == device::ReplayOutcome::failed) return nb::make_tuple(outcome.function, outcome.status);
   return nb::bytes(outcome.content, outcome.read);
 }
 
@@ -110,8 +110,8 @@ void DeviceProgram::add(const nb::tuple& step) {
   program_.steps.push_back(added);
 }
 
-device::Outcome DeviceProgram::replay(const device::Addresses& operands, uint64_t arena, void* stream,
-                                      bool check_capture, nb::handle sort) const {
+device::ReplayOutcome DeviceProgram::replay(const device::Addresses& operands, uint64_t arena, void* stream,
+                                            bool check_capture, nb::handle sort) const {
   const device::Target target = {operands, arena, context_, stream_handle(stream)};
   // A launch waits while the device's queue is full, even if the queue waits for host functions that need the
   // lock.

@@ -21,8 +21,8 @@ class DeviceProgram {
   // Replays the program without the interpreter's lock. A step that sorts calls sort(keys, payload, length,
   // key width, payload width, bits) with the distances of keys and payload from the start of the arena.
   // `sort` returns the addresses of the results. If it raises, a Python error is set.
-  device::Outcome replay(const device::Addresses& operands, uint64_t arena, void* stream, bool check_capture,
-                         nb::handle sort) const;
+  device::ReplayOutcome replay(const device::Addresses& operands, uint64_t arena, void* stream,
+                               bool check_capture, nb::handle sort) const;
 
  private:
   void add(const nb::tuple& step);

@@ -146,14 +146,14 @@ std::string make_programs(const DeviceCall& call, int device, SharedPrograms& pr
 }
 
 // One call of the runtime.
-class Run {
+class DeviceRun {
  public:
   // `scratch` is a buffer for the programs' scratch memory. It may be too small or missing.
-  explicit Run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch = {})
+  explicit DeviceRun(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch = {})
       : frame_(frame), given_(scratch) {}
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
-  ~Run() {
+  DeviceRun(const DeviceRun&) = delete;
+  DeviceRun& operator=(const DeviceRun&) = delete;
+  ~DeviceRun() {
     for (const auto& [memory, bytes] : scratch_) {
       XLA_FFI_DeviceMemory_Free_Args args{sizeof args, nullptr, frame_.ctx, bytes, memory};
       destroy(frame_.api->free(&args));
@@ -188,7 +188,7 @@ class Run {
     stream_ = stream_handle(stream.stream);
     invalid = !programs_->main;
     if (programs_->main) {
-      device::Outcome outcome;
+      device::ReplayOutcome outcome;
       if (!replay(*programs_->main, call, outcome)) return false;
       invalid = outcome.invalid();
     }
@@ -226,7 +226,7 @@ class Run {
     return args.data;
   }
 
-  bool replay(const DeviceProgram& program, const DeviceCall& call, device::Outcome& outcome) {
+  bool replay(const DeviceProgram& program, const DeviceCall& call, device::ReplayOutcome& outcome) {
     device::Target target = {{}, 0, program.context(), stream_};
     for (size_t i = 0; i < call.operands.size(); ++i)
       target.operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].start);
@@ -248,13 +248,13 @@ class Run {
     };
     outcome = device::replay(program.driver(), program.program(), target, true, sort);
     switch (outcome.kind) {
-      case device::Outcome::done:
+      case device::ReplayOutcome::done:
         return true;
-      case device::Outcome::capturing:
+      case device::ReplayOutcome::capturing:
         return fail(XLA_FFI_INTERNAL, kNoCapture);
-      case device::Outcome::not_sorted:
+      case device::ReplayOutcome::not_sorted:
         return false;  // with an error
-      case device::Outcome::failed:
+      case device::ReplayOutcome::failed:
         break;
     }
     return fail(XLA_FFI_INTERNAL, std::string("gatherum.cuda: ") + outcome.function + " failed with status " +
@@ -289,7 +289,7 @@ class Run {
 
   // Sets the error to the first invalid index in row-major order.
   bool find_first(const DeviceCall& call, gatherum_error& error) {
-    device::Outcome outcome;
+    device::ReplayOutcome outcome;
     if (!programs_->first) return fail(XLA_FFI_INTERNAL, "gatherum: an index is invalid");
     if (!replay(*programs_->first, call, outcome)) return false;
     // The words are those of `Record` in kernels/nest.cuh. If no invalid index is found, the index has
@@ -320,7 +320,7 @@ class Run {
 XLA_FFI_Error* prepare_and_run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch,
                                const xla::XlaCall& call, const xla::Known& known,
                                const DeviceCall& on_device) {
-  Run run(frame, scratch);
+  DeviceRun run(frame, scratch);
   bool invalid = false;
   gatherum_error error = {};
   if (!run.prepare(on_device) || frame.stage != kExecutionStage || !run.run(on_device, invalid, error))
@@ -400,7 +400,7 @@ XLA_FFI_Error* map_on_device(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteS
   const std::string text = call.function + " " + call.type + " " + std::to_string(call.items);
   DeviceCall on_device = {
       text, {}, {}, {xla::memory_of(*call.from), {}, {}, xla::memory_of(*call.to)}, false};
-  Run run(frame);
+  DeviceRun run(frame);
   bool invalid = false;
   gatherum_error error = {};
   if (run.prepare(on_device) && frame.stage == kExecutionStage) run.run(on_device, invalid, error);

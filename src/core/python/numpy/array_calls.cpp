@@ -90,8 +90,8 @@ nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle 
     return comparison.same();
   });
   if (!known) return check_and_run_plan(cached, operands, fill_value);
-  if (operands[3].is_none() && cached.program->is_quiet())
-    return run_quiet_plan(*cached.program, plan, views);
+  if (operands[3].is_none() && cached.program->runs_without_python())
+    return run_plan_without_python(*cached.program, plan, views);
   return run_any_plan(cached, operands, fill_value, OperandSnapshot(operands));
 }
 
@@ -103,8 +103,8 @@ nb::object find_plan_and_run(const Attributes& attributes, const OperandHandles&
                              nb::handle fill_value) {
   const Call call{attributes, views_of(operands)};
   CachedPlan cached = find_plan(call);
-  if (cached.program != nullptr && operands[3].is_none() && cached.program->is_quiet())
-    return run_quiet_plan(*cached.program, cached.plan, call.operands);
+  if (cached.program != nullptr && operands[3].is_none() && cached.program->runs_without_python())
+    return run_plan_without_python(*cached.program, cached.plan, call.operands);
   return plan_if_missing_and_run(std::move(cached), attributes, operands, fill_value);
 }
 

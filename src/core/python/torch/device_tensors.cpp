@@ -123,9 +123,9 @@ nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Devi
   const uint64_t scratch = arena.address();
   nb::object sort;
   if (program.sorts) sort = on_cuda().sort(arena.release(), handle_of(stream), device.id);
-  const device::Outcome outcome = replayed.replay(operands, scratch, stream, true, sort);
-  if (outcome.kind == device::Outcome::not_sorted) nb::raise_python_error();
-  if (outcome.kind != device::Outcome::done || outcome.invalid()) return {};
+  const device::ReplayOutcome outcome = replayed.replay(operands, scratch, stream, true, sort);
+  if (outcome.kind == device::ReplayOutcome::not_sorted) nb::raise_python_error();
+  if (outcome.kind != device::ReplayOutcome::done || outcome.invalid()) return {};
   return result;
 }
 
