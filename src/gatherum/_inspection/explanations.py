@@ -46,7 +46,7 @@ class Explanation:
         The call's operands, None if their values are unknown.
     fill_value : object
         The value that a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
-    way : str
+    strategy : str
         How a framework's call runs, and why: for tensors, whether the core or torch's dispatcher
         runs it; for Dask arrays, how rows move between the chunks. Empty for NumPy arrays.
     """
@@ -56,7 +56,7 @@ class Explanation:
     indices: Array | None = field(default=None, repr=False)
     updates: Array | None = field(default=None, repr=False)
     fill_value: object = 0
-    way: str = ""
+    strategy: str = ""
 
     @property
     def loops(self) -> str:
@@ -195,8 +195,8 @@ class Explanation:
             *plan.algorithm_lines(why=True),
             f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
         ]
-        if self.way:
-            lines.append(f"  route     {self.way}")
+        if self.strategy:
+            lines.append(f"  strategy  {self.strategy}")
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):
@@ -283,7 +283,7 @@ def explained(
     named = zip(("data", "indices", "updates"), values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
     strategy = registry.describe(plan.call.attributes, *operands)
-    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), way=strategy)
+    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), strategy=strategy)
 
 
 def _of_plan(
