@@ -118,7 +118,7 @@ def aggregate_with_messages(
     sources: Array,
     targets: Array,
     weights: Array | None,
-    fold: AggregateOptions,
+    options: AggregateOptions,
     batched: bool = False,
 ) -> Array:
     """Compute `aggregate` for operands whose dtypes and shapes have been checked.
@@ -126,14 +126,14 @@ def aggregate_with_messages(
     If `batched` is true, operands have a leading batch dimension, weights have at least the rank of
     the edges, and the axis of a member of the batch is 0.
     """
-    shape_before = tuple(data.shape[: fold.axis + batched])
+    shape_before = tuple(data.shape[: options.axis + batched])
     row_count, *row_shape = data.shape[len(shape_before) :]
     gather_op, scatter_op = ("gather_nd", "scatter_nd") if batched else ("gather", "scatter_slices")
 
     def as_tuples(indices: Array) -> Array:
         return xp.reshape(indices, (*indices.shape, 1)) if batched else indices
 
-    gather_attributes = fold.gather._replace(op=gather_op, axis=len(shape_before))
+    gather_attributes = options.gather._replace(op=gather_op, axis=len(shape_before))
     messages = xp.gather(gather_attributes, data, as_tuples(sources))
     if weights is not None:
         factors = _broadcast_weights(
@@ -142,38 +142,38 @@ def aggregate_with_messages(
         messages = xp.product(messages, factors)
         if xp.plan_dtype(data).kind in "fcV":
             messages = xp.rounded(messages, data.dtype)
-    if fold.skips:
-        targets = valid_targets(xp, sources, targets, row_count, fold)
-        fold = fold._replace(negative=False)
+    if options.skips:
+        targets = valid_targets(xp, sources, targets, row_count, options)
+        options = options._replace(negative=False)
     attributes = Attributes(
         scatter_op,
         len(shape_before),
-        fold.reduction,
+        options.reduction,
         False,
-        fold.mode,
-        fold.negative,
+        options.mode,
+        options.negative,
         caller=_TARGETS,
     )
-    table = empty_table(xp, data, fold, batched)
+    table = empty_table(xp, data, options, batched)
     return xp.scatter(attributes, table, as_tuples(targets), messages)
 
 
-def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = False) -> Array:
+def empty_table(xp: Any, data: Array, options: AggregateOptions, batched: bool = False) -> Array:
     """Return the result of a call without edges, which may be a broadcast view."""
-    empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
-    if fold.fill_value is not None:
-        empty = xp.item(NAME, xp.plan_dtype(data), fold.fill_value, data)
-    axis = fold.axis + batched
-    return xp.broadcast_to(empty, (*data.shape[:axis], fold.size, *data.shape[axis + 1 :]))
+    empty = xp.full((), ROWS[options.reduction].empty, data.dtype, data)
+    if options.fill_value is not None:
+        empty = xp.item(NAME, xp.plan_dtype(data), options.fill_value, data)
+    axis = options.axis + batched
+    return xp.broadcast_to(empty, (*data.shape[:axis], options.size, *data.shape[axis + 1 :]))
 
 
 def valid_targets(
-    xp: Any, sources: Array, targets: Array, row_count: int, fold: AggregateOptions
+    xp: Any, sources: Array, targets: Array, row_count: int, options: AggregateOptions
 ) -> Array:
     """Return the targets of the edges, or -1 for an edge with an invalid end."""
-    first_axis = fold.gather._replace(axis=0)
+    first_axis = options.gather._replace(axis=0)
     source_rows = xp.resolve(first_axis, sources, row_count)
-    return xp.where(source_rows < 0, -1, xp.resolve(first_axis, targets, fold.size))
+    return xp.where(source_rows < 0, -1, xp.resolve(first_axis, targets, options.size))
 
 
 def _broadcast_weights(
@@ -188,22 +188,22 @@ def _broadcast_weights(
 
 def weight_gradients(
     xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, rank: int,
-    fold: AggregateOptions,
+    options: AggregateOptions,
 ) -> Array:  # fmt: skip
     """Return the gradients of the weights of a sum, for weights of this rank."""
-    data, gradient = (xp.moveaxis(array, fold.axis, 0) for array in (data, gradient))
-    first_axis, dims_before_axis = fold.gather._replace(axis=0), range(fold.axis)
+    data, gradient = (xp.moveaxis(array, options.axis, 0) for array in (data, gradient))
+    first_axis, dims_before_axis = options.gather._replace(axis=0), range(options.axis)
     gathered_data = xp.gather(first_axis, data, sources)
-    if fold.skips:  # zero for skipped edges, even if the other end has NaN
-        targets = valid_targets(xp, sources, targets, data.shape[0], fold)
+    if options.skips:  # zero for skipped edges, even if the other end has NaN
+        targets = valid_targets(xp, sources, targets, data.shape[0], options)
         is_valid = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
         gathered_data = xp.where(is_valid, gathered_data, 0)
         first_axis = first_axis._replace(negative=False)
     gathered_gradient = xp.gather(first_axis, gradient, targets)
     edges, row = tuple(sources.shape), tuple(data.shape[1:])
-    shape = weights_shape(edges, row, max(rank, len(edges)) + fold.axis)
+    shape = weights_shape(edges, row, max(rank, len(edges)) + options.axis)
     if 0 in (*shape, *row):  # reshape cannot infer -1 here
         sums = xp.full(shape, 0, data.dtype, data)
     else:
         sums = xp.reshape(gathered_gradient * xp.conj(gathered_data), (*shape, -1)).sum(-1)
-    return sums.sum(tuple(len(edges) + d for d in dims_before_axis)) if fold.axis else sums
+    return sums.sum(tuple(len(edges) + d for d in dims_before_axis)) if options.axis else sums

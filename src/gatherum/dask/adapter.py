@@ -53,15 +53,15 @@ class DaskAdapter(Framework):
         data: Any,
         sources: Any,
         targets: Any,
-        fold: AggregateOptions,
+        options: AggregateOptions,
         weights: Any,
         out: object,
     ) -> Array:
         """Return the lazy result of `gatherum.aggregate`."""
         if out is not None:
             raise dask_errors.no_dask_out(NAME)
-        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
-        return aggregation.run(data, sources, targets, fold, weights)
+        options = options._replace(size=namespace.as_size(NAME, "size", options.size))
+        return aggregation.run(data, sources, targets, options, weights)
 
     def owns(self, array_type: type) -> bool:
         """Return True for array types. Dask's other collections are not supported."""

@@ -17,7 +17,7 @@ from .operands import is_dask
 Array = Any
 
 
-def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
+def run(data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any) -> Array:
     """Return the lazy result of `aggregate` with a Dask array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources, targets = (
@@ -31,7 +31,9 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
     elif weights is not None:
         weights = da.from_array(conversion.as_updates(NAME, weights, data.dtype, "weights"))
     axis = edge_reductions.check_edges(
-        namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
+        namespace.plan_dtype, data, sources, targets, weights, options.reduction, options.axis
     )
-    fold = fold._replace(axis=axis)
-    return edge_reductions.aggregate_with_messages(namespace, data, sources, targets, weights, fold)
+    options = options._replace(axis=axis)
+    return edge_reductions.aggregate_with_messages(
+        namespace, data, sources, targets, weights, options
+    )
