@@ -11,7 +11,7 @@ import numpy as np
 
 from gatherum._frameworks import refusals, registry
 from gatherum._model import errors
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 
 # The maximum depth of nested lists that NumPy converts: the maximum number of dimensions.
 _DEEPEST = 64
@@ -102,7 +102,7 @@ def refuse_text(op: str, operand: str, value: object) -> None:
         raise errors.no_array(op, operand, value)
 
 
-def convert(op: str, operand: str, value: object) -> Array:
+def convert(op: str, operand: str, value: object) -> NumpyArray:
     """Convert a value by `numpy.asarray`, or raise an error that names the operand."""
     try:
         array = np.asanyarray(value)
@@ -116,7 +116,7 @@ def convert(op: str, operand: str, value: object) -> Array:
     return array
 
 
-def check_decimals(op: str, operand: str, array: Array) -> Array:
+def check_decimals(op: str, operand: str, array: NumpyArray) -> NumpyArray:
     """Return the array, or raise TypeError if a `Decimal` is among its first items."""
     # `flat` supports at most 32 dimensions.
     items = array[(0,) * (array.ndim - 1)][:100] if array.ndim and array.size else []

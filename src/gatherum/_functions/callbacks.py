@@ -15,7 +15,8 @@ from gatherum._arguments.checks import check_before_updates, check_dtypes
 from gatherum._core import DType as DTypeCode
 from gatherum._frameworks import registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, same_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call, same_spec
 from gatherum._model.dtypes import DType, check_units, dtype_of
 from gatherum._model.errors import Shape
 from gatherum._model.errors.frameworks import no_array_result
@@ -64,7 +65,7 @@ def _normalize(*call: Any) -> tuple[Any, ...]:
 
 
 # An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.
-_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape, bool]
+_Operand: TypeAlias = NumpyArray | tuple[Shape, DTypeCode, Shape, bool]
 
 
 def _spec(operand: _Operand) -> ArraySpec:
@@ -102,7 +103,11 @@ def _plan_of(
 
 
 def check_operands(
-    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
+    plan: Plan,
+    data: NumpyArray,
+    indices: NumpyArray,
+    updates: NumpyArray | None,
+    out: NumpyArray | None,
 ) -> None:
     """Raise for arrays that differ from the specs of a plan."""
     call = plan.call
@@ -124,7 +129,7 @@ def check_operands(
         check_dtypes(call)  # fields may have been renamed since the plan was made
 
 
-def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+def make_fill(plan: Plan, dtype: DType, fill_value: object) -> NumpyArray:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 

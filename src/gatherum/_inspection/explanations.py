@@ -15,7 +15,8 @@ from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._functions.index_reports import IndexReport, reported
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, same_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, same_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.operators import Operator, find_operator
 from gatherum._plans.index_errors import find_refusal
@@ -52,9 +53,9 @@ class Explanation:
     """
 
     plan: Plan
-    data: Array | None = field(default=None, repr=False)
-    indices: Array | None = field(default=None, repr=False)
-    updates: Array | None = field(default=None, repr=False)
+    data: NumpyArray | None = field(default=None, repr=False)
+    indices: NumpyArray | None = field(default=None, repr=False)
+    updates: NumpyArray | None = field(default=None, repr=False)
     fill_value: object = 0
     strategy: str = ""
 

@@ -18,7 +18,8 @@ from gatherum._arguments import array_likes, conversion, plain_values
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.dtypes import AnyDType, read_dtype
 from gatherum._model.errors import Shape
@@ -128,13 +129,13 @@ class Plan:
 
     def run(
         self,
-        data: Array,
-        indices: Array,
-        updates: Array | None = None,
+        data: NumpyArray,
+        indices: NumpyArray,
+        updates: NumpyArray | None = None,
         *,
-        out: Array | None = None,
+        out: NumpyArray | None = None,
         fill_value: object = 0,
-    ) -> Array:
+    ) -> NumpyArray:
         """Run the plan on arrays of exactly the dtype, shape and strides that it was made for.
 
         Parameters
@@ -359,15 +360,15 @@ def apply(
     indices: object,
     updates: object = None,
     *,
-    out: Array | None = None,
+    out: NumpyArray | None = None,
     fill_value: object = 0,
     **attributes: object,
-) -> Array:
+) -> NumpyArray:
     """Run an operator by name, with the arguments of its function."""
     operator = find_operator(op, "apply")
     call_attributes = plain_values.attributes_from(
         operator.name, attributes, attribute_names(operator)
     )
     arguments = *call_attributes.positional, fill_value, out
-    result: Array = native.dispatch_call(operator.name, data, indices, updates, *arguments)
+    result: NumpyArray = native.dispatch_call(operator.name, data, indices, updates, *arguments)
     return result

@@ -18,15 +18,15 @@ from gatherum._edges import edge_reductions
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._edges.sparse_edges import segment_numbers
 from gatherum._functions import aggregation
+from gatherum._model.arrays import AnyArray
 
 from . import namespace
 from .operands import as_jax_dtype, is_on_cpu
-from .primitives import Array
 
 _aggregate_arrays: Any = aggregation.aggregate
 
 
-def run(data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any) -> Array:
+def run(data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any) -> AnyArray:
     """Run `aggregate` with a JAX array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
