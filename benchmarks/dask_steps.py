@@ -88,7 +88,7 @@ def shuffles(chunk):
     from gatherum.dask.planning import choice
 
     small, choice.SMALL_BYTES = choice.SMALL_BYTES, -1
-    with dask.config.set({"gatherum.way": "shuffle", "array.chunk-size": chunk}):
+    with dask.config.set({"gatherum.strategy": "shuffle", "array.chunk-size": chunk}):
         yield
     choice.SMALL_BYTES = small
 

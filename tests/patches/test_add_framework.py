@@ -94,7 +94,7 @@ def test_a_new_framework_has_the_six_functions(toy, op):
     plan = gatherum.plan(op, *map(Toy, operands))
     assert plan == gatherum.plan(op, *operands)
     explained = gatherum.explain(op, *map(Toy, operands))
-    assert explained.way == f"a toy runs {op}"
+    assert explained.strategy == f"a toy runs {op}"
     assert explained.plan == plan
 
 

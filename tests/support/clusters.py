@@ -167,7 +167,7 @@ def run(call: str, path: str = "") -> str:
 def session(strategy: str, *, workers: int = 2, **options: Any) -> Iterator[Session]:
     """Start a cluster that moves rows by one of the two strategies, however few they are."""
     settings = {
-        "gatherum.way": strategy,
+        "gatherum.strategy": strategy,
         "array.chunk-size": "128KiB",
         "distributed.logging.distributed": "critical",
     }

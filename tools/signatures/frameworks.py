@@ -39,10 +39,10 @@ from gatherum._model import errors
 from gatherum._model.call_types import ReductionName
 from gatherum._model.modes import ModeName
 
-from .framework_functions import Array, FrameworkFunctions
+from .framework_functions import FrameworkArray, FrameworkFunctions
 
 
-class Functions(FrameworkFunctions[Array]):
+class Functions(FrameworkFunctions[FrameworkArray]):
     """The six functions for arrays of one framework.
 
     The attribute ``FUNCTIONS`` of `module` must be this object, because pickles refer to it. `run`
@@ -51,7 +51,7 @@ class Functions(FrameworkFunctions[Array]):
     """
 '''
 OUTPUT_HEAD = '''\
-class OutputFunctions(Functions[Array]):
+class OutputFunctions(Functions[FrameworkArray]):
     """The six functions for arrays of one framework, with `out`, which `run` takes last."""
 '''
 FRAMEWORK_END = '''\
@@ -139,7 +139,7 @@ def _method(function: Function, docstring: str, *without: str) -> str:
     attributes += [] if without else [out]
     return indented(
         written_function(
-            written_head(function.name, parameters, "Array"),
+            written_head(function.name, parameters, "FrameworkArray"),
             f'"""{docstring}"""',
             f"if {UNKNOWN}:",
             f"    raise errors.unknown_argument({function.refusal})",

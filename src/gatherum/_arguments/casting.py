@@ -8,32 +8,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import AnyDType, DType, Extension
 
 # The ranks of the kinds of plain Python values: bool < int < float < complex.
 KIND_RANK = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
 
 
-def as_integers(value: object, array: Array) -> Array:
+def as_integers(value: object, array: NumpyArray) -> NumpyArray:
     """Return the values as Python integers if all of them are integers."""
     exact = np.array(value, dtype=object)
     return exact if exact.shape == array.shape and all_integers(exact) else array
 
 
-def all_integers(array: Array) -> bool:
+def all_integers(array: NumpyArray) -> bool:
     """Return True if all items are Python or NumPy integers."""
     return all(isinstance(item, (int, np.integer)) for item in array.ravel())
 
 
-def same_integers(original: Array, converted: Array) -> bool:
+def same_integers(original: NumpyArray, converted: NumpyArray) -> bool:
     """Return True if a conversion did not change integers."""
     # Compare Python integers: NumPy compares uint64 and int64 as float64.
     numbers = converted if converted.dtype.kind in "iub" else converted.astype(np.int64)
     return bool(np.array_equal(original.astype(object), numbers.astype(object)))
 
 
-def stays_finite(original: Array, converted: Array) -> bool:
+def stays_finite(original: NumpyArray, converted: NumpyArray) -> bool:
     """Return True if all finite numbers, and finite parts of complex numbers, are still finite."""
     if (kind_rank(converted.dtype) or 0) < 2:
         return True
@@ -42,14 +42,14 @@ def stays_finite(original: Array, converted: Array) -> bool:
     return bool((after | ~before).all())
 
 
-def stays_infinite(original: Array, converted: Array) -> bool:
+def stays_infinite(original: NumpyArray, converted: NumpyArray) -> bool:
     """Return True if a conversion kept infinities. Some narrow types have no infinity."""
     if not is_extension(converted.dtype) or original.dtype.kind != "f":
         return True
     return bool((np.isinf(_parts(converted)) | ~np.isinf(_parts(original))).all())
 
 
-def _parts(array: Array) -> NDArray[np.float64]:
+def _parts(array: NumpyArray) -> NDArray[np.float64]:
     return np.ascontiguousarray(array.astype(np.complex128)).view(np.float64)
 
 
@@ -87,7 +87,7 @@ def is_extension(dtype: DType) -> bool:
     return dtype.kind == "V" and dtype.names is None and dtype.type is not np.void
 
 
-def is_same_value(value: object, original: Array, converted: Array) -> bool:
+def is_same_value(value: object, original: NumpyArray, converted: NumpyArray) -> bool:
     """Return True if a conversion did not change a scalar. NaN equals NaN."""
     if converted.dtype.names is not None:
         return _is_same_record(value, converted)
@@ -102,12 +102,12 @@ def is_same_value(value: object, original: Array, converted: Array) -> bool:
     return bool(original == converted)
 
 
-def is_number(array: Array) -> bool:
+def is_number(array: NumpyArray) -> bool:
     """Return True if values are NumPy numbers or Python integers."""
     return array.dtype.kind in KIND_RANK or (array.dtype.kind == "O" and all_integers(array))
 
 
-def _is_same_record(value: object, converted: Array) -> bool:
+def _is_same_record(value: object, converted: NumpyArray) -> bool:
     """Return True if a value contains a value for every field of the structured dtype.
 
     NumPy would assign a single number to every field.
@@ -117,7 +117,7 @@ def _is_same_record(value: object, converted: Array) -> bool:
     return isinstance(value, (np.void, np.ndarray)) and value.dtype == converted.dtype
 
 
-def _is_same_number(original: Any, converted: Array) -> bool:
+def _is_same_number(original: Any, converted: NumpyArray) -> bool:
     """Compare real and imaginary parts separately, and integers as Python integers."""
     result = converted[()]
     if original.imag != 0 or result.imag != 0 or original.imag != original.imag:  # NaN

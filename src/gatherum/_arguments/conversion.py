@@ -11,7 +11,8 @@ import numpy as np
 
 from gatherum._frameworks import refusals, registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes
 from gatherum._model.dtypes import AnyDType, DType, Extension, check_units
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS
@@ -42,7 +43,7 @@ from .plain_values import as_attributes
 from .weak_values import convert_weak, is_weak
 
 
-def as_array(op: str, operand: str, value: object) -> Array:
+def as_array(op: str, operand: str, value: object) -> NumpyArray:
     """Convert an operand by `numpy.asarray` to a plain ndarray."""
     refuse(op, operand, value, arrays_in(value))
     refuse_text(op, operand, value)
@@ -63,14 +64,16 @@ def pinned(*arrays: object) -> list[weakref.ref[Any]]:
     return pins
 
 
-def as_out(op: str, out: object) -> Array:
+def as_out(op: str, out: object) -> NumpyArray:
     """Return `out` unchanged if it is an ndarray without a mask."""
     if is_plain(out):
         return out  # type: ignore[return-value]  # is_plain has checked it
-    raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
+    raise (
+        errors.masked_array(op, "out") if is_masked(out) else errors.out_not_a_numpy_array(op, out)
+    )
 
 
-def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
+def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> NumpyArray:
     """Return `out` as a plain array, or raise if it cannot hold a result of the shape and dtype."""
     plain_out = np.asarray(as_out(op, out))
     check_out_spec(op, shape, dtype, ArraySpec.of(plain_out))
@@ -79,7 +82,7 @@ def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> Array:
     return plain_out
 
 
-def as_indices(op: str, value: object, operand: str = "indices") -> Array:
+def as_indices(op: str, value: object, operand: str = "indices") -> NumpyArray:
     """Return `indices` as an array; an empty list becomes an array of integers."""
     arrays = list(arrays_in(value))
     if arrays and refusals.whole_tuple(type(value)):
@@ -96,7 +99,7 @@ def as_indices(op: str, value: object, operand: str = "indices") -> Array:
     return array
 
 
-def _refuse_wide(op: str, operand: str, values: Array) -> None:
+def _refuse_wide(op: str, operand: str, values: NumpyArray) -> None:
     """Raise ValueError for the first integer that exceeds int64, if all values are integers."""
     error = None
     for position, value in np.ndenumerate(values):
@@ -114,7 +117,7 @@ def _as_numpy(op: str, dtype: AnyDType) -> DType:
     return dtype
 
 
-def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> Array:
+def as_updates(op: str, value: object, dtype: AnyDType, operand: str = "updates") -> NumpyArray:
     """Return `updates` as an array; plain Python values and lists get the data's dtype."""
     if not is_weak(value):
         return as_array(op, operand, value)
@@ -144,7 +147,7 @@ def as_operands(
     return converted, specs
 
 
-def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> Array:
+def fill_item(op: str, given_dtype: AnyDType, fill_value: object) -> NumpyArray:
     """Return `fill_value` as one item of the data's dtype, or raise ValueError.
 
     Python numbers are converted in the same way as updates; other values must convert exactly. An

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gatherum._model import errors, narrow_floats
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import AnyDType, DType, check_units
 from gatherum._system import native
 
@@ -48,7 +48,7 @@ def as_narrow(op: str, operand: str, value: object, dtype: AnyDType) -> narrow_f
 
 def convert_weak(
     op: str, operand: str, value: object, dtype: DType, named: AnyDType | None = None
-) -> Array:
+) -> NumpyArray:
     """Convert plain Python values as NumPy converts weak scalars.
 
     The kind must be compatible, and an integer must be in range; floats are rounded, and finite
@@ -91,7 +91,7 @@ def convert_weak(
     return converted
 
 
-def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Array:
+def _convert_records(op: str, operand: str, value: object, dtype: DType) -> NumpyArray:
     """Convert tuples, or lists of them, to records."""
     refuse(op, operand, value, arrays_in(value))
     try:
@@ -101,8 +101,8 @@ def _convert_records(op: str, operand: str, value: object, dtype: DType) -> Arra
 
 
 def _convert_same_kind(
-    op: str, operand: str, value: object, array: Array, dtype: DType, named: AnyDType
-) -> Array:
+    op: str, operand: str, value: object, array: NumpyArray, dtype: DType, named: AnyDType
+) -> NumpyArray:
     """Convert strings and dates. The conversion must not change them."""
     if array.dtype.kind in KIND_RANK or (
         array.dtype.kind != dtype.kind and dtype.kind not in "VmM"

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._core import Reduction, has_meaning
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import FoldRule
 from gatherum._model.dtype_rows import ROWS, has_arithmetic
 from gatherum._model.dtypes import DType
@@ -26,7 +27,6 @@ from gatherum._model.narrow_floats import FORMATS
 from gatherum._model.operators import OPERATORS
 from gatherum._model.reductions import FOLDS
 
-Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 DTYPES = tuple(filter(has_arithmetic, ROWS))
@@ -38,7 +38,7 @@ class VerifyCase:
     """One call to an operator."""
 
     op: str
-    operands: tuple[Array, ...]
+    operands: tuple[NumpyArray, ...]
     attributes: dict[str, Any] = field(default_factory=dict)
 
 
@@ -92,7 +92,7 @@ def random_bits(seed: int, size: int) -> NDArray[np.uint64]:
 
 
 @lru_cache(maxsize=96)  # the reductions of a dtype share operands
-def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> Array:
+def values(dtype: DType, seed: int, shape: Shape, *, wild: bool) -> NumpyArray:
     """Return values of a dtype. Floating-point values are near 1, except a few special ones.
 
     `wild`: the special values include NaN with payloads, infinities and the largest number. They
@@ -134,7 +134,7 @@ def _floats(z: NDArray[np.uint64], mantissa: int, exponent: int, wild: bool) -> 
 
 
 @lru_cache(maxsize=96)
-def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) -> Array:
+def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) -> NumpyArray:
     """Return indices into `size`: half of them negative if signed, and an eighth `invalid`."""
     index_dtype = np.dtype(dtype)
     limits = np.iinfo(index_dtype)
@@ -161,7 +161,7 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
         attributes: dict[str, Any] = {"mode": mode, "negative": turn % 3 != 2}
         picked = {"negative": attributes["negative"], "invalid": mode != "raise"}
         index_array, named = _indices_and_attributes(op, turn, index, next(seeds), picked)
-        operands: tuple[Array, ...] = (data, index_array)
+        operands: tuple[NumpyArray, ...] = (data, index_array)
         operator = OPERATORS[op]
         if operator.scatters:
             shape = operator.moved_shape(data.shape, index_array.shape, named[operator.attribute])
@@ -172,11 +172,11 @@ def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
 
 def _indices_and_attributes(
     op: str, turn: int, index: str, seed: int, picked: dict[str, bool]
-) -> tuple[Array, dict[str, Any]]:
+) -> tuple[NumpyArray, dict[str, Any]]:
     """Return indices into data of shape (4, 5, 3), and the attributes that they require."""
     sizes = (4, 5, 3)
 
-    def pick(shape: Shape, size: int, salt: int = 0) -> Array:
+    def pick(shape: Shape, size: int, salt: int = 0) -> NumpyArray:
         signed_indices = indices(index, 8 * seed + salt, shape, size, invalid=picked["invalid"])
         if picked["invalid"] or picked["negative"]:
             return signed_indices

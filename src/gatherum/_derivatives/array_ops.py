@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import prod
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dimensions import Dimensions
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import Operator, inverse
 
-Array: TypeAlias = Any  # an array of a framework
+Array = AnyArray  # the name in `groups`
 Shape: TypeAlias = tuple[int, ...]
 REPLACE, ADD = FoldRule(), FoldRule("add")
 
@@ -22,41 +23,41 @@ class ArrayOps(Protocol):
     arithmetic and comparisons.
     """
 
-    def where(self, mask: Array, x: Array, y: Array, /) -> Array:
+    def where(self, mask: AnyArray, x: AnyArray, y: AnyArray, /) -> AnyArray:
         """Choose elements from two arrays by a mask."""
 
-    def isnan(self, x: Array, /) -> Array:
+    def isnan(self, x: AnyArray, /) -> AnyArray:
         """Return a mask of the NaN elements."""
 
-    def astype(self, x: Array, dtype: Any, /) -> Array:
+    def astype(self, x: AnyArray, dtype: Any, /) -> AnyArray:
         """Convert to another dtype, without a copy if the dtype is the same."""
 
-    def reshape(self, x: Array, shape: Shape, /) -> Array:
+    def reshape(self, x: AnyArray, shape: Shape, /) -> AnyArray:
         """Reshape in row-major order."""
 
-    def broadcast_to(self, x: Array, shape: Shape, /) -> Array:
+    def broadcast_to(self, x: AnyArray, shape: Shape, /) -> AnyArray:
         """Broadcast an array to a shape."""
 
-    def flip(self, x: Array, axes: Shape, /) -> Array:
+    def flip(self, x: AnyArray, axes: Shape, /) -> AnyArray:
         """Reverse the order along some dimensions."""
 
-    def arange(self, start: int, stop: int, like: Array, /) -> Array:
+    def arange(self, start: int, stop: int, like: AnyArray, /) -> AnyArray:
         """Return a range of integers on the device of `like`, with a dtype that can hold `stop`."""
 
-    def full(self, shape: Shape, value: int, dtype: Any, like: Array, /) -> Array:
+    def full(self, shape: Shape, value: int, dtype: Any, like: AnyArray, /) -> AnyArray:
         """Return an array filled with one number; it may be a broadcast view."""
 
-    def stop_gradient(self, x: Array, /) -> Array:
+    def stop_gradient(self, x: AnyArray, /) -> AnyArray:
         """Return the values without a derivative."""
 
     def gather(
-        self, attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0, /
-    ) -> Array:
+        self, attributes: Attributes, data: AnyArray, indices: AnyArray, fill_value: Any = 0, /
+    ) -> AnyArray:
         """Run a gather, which stores a number for an invalid index."""
 
     def scatter(
-        self, attributes: Attributes, data: Array, indices: Array, updates: Array, /
-    ) -> Array:
+        self, attributes: Attributes, data: AnyArray, indices: AnyArray, updates: AnyArray, /
+    ) -> AnyArray:
         """Run a scatter."""
 
 
@@ -66,28 +67,30 @@ class DerivativeOps(ArrayOps, Protocol):
     The framework can differentiate every composition of these functions.
     """
 
-    def maximum(self, x: Array, scalar: int) -> Array:
+    def maximum(self, x: AnyArray, scalar: int) -> AnyArray:
         """Return the larger of each element and a number."""
 
-    def conj(self, x: Array) -> Array:
+    def conj(self, x: AnyArray) -> AnyArray:
         """Return the complex conjugate; real numbers are unchanged."""
 
-    def stack(self, arrays: tuple[Array, ...], axis: int) -> Array:
+    def stack(self, arrays: tuple[AnyArray, ...], axis: int) -> AnyArray:
         """Join arrays along a new dimension."""
 
-    def unstack(self, x: Array, axis: int) -> tuple[Array, ...]:
+    def unstack(self, x: AnyArray, axis: int) -> tuple[AnyArray, ...]:
         """Split an array along a dimension and drop the dimension."""
 
-    def roll(self, x: Array, shift: int, axis: int) -> Array:
+    def roll(self, x: AnyArray, shift: int, axis: int) -> AnyArray:
         """Shift elements along a dimension; elements at the end wrap around."""
 
-    def argsort(self, x: Array) -> Array:
+    def argsort(self, x: AnyArray) -> AnyArray:
         """Return the stable sort order of a vector."""
 
-    def sum_to(self, x: Array, shape: Shape) -> Array:
+    def sum_to(self, x: AnyArray, shape: Shape) -> AnyArray:
         """Sum over the dimensions along which `shape` was broadcast to the shape of `x`."""
 
-    def product_of_others(self, destinations: Destinations, data: Array, updates: Array) -> Array:
+    def product_of_others(
+        self, destinations: Destinations, data: AnyArray, updates: AnyArray
+    ) -> AnyArray:
         """Compute `derivatives.product_of_others` with the framework's fastest method."""
 
     def bool_dtype(self) -> Any:
@@ -109,7 +112,7 @@ class Destinations(NamedTuple):
     xp: DerivativeOps
     # The attributes of the call, which is a gather or a scatter. The axis is nonnegative.
     attributes: Attributes
-    indices: Array
+    indices: AnyArray
     shape: Shape  # the shape of the call's data
 
     @property
@@ -127,14 +130,14 @@ class Destinations(NamedTuple):
         """Whether invalid indices are skipped."""
         return self.attributes.mode in FILLING
 
-    def gather(self, table: Array, fill_value: Any = 0) -> Array:
+    def gather(self, table: AnyArray, fill_value: Any = 0) -> AnyArray:
         """Gather from an array of the data's shape; skipped entries yield `fill_value`."""
         attributes = self.attributes
         op = inverse(self.operator).name if self.operator.scatters else attributes.op
         gather = attributes.gathering(op, attributes.axis)
         return self.xp.gather(gather, table, self.indices, fill_value)
 
-    def scatter(self, table: Array, updates: Array, fold: FoldRule = REPLACE) -> Array:
+    def scatter(self, table: AnyArray, updates: AnyArray, fold: FoldRule = REPLACE) -> AnyArray:
         """Scatter into an array of the data's shape."""
         attributes = self.attributes
         op = attributes.op if self.operator.scatters else inverse(self.operator).name
@@ -144,11 +147,11 @@ class Destinations(NamedTuple):
         )
         return self.xp.scatter(scatter, table, self.indices, updates)
 
-    def full(self, value: int, dtype: Any) -> Array:
+    def full(self, value: int, dtype: Any) -> AnyArray:
         """Return an array of the data's shape filled with one number."""
         return self.xp.full(self.shape, value, dtype, self.indices)
 
-    def sum_updates(self, updates: Array) -> Array:
+    def sum_updates(self, updates: AnyArray) -> AnyArray:
         """Sum the updates of each destination.
 
         The result has the dtype of the updates.
@@ -158,7 +161,7 @@ class Destinations(NamedTuple):
         totals = self.scatter(self.full(0, wide), self.xp.astype(updates, wide), ADD)
         return self.xp.astype(totals, dtype)
 
-    def zeroed(self, table: Array) -> Array:
+    def zeroed(self, table: AnyArray) -> AnyArray:
         """Return a copy of an array of the data's shape with zeros at all destinations."""
         return self.scatter(table, self.xp.full((), 0, table.dtype, table))
 
@@ -183,22 +186,22 @@ class Destinations(NamedTuple):
         """Return the first dimension of the moved shape along which entries differ."""
         return self.dimensions.addressed.start
 
-    def _with_rank(self, table: Array, rank: int) -> Array:
+    def _with_rank(self, table: AnyArray, rank: int) -> AnyArray:
         if len(table.shape) == rank:
             return table
         before = self.entries_begin()
         after = rank - before - len(table.shape)
         return self.xp.reshape(table, (1,) * before + tuple(table.shape) + (1,) * after)
 
-    def with_data_rank(self, table: Array) -> Array:
+    def with_data_rank(self, table: AnyArray) -> AnyArray:
         """Reshape an array with one number per destination to the data's rank."""
         return self._with_rank(table, len(self.shape))
 
-    def with_moved_rank(self, table: Array) -> Array:
+    def with_moved_rank(self, table: AnyArray) -> AnyArray:
         """Reshape an array with one number per entry to the rank of the moved shape."""
         return self._with_rank(table, len(self.moved_shape()))
 
-    def reversed(self, updates: Array) -> tuple[Destinations, Array]:
+    def reversed(self, updates: AnyArray) -> tuple[Destinations, AnyArray]:
         """Return the destinations and the updates in reverse order of entries."""
         dimensions = self.dimensions  # shared dimensions are not reversed
         indices = self.xp.flip(self.indices, tuple(dimensions.entries))
@@ -206,7 +209,7 @@ class Destinations(NamedTuple):
             updates, tuple(dimensions.moved_entries)
         )
 
-    def counts(self) -> Array:
+    def counts(self) -> AnyArray:
         """Return the number of updates of each destination."""
         addressed = self.addressed()
         dtype = self.xp.count_dtype(prod(self.indices.shape))
@@ -214,12 +217,12 @@ class Destinations(NamedTuple):
             addressed.full(0, dtype), self.xp.full((), 1, dtype, self.indices), ADD
         )
 
-    def valid_entries(self) -> Array:
+    def valid_entries(self) -> AnyArray:
         """Return a mask of the entries that are not skipped, with the rank of the moved shape."""
         addressed = self.addressed()
         return self.with_moved_rank(addressed.gather(addressed.full(1, self.xp.bool_dtype())))
 
-    def last_entries(self) -> Array:
+    def last_entries(self) -> AnyArray:
         """Return a mask of the last entry of each destination, with the rank of the moved shape.
 
         Entries are numbered from 1 and the numbers are scattered, so that the last one remains.

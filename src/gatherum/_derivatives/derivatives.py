@@ -29,21 +29,21 @@ from math import prod
 from typing import Any, NamedTuple, TypeAlias
 
 from gatherum._model import errors
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.reductions import ROWS
 
 from .array_ops import ADD, DerivativeOps, Destinations
 
-Array: TypeAlias = Any  # an array of a framework
-Times: TypeAlias = Callable[[Array], Array]
+Times: TypeAlias = Callable[[AnyArray], AnyArray]
 
 
 class ScatterValues(NamedTuple):
     """The operands and the result of a scatter, from which its factors are computed."""
 
-    data: Array
-    updates: Array
-    result: Array
+    data: AnyArray
+    updates: AnyArray
+    result: AnyArray
 
 
 class Factors(NamedTuple):
@@ -74,7 +74,9 @@ def derivative_rule(reduction: str) -> DerivativeRule:
     return DerivativeRule(ROWS[reduction].is_linear, factors, replaces=reduction == "none")
 
 
-def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates: Array) -> Array:
+def tangent(
+    destinations: Destinations, values: Any, of_data: AnyArray, of_updates: AnyArray
+) -> AnyArray:
     """Return the tangent of a scatter's result.
 
     `of_data` and `of_updates` are the tangents of its operands; None means zero. A linear
@@ -105,8 +107,8 @@ def tangent(destinations: Destinations, values: Any, of_data: Array, of_updates:
 
 
 def cotangents(
-    destinations: Destinations, values: Any, gradient: Array, needed: tuple[bool, bool]
-) -> tuple[Array, Array]:
+    destinations: Destinations, values: Any, gradient: AnyArray, needed: tuple[bool, bool]
+) -> tuple[AnyArray, AnyArray]:
     """Return the gradients of a scatter's data and updates, or None for one that is not needed.
 
     The gradient of the updates has the moved shape. Complex factors that depend on values are
@@ -121,7 +123,7 @@ def cotangents(
         return of_data, None
     factors = reduction_rule.factors(destinations, values)
 
-    def conjugated(value: Array) -> Array:
+    def conjugated(value: AnyArray) -> AnyArray:
         return value if reduction_rule.is_linear else xp.conj(value)
 
     scaled = (
@@ -138,15 +140,15 @@ def cotangents(
 # --- the factors of each reduction
 
 
-def _unchanged(value: Array) -> Array:
+def _unchanged(value: AnyArray) -> AnyArray:
     return value
 
 
-def _divided_by(destinations: Destinations, counts: Array) -> Times:
+def _divided_by(destinations: Destinations, counts: AnyArray) -> Times:
     return lambda value: value / destinations.xp.astype(counts, value.dtype)
 
 
-def _masked(destinations: Destinations, mask: Array) -> Times:
+def _masked(destinations: Destinations, mask: AnyArray) -> Times:
     """Return a function that sets values outside a mask to zero, even infinity and NaN."""
     return lambda value: destinations.xp.where(mask, value, 0)
 
@@ -178,7 +180,7 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
     xp = destinations.xp
     data, updates, result = map(xp.stop_gradient, values)
 
-    def equal(first: Array, second: Array) -> Array:
+    def equal(first: AnyArray, second: AnyArray) -> AnyArray:
         return (first == second) | (xp.isnan(first) & xp.isnan(second))
 
     updates_equal = equal(
@@ -206,13 +208,13 @@ def _of_product(destinations: Destinations, values: ScatterValues) -> Factors:
     data, updates = (xp.astype(value, wide_dtype) for value in values[:2])
     updates = xp.broadcast_to(updates, destinations.moved_shape())
 
-    def of_data(value: Array) -> Array:
+    def of_data(value: AnyArray) -> AnyArray:
         reversed_destinations, reversed_updates = destinations.reversed(updates)
         return value * reversed_destinations.scatter(
             destinations.full(1, wide_dtype), reversed_updates, FoldRule("mul")
         )
 
-    def of_updates(value: Array) -> Array:
+    def of_updates(value: AnyArray) -> AnyArray:
         return value * xp.product_of_others(destinations, data, updates)
 
     return Factors(_unchanged, of_data, of_updates)
@@ -234,7 +236,7 @@ FACTORS: dict[str, Callable[[Destinations, Any], Factors]] = {
 # special case, and derivatives of any order are derivatives of a polynomial
 
 
-def product_of_others(destinations: Destinations, data: Array, updates: Array) -> Array:
+def product_of_others(destinations: Destinations, data: AnyArray, updates: AnyArray) -> AnyArray:
     """Return the product of the other values of the destination, for each update.
 
     The old value is one of these values if `include_self` is true. The updates have the moved
@@ -247,7 +249,7 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
     return earlier * later
 
 
-def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, Array]:
+def _other_updates(destinations: Destinations, updates: AnyArray) -> tuple[AnyArray, AnyArray]:
     """For each update, return the products of the earlier and later updates of its destination.
 
     Entries are sorted by destination; for the second product, their order is reversed.
@@ -270,7 +272,9 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     steps = xp.arange(0, length, order)
     positions_from_ends = xp.stack((steps, entry_count - 1 - steps), 0)  # left end, right end
 
-    def gather_filled(table: Array, indices: Array, fill_value: int, axis: int = 0) -> Array:
+    def gather_filled(
+        table: AnyArray, indices: AnyArray, fill_value: int, axis: int = 0
+    ) -> AnyArray:
         gather = Attributes("gather", axis, mode="fill", negative=False)
         return xp.gather(gather, table, indices, fill_value)
 
@@ -295,7 +299,9 @@ def _other_updates(destinations: Destinations, updates: Array) -> tuple[Array, A
     return xp.reshape(earlier, moved_shape), xp.reshape(later, moved_shape)
 
 
-def _products_in_front(xp: DerivativeOps, x: Array, continues: Array, is_uniform: Array) -> Array:
+def _products_in_front(
+    xp: DerivativeOps, x: AnyArray, continues: AnyArray, is_uniform: AnyArray
+) -> AnyArray:
     """Return a product of earlier entries for each block of entries.
 
     The factors are the entries before the block that have the same destination as the first entry
@@ -312,11 +318,11 @@ def _products_in_front(xp: DerivativeOps, x: Array, continues: Array, is_uniform
         return xp.full((before, direction_count, length, behind), 1, x.dtype, x)
     half = length // 2
 
-    def halves(array: Array) -> tuple[Array, Array]:
+    def halves(array: AnyArray) -> tuple[AnyArray, AnyArray]:
         left, right = xp.unstack(xp.reshape(array, (direction_count, half, 2)), 2)
         return left, right
 
-    def where(mask: Array, factor: Array) -> Array:
+    def where(mask: AnyArray, factor: AnyArray) -> AnyArray:
         return xp.where(xp.reshape(mask, (1, direction_count, half, 1)), factor, 1)
 
     left, right = xp.unstack(xp.reshape(x, (before, direction_count, half, 2, behind)), 3)

@@ -7,7 +7,8 @@ from itertools import repeat
 from typing import NamedTuple
 
 from gatherum._model import errors, nests, shape_limits
-from gatherum._model.call import Array, FoldRule
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import FoldRule
 from gatherum._model.dtypes import index_fields
 from gatherum._model.nests import Component, Loop, Nest
 from gatherum._model.shape_limits import OperandLayout
@@ -20,7 +21,7 @@ class EdgeEnd(NamedTuple):
     """
 
     operand: str
-    indices: Array
+    indices: NumpyArray
     size: int
     axis: int = 0
 
@@ -34,7 +35,7 @@ class EdgeLoops(NamedTuple):
     loops: tuple[Loop, ...]
 
     @classmethod
-    def of(cls, targets: Array, sources: Array, weights: Sequence[int]) -> EdgeLoops:
+    def of(cls, targets: NumpyArray, sources: NumpyArray, weights: Sequence[int]) -> EdgeLoops:
         """Merge dimensions that one loop can step through. Without edges, return no loops."""
         steps = (targets.shape, targets.strides, sources.strides, weights)
         if 0 in targets.shape:
@@ -99,10 +100,10 @@ class EdgeLoops(NamedTuple):
         mode: str,
         negative: bool,
         program: native.Program,
-        table: Array,
-        weights: Array | None,
-        item_without_edges: Array,
-        out: Array,
+        table: NumpyArray,
+        weights: NumpyArray | None,
+        item_without_edges: NumpyArray,
+        out: NumpyArray,
         discards_on_error: bool,
     ) -> bool:
         """Fold rows along edges that are sorted by target.
@@ -129,7 +130,7 @@ class EdgeLoops(NamedTuple):
             return False
         raise _invalid_index(op, sources, position, value, mode)
 
-    def row_program(self, table: Array, out: Array, fold: FoldRule) -> native.Program:
+    def row_program(self, table: NumpyArray, out: NumpyArray, fold: FoldRule) -> native.Program:
         """Return the program that folds the rows of one array into the rows of another."""
         dtype = table.dtype
         rows, out_rows = (

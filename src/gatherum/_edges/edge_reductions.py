@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from gatherum._model import errors, shape_limits
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import AnyDType, is_index, is_reducible
@@ -18,7 +19,6 @@ from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING
 from gatherum._model.reductions import ROWS
 
-Array: TypeAlias = Any  # an array of a framework
 NAME = "aggregate"
 _SOURCES = Caller(NAME, "gather_indices").text
 _TARGETS = Caller(NAME, "scatter_indices").text
@@ -28,7 +28,7 @@ class Pointer(NamedTuple):
     """A CSR pointer instead of scatter indices. It holds the edge range of each destination."""
 
     operand: str
-    indptr: Array
+    indptr: AnyArray
 
 
 class AggregateOptions(NamedTuple):
@@ -56,11 +56,11 @@ class AggregateOptions(NamedTuple):
 
 
 def check_edges(
-    plan_dtype: Callable[[Array], AnyDType],
-    data: Array,
-    sources: Array,
-    targets: Array,
-    weights: Array | None,
+    plan_dtype: Callable[[AnyArray], AnyDType],
+    data: AnyArray,
+    sources: AnyArray,
+    targets: AnyArray,
+    weights: AnyArray | None,
     reduction: str,
     axis: int,
 ) -> int:
@@ -100,7 +100,7 @@ def weights_shape(edges: Shape, row: Shape, rank: int) -> Shape:
     return (*edges, *row[: max(rank - len(edges), 0)])
 
 
-def weights_of_moved_axis(xp: Any, weights: Array, rank: int, axis: int) -> Array:
+def weights_of_moved_axis(xp: Any, weights: AnyArray, rank: int, axis: int) -> AnyArray:
     """Return weights for data whose axis has been moved to the front.
 
     `rank` is the number of dimensions of the edges. Weights with more dimensions get a new
@@ -114,26 +114,26 @@ def weights_of_moved_axis(xp: Any, weights: Array, rank: int, axis: int) -> Arra
 
 def aggregate_with_messages(
     xp: Any,
-    data: Array,
-    sources: Array,
-    targets: Array,
-    weights: Array | None,
-    fold: AggregateOptions,
+    data: AnyArray,
+    sources: AnyArray,
+    targets: AnyArray,
+    weights: AnyArray | None,
+    options: AggregateOptions,
     batched: bool = False,
-) -> Array:
+) -> AnyArray:
     """Compute `aggregate` for operands whose dtypes and shapes have been checked.
 
     If `batched` is true, operands have a leading batch dimension, weights have at least the rank of
     the edges, and the axis of a member of the batch is 0.
     """
-    shape_before = tuple(data.shape[: fold.axis + batched])
+    shape_before = tuple(data.shape[: options.axis + batched])
     row_count, *row_shape = data.shape[len(shape_before) :]
     gather_op, scatter_op = ("gather_nd", "scatter_nd") if batched else ("gather", "scatter_slices")
 
-    def as_tuples(indices: Array) -> Array:
+    def as_tuples(indices: AnyArray) -> AnyArray:
         return xp.reshape(indices, (*indices.shape, 1)) if batched else indices
 
-    gather_attributes = fold.gather._replace(op=gather_op, axis=len(shape_before))
+    gather_attributes = options.gather._replace(op=gather_op, axis=len(shape_before))
     messages = xp.gather(gather_attributes, data, as_tuples(sources))
     if weights is not None:
         factors = _broadcast_weights(
@@ -142,43 +142,45 @@ def aggregate_with_messages(
         messages = xp.product(messages, factors)
         if xp.plan_dtype(data).kind in "fcV":
             messages = xp.rounded(messages, data.dtype)
-    if fold.skips:
-        targets = valid_targets(xp, sources, targets, row_count, fold)
-        fold = fold._replace(negative=False)
+    if options.skips:
+        targets = valid_targets(xp, sources, targets, row_count, options)
+        options = options._replace(negative=False)
     attributes = Attributes(
         scatter_op,
         len(shape_before),
-        fold.reduction,
+        options.reduction,
         False,
-        fold.mode,
-        fold.negative,
+        options.mode,
+        options.negative,
         caller=_TARGETS,
     )
-    table = empty_table(xp, data, fold, batched)
+    table = empty_table(xp, data, options, batched)
     return xp.scatter(attributes, table, as_tuples(targets), messages)
 
 
-def empty_table(xp: Any, data: Array, fold: AggregateOptions, batched: bool = False) -> Array:
+def empty_table(
+    xp: Any, data: AnyArray, options: AggregateOptions, batched: bool = False
+) -> AnyArray:
     """Return the result of a call without edges, which may be a broadcast view."""
-    empty = xp.full((), ROWS[fold.reduction].empty, data.dtype, data)
-    if fold.fill_value is not None:
-        empty = xp.item(NAME, xp.plan_dtype(data), fold.fill_value, data)
-    axis = fold.axis + batched
-    return xp.broadcast_to(empty, (*data.shape[:axis], fold.size, *data.shape[axis + 1 :]))
+    empty = xp.full((), ROWS[options.reduction].empty, data.dtype, data)
+    if options.fill_value is not None:
+        empty = xp.item(NAME, xp.plan_dtype(data), options.fill_value, data)
+    axis = options.axis + batched
+    return xp.broadcast_to(empty, (*data.shape[:axis], options.size, *data.shape[axis + 1 :]))
 
 
 def valid_targets(
-    xp: Any, sources: Array, targets: Array, row_count: int, fold: AggregateOptions
-) -> Array:
+    xp: Any, sources: AnyArray, targets: AnyArray, row_count: int, options: AggregateOptions
+) -> AnyArray:
     """Return the targets of the edges, or -1 for an edge with an invalid end."""
-    first_axis = fold.gather._replace(axis=0)
+    first_axis = options.gather._replace(axis=0)
     source_rows = xp.resolve(first_axis, sources, row_count)
-    return xp.where(source_rows < 0, -1, xp.resolve(first_axis, targets, fold.size))
+    return xp.where(source_rows < 0, -1, xp.resolve(first_axis, targets, options.size))
 
 
 def _broadcast_weights(
-    xp: Any, weights: Array, sources: Array, before: Sequence[int], row: Sequence[int]
-) -> Array:
+    xp: Any, weights: AnyArray, sources: AnyArray, before: Sequence[int], row: Sequence[int]
+) -> AnyArray:
     """Reshape weights to broadcast to the gathered rows; edge dimensions follow `before`."""
     edges = tuple(sources.shape)
     shape = weights_shape(edges, tuple(row), len(weights.shape))
@@ -187,23 +189,23 @@ def _broadcast_weights(
 
 
 def weight_gradients(
-    xp: Any, gradient: Array, data: Array, sources: Array, targets: Array, rank: int,
-    fold: AggregateOptions,
-) -> Array:  # fmt: skip
+    xp: Any, gradient: AnyArray, data: AnyArray, sources: AnyArray, targets: AnyArray, rank: int,
+    options: AggregateOptions,
+) -> AnyArray:  # fmt: skip
     """Return the gradients of the weights of a sum, for weights of this rank."""
-    data, gradient = (xp.moveaxis(array, fold.axis, 0) for array in (data, gradient))
-    first_axis, dims_before_axis = fold.gather._replace(axis=0), range(fold.axis)
+    data, gradient = (xp.moveaxis(array, options.axis, 0) for array in (data, gradient))
+    first_axis, dims_before_axis = options.gather._replace(axis=0), range(options.axis)
     gathered_data = xp.gather(first_axis, data, sources)
-    if fold.skips:  # zero for skipped edges, even if the other end has NaN
-        targets = valid_targets(xp, sources, targets, data.shape[0], fold)
+    if options.skips:  # zero for skipped edges, even if the other end has NaN
+        targets = valid_targets(xp, sources, targets, data.shape[0], options)
         is_valid = xp.reshape(targets >= 0, (*targets.shape, *(1 for _ in data.shape[1:])))
         gathered_data = xp.where(is_valid, gathered_data, 0)
         first_axis = first_axis._replace(negative=False)
     gathered_gradient = xp.gather(first_axis, gradient, targets)
     edges, row = tuple(sources.shape), tuple(data.shape[1:])
-    shape = weights_shape(edges, row, max(rank, len(edges)) + fold.axis)
+    shape = weights_shape(edges, row, max(rank, len(edges)) + options.axis)
     if 0 in (*shape, *row):  # reshape cannot infer -1 here
         sums = xp.full(shape, 0, data.dtype, data)
     else:
         sums = xp.reshape(gathered_gradient * xp.conj(gathered_data), (*shape, -1)).sum(-1)
-    return sums.sum(tuple(len(edges) + d for d in dims_before_axis)) if fold.axis else sums
+    return sums.sum(tuple(len(edges) + d for d in dims_before_axis)) if options.axis else sums

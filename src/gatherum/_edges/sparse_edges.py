@@ -14,7 +14,8 @@ import numpy as np
 from gatherum._arguments import conversion, plain_values
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, is_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import is_spec
 from gatherum._model.dtypes import is_index, narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
 
@@ -193,7 +194,7 @@ def _check_pointer(
         raise errors.other_shape(op, operand, (size + 1,), shape)
 
 
-def all_segments(op: str, indptr: object) -> tuple[Array, int]:
+def all_segments(op: str, indptr: object) -> tuple[NumpyArray, int]:
     """Return the segment of each entry, and the number of segments.
 
     The last value of `indptr` is the number of entries.
@@ -208,7 +209,7 @@ def all_segments(op: str, indptr: object) -> tuple[Array, int]:
     return segment_numbers(op, POINTER, pointer, end), len(pointer) - 1
 
 
-def segment_numbers(op: str, operand: str, indptr: Array, edges: int) -> Array:
+def segment_numbers(op: str, operand: str, indptr: NumpyArray, edges: int) -> NumpyArray:
     """Return the segment of each edge, or raise ValueError for an invalid CSR pointer."""
     if len(indptr) == 0:
         raise edge_errors.empty_pointer(op, operand)

@@ -8,23 +8,23 @@ from typing import Any, Generic, TypeVar
 
 from gatherum._model.operators import OPERATORS, Operator
 
-Array = TypeVar("Array")
+FrameworkArray = TypeVar("FrameworkArray")
 
 
-class FrameworkFunctions(Generic[Array]):
+class FrameworkFunctions(Generic[FrameworkArray]):
     """The functions for arrays of one framework; `Functions` has a method for each operator.
 
     The arguments of `run` are the operator's name, `data`, `indices`, `updates` (None for a
     gather), the axis, `reduction`, `include_self`, `mode`, `negative` and `fill_value`.
     """
 
-    def __init__(self, module: str, run: Callable[..., Array]) -> None:
+    def __init__(self, module: str, run: Callable[..., FrameworkArray]) -> None:
         self._module = module
         self._run = run
 
-    def named(self, op: str) -> Callable[..., Array]:
+    def named(self, op: str) -> Callable[..., FrameworkArray]:
         """Return the function of an operator, generating it if no method is defined for it."""
-        written: Callable[..., Array] | None = getattr(self, op, None)
+        written: Callable[..., FrameworkArray] | None = getattr(self, op, None)
         like: Any = getattr(self, "scatter_slices" if OPERATORS[op].scatters else "gather")
         return written or function_of(OPERATORS[op], like, self._run)
 
@@ -33,8 +33,8 @@ class FrameworkFunctions(Generic[Array]):
 
 
 def function_of(
-    operator: Operator, like: Callable[..., Array], run: Callable[..., Array]
-) -> Callable[..., Array]:
+    operator: Operator, like: Callable[..., FrameworkArray], run: Callable[..., FrameworkArray]
+) -> Callable[..., FrameworkArray]:
     """Generate the function of an operator that a framework does not define.
 
     The function has the same parameters as `like`, a function of the same family, except that
@@ -56,7 +56,7 @@ def function_of(
     order = ("reduction", "include_self", "mode", "negative", "fill_value", "out")
     absent = {"reduction": "none", "include_self": True, "fill_value": 0}
 
-    def function(*operands: Any, **attributes: Any) -> Array:
+    def function(*operands: Any, **attributes: Any) -> FrameworkArray:
         bound = bare.bind(*operands, **attributes)
         bound.apply_defaults()
         arguments = {"updates": None} | absent | bound.arguments

@@ -11,10 +11,10 @@ from gatherum._model import errors
 from gatherum._model.call_types import ReductionName
 from gatherum._model.modes import ModeName
 
-from .framework_functions import Array, FrameworkFunctions
+from .framework_functions import FrameworkArray, FrameworkFunctions
 
 
-class Functions(FrameworkFunctions[Array]):
+class Functions(FrameworkFunctions[FrameworkArray]):
     """The six functions for arrays of one framework.
 
     The attribute ``FUNCTIONS`` of `module` must be this object, because pickles refer to it. `run`
@@ -32,7 +32,7 @@ class Functions(FrameworkFunctions[Array]):
         negative: bool = True,
         fill_value: object = 0,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather slices of an array along one axis: see `gatherum.gather`."""
         if unknown:
             raise errors.unknown_argument("gather", unknown)
@@ -49,7 +49,7 @@ class Functions(FrameworkFunctions[Array]):
         negative: bool = True,
         fill_value: object = 0,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather one element of an array for every index: see `gatherum.gather_elements`."""
         if unknown:
             raise errors.unknown_argument("gather_elements", unknown)
@@ -66,7 +66,7 @@ class Functions(FrameworkFunctions[Array]):
         negative: bool = True,
         fill_value: object = 0,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
         if unknown:
             raise errors.unknown_argument("gather_nd", unknown, has_axis=False)
@@ -85,7 +85,7 @@ class Functions(FrameworkFunctions[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter slices along one axis: see `gatherum.scatter_slices`."""
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
@@ -104,7 +104,7 @@ class Functions(FrameworkFunctions[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter one element for every index: see `gatherum.scatter_elements`."""
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
@@ -123,7 +123,7 @@ class Functions(FrameworkFunctions[Array]):
         mode: ModeName = "raise",
         negative: bool = True,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)
@@ -139,7 +139,7 @@ def _loaded(module: str) -> Any:
     return import_module(module).FUNCTIONS
 
 
-class OutputFunctions(Functions[Array]):
+class OutputFunctions(Functions[FrameworkArray]):
     """The six functions for arrays of one framework, with `out`, which `run` takes last."""
 
     def gather(
@@ -153,7 +153,7 @@ class OutputFunctions(Functions[Array]):
         fill_value: object = 0,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather slices of an array along one axis: see `gatherum.gather`."""
         if unknown:
             raise errors.unknown_argument("gather", unknown)
@@ -171,7 +171,7 @@ class OutputFunctions(Functions[Array]):
         fill_value: object = 0,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather one element of an array for every index: see `gatherum.gather_elements`."""
         if unknown:
             raise errors.unknown_argument("gather_elements", unknown)
@@ -189,7 +189,7 @@ class OutputFunctions(Functions[Array]):
         fill_value: object = 0,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Gather elements or slices of an array by index tuples: see `gatherum.gather_nd`."""
         if unknown:
             raise errors.unknown_argument("gather_nd", unknown, has_axis=False)
@@ -209,7 +209,7 @@ class OutputFunctions(Functions[Array]):
         negative: bool = True,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter slices along one axis: see `gatherum.scatter_slices`."""
         if unknown:
             raise errors.unknown_argument("scatter_slices", unknown)
@@ -229,7 +229,7 @@ class OutputFunctions(Functions[Array]):
         negative: bool = True,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter one element for every index: see `gatherum.scatter_elements`."""
         if unknown:
             raise errors.unknown_argument("scatter_elements", unknown)
@@ -249,7 +249,7 @@ class OutputFunctions(Functions[Array]):
         negative: bool = True,
         out: Any = None,
         **unknown: Never,
-    ) -> Array:
+    ) -> FrameworkArray:
         """Scatter elements or slices by index tuples: see `gatherum.scatter_nd`."""
         if unknown:
             raise errors.unknown_argument("scatter_nd", unknown, has_axis=False)

@@ -15,7 +15,8 @@ from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.call_types import ReductionName
 from gatherum._model.dtypes import DType, accumulator_dtype
 from gatherum._model.modes import ModeName
@@ -129,8 +130,8 @@ class Accumulator:
         initial = apply("gather_nd", initial, ALL)
         self._counts: NDArray[np.int64] = np.zeros(initial.shape, np.int64)
         self._most = 0  # an upper bound of the counts
-        self._sums: Array = np.zeros(initial.shape, self._sum_dtype)
-        self._data: Array | None = initial if self._keeps_data else None
+        self._sums: NumpyArray = np.zeros(initial.shape, self._sum_dtype)
+        self._data: NumpyArray | None = initial if self._keeps_data else None
         if not self._keeps_data:
             self._fold.begin(initial, self._sums)
 
@@ -146,7 +147,7 @@ class Accumulator:
         self._keeps_data = self._fold.any_order or dtype.itemsize == 0
         # Batches are checked against this array, which has the data's shape and dtype, and strides
         # of 0.
-        self._like: Array = np.ndarray(
+        self._like: NumpyArray = np.ndarray(
             shape, dtype, np.zeros(item_dtype.itemsize, np.uint8), strides=(0,) * len(shape)
         )
         self._lock, self._torn = _new_lock(), False
@@ -320,7 +321,7 @@ class Accumulator:
         """Return the properties that must be equal in accumulators that merge."""
         return {"shape": self._shape, "dtype": self._dtype, **self._attributes.fold_keywords}
 
-    def finish(self, out: Array | None = None) -> Array:
+    def finish(self, out: NumpyArray | None = None) -> NumpyArray:
         """Return the result of all batches so far. More batches may follow.
 
         Parameters
@@ -351,11 +352,11 @@ class Accumulator:
         del pins
         return out
 
-    def _finished(self, out: Array | None) -> Array:
+    def _finished(self, out: NumpyArray | None) -> NumpyArray:
         with self._holding_lock():
             if self._dtype.itemsize == 0:
                 return apply("gather_nd", self._data, ALL, out=out)
-            result: Array = self._fold.finish(
+            result: NumpyArray = self._fold.finish(
                 self._data, self._sums, self._counts, self._dtype, out
             )
         return result

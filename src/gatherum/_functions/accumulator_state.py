@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gatherum._arguments import plain_values
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, Attributes, FoldRule
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dtypes import DType, check_movable, is_reducible
 from gatherum._plans.plans import apply
 
@@ -66,8 +67,8 @@ def checked_state(state: object) -> tuple[DType, Attributes, dict[str, Any]]:
 
 
 def checked_arrays(
-    arrays: tuple[Array | None, Array, Array], dtypes: tuple[DType | None, DType]
-) -> tuple[Array | None, Array, NDArray[np.int64]]:
+    arrays: tuple[NumpyArray | None, NumpyArray, NumpyArray], dtypes: tuple[DType | None, DType]
+) -> tuple[NumpyArray | None, NumpyArray, NDArray[np.int64]]:
     """Return private copies of the data, sums and counts of a pickled state.
 
     `dtypes` contains the dtype of the data (None if the data is not kept) and the dtype of the
@@ -88,7 +89,7 @@ def checked_arrays(
     return data, sums, counts
 
 
-def _reordered(array: Array, dtype: DType) -> Array:
+def _reordered(array: NumpyArray, dtype: DType) -> NumpyArray:
     """Return the array in the byte order of `dtype`. Protocols before 5 lose this order."""
     lost = not dtype.isnative and array.dtype == dtype.newbyteorder("=")
     return array.byteswap().view(dtype) if lost else array

@@ -16,7 +16,8 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer, che
 from gatherum._frameworks import registry
 from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, FoldRule
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import FoldRule
 from gatherum._model.call_types import FoldName, typed_as
 from gatherum._model.dtypes import check_movable
 from gatherum._model.modes import MODES, ModeName
@@ -225,7 +226,7 @@ follow_tensors(aggregate, "functions", "aggregation")
 
 def _on_arrays(
     data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any, out: Any | None
-) -> Array:
+) -> NumpyArray:
     """Run `aggregate` on NumPy arrays."""
     size = plain_values.as_size(NAME, "size", options.size)
     table = conversion.as_array(NAME, "data", data)
@@ -280,13 +281,15 @@ def _on_arrays(
 class _EdgeFold(NamedTuple):
     """The rows, weights, result and options of a fold along edges."""
 
-    table: Array
-    out: Array
-    weights: Array | None  # with the dimensions of the edges, then the first dimensions of a row
+    table: NumpyArray
+    out: NumpyArray
+    weights: (
+        NumpyArray | None
+    )  # with the dimensions of the edges, then the first dimensions of a row
     reduction: str
     mode: str
     negative: bool
-    item_without_edges: Array
+    item_without_edges: NumpyArray
     discards_on_error: bool  # whether the result is discarded after an error
 
     def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> None:
@@ -322,7 +325,7 @@ class _EdgeFold(NamedTuple):
 
     def _parts_with_one_weight(
         self, sources: EdgeEnd
-    ) -> Iterator[tuple[Array, Array, Array | None]]:
+    ) -> Iterator[tuple[NumpyArray, NumpyArray, NumpyArray | None]]:
         """Divide rows, results and weights into parts in which an edge has a single weight."""
         rank = sources.indices.ndim
         if self.out.size == 0:
@@ -339,7 +342,7 @@ class _EdgeFold(NamedTuple):
             yield self.table[part_of_rows], self.out[part_of_rows], weights
 
 
-def _has_short_parts(rows: Array) -> bool:
+def _has_short_parts(rows: NumpyArray) -> bool:
     """Return True if the contiguous parts of rows are so short that a copy is faster to read."""
     width = rows.itemsize
     for extent, step in zip(rows.shape[:0:-1], rows.strides[:0:-1], strict=True):
@@ -351,26 +354,26 @@ def _has_short_parts(rows: Array) -> bool:
 
 
 def _broadcast_weights(
-    weights: Array | None, edges: tuple[int, ...], data: tuple[int, ...], axis: int
-) -> Array | None:
+    weights: NumpyArray | None, edges: tuple[int, ...], data: tuple[int, ...], axis: int
+) -> NumpyArray | None:
     """Broadcast weights to the dimensions of the edges and to the first dimensions of a row."""
     if weights is None:
         return None
     shape_limits.check_size(NAME, "weights", weights.shape, weights.dtype.itemsize)
-    lifted: Array = edge_reductions.weights_of_moved_axis(np, weights, len(edges), axis)
+    lifted: NumpyArray = edge_reductions.weights_of_moved_axis(np, weights, len(edges), axis)
     row = (*data[:axis], *data[axis + 1 :])
     shape = edge_reductions.weights_shape(edges, row, lifted.ndim)
     return np.broadcast_to(lifted, shape)
 
 
 def _as_out(
-    out: Array,
+    out: NumpyArray,
     shape: tuple[int, ...],
-    table: Array,
-    weights: Array | None,
+    table: NumpyArray,
+    weights: NumpyArray | None,
     sources: EdgeEnd,
     targets: EdgeEnd,
-) -> Array:
+) -> NumpyArray:
     """Return `out` as a plain array, or raise if the result cannot be stored in it."""
     plain_out = conversion.as_plain_out(NAME, out, shape, table.dtype)
     inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]

@@ -15,7 +15,8 @@ from gatherum._arguments.checks import check_before_updates, check_dtypes
 from gatherum._core import DType as DTypeCode
 from gatherum._frameworks import registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, same_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call, same_spec
 from gatherum._model.dtypes import DType, check_units, dtype_of
 from gatherum._model.errors import Shape
 from gatherum._model.errors.frameworks import no_array_result
@@ -64,7 +65,7 @@ def _normalize(*call: Any) -> tuple[Any, ...]:
 
 
 # An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.
-_Operand: TypeAlias = Array | tuple[Shape, DTypeCode, Shape, bool]
+_Operand: TypeAlias = NumpyArray | tuple[Shape, DTypeCode, Shape, bool]
 
 
 def _spec(operand: _Operand) -> ArraySpec:
@@ -96,13 +97,17 @@ def _plan_of(
     data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, data_spec, indices_spec, attributes.axis)
-        raise errors.no_array(op, "updates", None)
+        raise errors.not_array_like(op, "updates", None)
     optional = (None if operand is None else _spec(operand) for operand in (updates, out))
     return build(Call(attributes, data_spec, indices_spec, *optional))
 
 
 def check_operands(
-    plan: Plan, data: Array, indices: Array, updates: Array | None, out: Array | None
+    plan: Plan,
+    data: NumpyArray,
+    indices: NumpyArray,
+    updates: NumpyArray | None,
+    out: NumpyArray | None,
 ) -> None:
     """Raise for arrays that differ from the specs of a plan."""
     call = plan.call
@@ -114,7 +119,7 @@ def check_operands(
     )
     for name, expected, array in operands:
         if array is not None and not array_likes.is_plain(array):
-            raise errors.not_an_operand(call.op, name, array)
+            raise errors.not_a_plain_array(call.op, name, array)
         actual = None if array is None else ArraySpec.of(array)
         if actual is not None:
             check_units(call.op, name, actual.dtype)
@@ -124,7 +129,7 @@ def check_operands(
         check_dtypes(call)  # fields may have been renamed since the plan was made
 
 
-def make_fill(plan: Plan, dtype: DType, fill_value: object) -> Array:
+def make_fill(plan: Plan, dtype: DType, fill_value: object) -> NumpyArray:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 

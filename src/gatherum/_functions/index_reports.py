@@ -14,7 +14,8 @@ from gatherum._arguments.indices import number_entries
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, ArraySpec, is_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, is_spec
 from gatherum._model.call_types import IndexAttributes, OperatorName
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import Shape
@@ -158,7 +159,7 @@ def reported(
 
 
 def _numbered_space(
-    operator: Operator, data: Shape, indices: Array, axis: int
+    operator: Operator, data: Shape, indices: NumpyArray, axis: int
 ) -> tuple[Shape, int]:
     """Check the shapes. Return the sizes of the data's dimensions that distinguish destinations,
     and the position of `axis` among them.

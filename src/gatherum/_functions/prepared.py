@@ -14,7 +14,8 @@ from gatherum._edges import sparse_edges
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PrepareAttributes
 from gatherum._model.dtypes import narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
@@ -48,7 +49,7 @@ class Prepared:
         The memory that the prepared call holds.
     """
 
-    def __init__(self, call: Call, indices: Array, named: Any = None) -> None:
+    def __init__(self, call: Call, indices: NumpyArray, named: Any = None) -> None:
         self._call = call
         self._named = named  # a DataArray of the indices, for the names of a result
         self.op, self.dtype = call.op, call.data.dtype
@@ -259,7 +260,7 @@ def prepare(
     return result
 
 
-def _expand_pointer(operator: Operator, indices: object, indptr: object) -> tuple[Array, int]:
+def _expand_pointer(operator: Operator, indices: object, indptr: object) -> tuple[NumpyArray, int]:
     """Expand `indptr` to the index of each entry. Return the indices and the number of segments."""
     if operator.name not in ("gather", "scatter_slices"):
         raise errors.unknown_attribute(NAME, "indptr", tuple(Attributes(operator.name).keywords))
@@ -269,7 +270,7 @@ def _expand_pointer(operator: Operator, indices: object, indptr: object) -> tupl
 
 
 def _prepared_again(
-    op: Any, data_like: object, indices: Array, attributes: PrepareAttributes
+    op: Any, data_like: object, indices: NumpyArray, attributes: PrepareAttributes
 ) -> Prepared:
     """Unpickle a prepared call."""
     return prepare(op, data_like, indices, **attributes)
@@ -287,7 +288,7 @@ def _updates_like(operator: Operator, data_like: object) -> object:
     return ArraySpec.contiguous((), described.dtype)
 
 
-def _resolved_copy(call: Call, indices: Array) -> Array:
+def _resolved_copy(call: Call, indices: NumpyArray) -> NumpyArray:
     """Return a read-only copy of the indices, resolved, or raise IndexError for an invalid one."""
     if refusal := find_refusal(call, indices):
         raise refusal

@@ -12,7 +12,8 @@ from gatherum._arguments import conversion
 from gatherum._arguments.indices import number_entries
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
 from gatherum._model import nests
-from gatherum._model.call import Array, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.nests import Loop
 from gatherum._model.shape_limits import OperandLayout
@@ -50,7 +51,9 @@ class SortedUpdates(NamedTuple):
         needs_accumulator = self.call.attributes.fold.needs_accumulator(self.call.data.dtype)
         return native.get_num_threads() > 1 or (needs_accumulator and self.per_list == 1)
 
-    def fold(self, data: Array, indices: Array, updates: object, out: object) -> Array | None:
+    def fold(
+        self, data: NumpyArray, indices: NumpyArray, updates: object, out: object
+    ) -> NumpyArray | None:
         """Fold updates. Return None if the updates or the result cannot be viewed as rows."""
         call = self.call
         values = conversion.as_updates(call.op, updates, data.dtype)
@@ -61,7 +64,7 @@ class SortedUpdates(NamedTuple):
             plain_out = conversion.as_plain_out(call.op, out, data.shape, data.dtype)
             check_out_memory(call.op, data, indices, values, plain_out)
         source = _rows_of(values, self.entries)
-        result: Array = (
+        result: NumpyArray = (
             native.new_result(data.dtype, data.shape) if plain_out is None else plain_out
         )
         target, initial = _rows_of(result, self.keyed), _rows_of(data, self.keyed)
@@ -75,7 +78,7 @@ class SortedUpdates(NamedTuple):
         return result if out is None else out  # type: ignore[return-value]  # as_out has checked it
 
 
-def _rows_of(array: Array, leading: int) -> Array | None:
+def _rows_of(array: NumpyArray, leading: int) -> NumpyArray | None:
     """View the leading dimensions as one. Return None if their strides do not allow it."""
     steps = zip(array.shape[:leading], array.strides[:leading], strict=True)
     merged = nests.collapse(Loop(n, step, 0, 0) for n, step in steps) or [nests.ONCE]
@@ -85,7 +88,7 @@ def _rows_of(array: Array, leading: int) -> Array | None:
     return as_strided(array, shape, (merged[0].data, *array.strides[leading:]))
 
 
-def sort_updates(call: Call, indices: Array) -> SortedUpdates | None:
+def sort_updates(call: Call, indices: NumpyArray) -> SortedUpdates | None:
     """Sort the updates of a call by their checked indices.
 
     Return None if sorted updates would not be faster, or if the call is not a scatter that reduces

@@ -15,7 +15,8 @@ from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._functions.index_reports import IndexReport, reported
 from gatherum._model import errors
-from gatherum._model.call import Array, ArraySpec, same_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, same_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.operators import Operator, find_operator
 from gatherum._plans.index_errors import find_refusal
@@ -46,17 +47,17 @@ class Explanation:
         The call's operands, None if their values are unknown.
     fill_value : object
         The value that a gather stores for an invalid index in the modes ``"fill"`` and ``"drop"``.
-    way : str
+    strategy : str
         How a framework's call runs, and why: for tensors, whether the core or torch's dispatcher
         runs it; for Dask arrays, how rows move between the chunks. Empty for NumPy arrays.
     """
 
     plan: Plan
-    data: Array | None = field(default=None, repr=False)
-    indices: Array | None = field(default=None, repr=False)
-    updates: Array | None = field(default=None, repr=False)
+    data: NumpyArray | None = field(default=None, repr=False)
+    indices: NumpyArray | None = field(default=None, repr=False)
+    updates: NumpyArray | None = field(default=None, repr=False)
     fill_value: object = 0
-    way: str = ""
+    strategy: str = ""
 
     @property
     def loops(self) -> str:
@@ -195,8 +196,8 @@ class Explanation:
             *plan.algorithm_lines(why=True),
             f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
         ]
-        if self.way:
-            lines.append(f"  route     {self.way}")
+        if self.strategy:
+            lines.append(f"  strategy  {self.strategy}")
         if (report := self.report) is not None:
             lines.append(f"  found     {report}")
         if refusal := self._refused(report):
@@ -283,7 +284,7 @@ def explained(
     named = zip(("data", "indices", "updates"), values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
     strategy = registry.describe(plan.call.attributes, *operands)
-    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), way=strategy)
+    return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), strategy=strategy)
 
 
 def _of_plan(
@@ -301,7 +302,7 @@ def _of_plan(
             continue
         values[name] = near = registry.spec(call.op, name, value)
         if not array_likes.is_plain(near):
-            raise errors.not_an_operand(call.op, name, value)
+            raise errors.not_a_plain_array(call.op, name, value)
         actual, expected = ArraySpec.of(near), getattr(call, name)  # type: ignore[arg-type]
         if not same_spec(actual, expected):
             raise errors.other_layout(call.op, name, expected, actual)

@@ -11,19 +11,19 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum import _core
 from gatherum._core import Reduction
 
 from . import shape_limits
+from .arrays import NumpyArray
 from .dtypes import AnyDType, DType, code_of, value_of
 from .errors import Shape
 from .modes import FILLING
 from .operators import OPERATORS, Operator
 from .shape_limits import OperandLayout
 
-Array = NDArray[Any]
+Array = NumpyArray  # the name in `groups`
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ArraySpec:
     strides: Shape
 
     @classmethod
-    def of(cls, array: Array) -> ArraySpec:
+    def of(cls, array: NumpyArray) -> ArraySpec:
         """Describe an array by NumPy's attributes, even if a subclass overrides them."""
         array_view = np.asarray(array)
         return cls(array_view.shape, array_view.dtype, array_view.strides)

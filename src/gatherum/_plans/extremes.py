@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum._model.call import Array, ArraySpec, Attributes, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._system import native
 
 from .plans import build_once
 
 
 def positions_of_extremes(
-    attributes: Attributes, data: Array, indices: Array, updates: Array, no_position: int
+    attributes: Attributes,
+    data: NumpyArray,
+    indices: NumpyArray,
+    updates: NumpyArray,
+    no_position: int,
 ) -> NDArray[np.int64]:
     """Return the argmax or argmin of each destination of a scatter without old values.
 

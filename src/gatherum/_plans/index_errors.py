@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 from gatherum._arguments.indices import first_invalid
 from gatherum._model import callers, errors, shape_limits
-from gatherum._model.call import Array, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import OPERATORS
@@ -68,7 +69,7 @@ def naming(text: str) -> Iterator[None]:
         raise errors.renamed(error, caller.op, operands) from None
 
 
-def find_refusal(call: Call, indices: Array) -> IndexError | None:
+def find_refusal(call: Call, indices: NumpyArray) -> IndexError | None:
     """Return the error for the first invalid index of a call, or None."""
     sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
     if call.mode in FILLING:

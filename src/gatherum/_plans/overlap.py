@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, ArraySpec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec
 
 
 def check_out_memory(
-    op: str, data: Array, indices: Array, updates: Array | None, out: Array
+    op: str, data: NumpyArray, indices: NumpyArray, updates: NumpyArray | None, out: NumpyArray
 ) -> None:
     """Raise ValueError if `out` is read-only or shares memory with an input.
 
@@ -37,10 +38,10 @@ class _Place:
         }
 
 
-def place_at(address: int, spec: ArraySpec, writable: bool = True) -> Array:
+def place_at(address: int, spec: ArraySpec, writable: bool = True) -> NumpyArray:
     """Return an array at an address, only for checks of addresses: its memory must not be read."""
     return np.asarray(_Place(address, spec, writable))
 
 
-def _is_same_place(a: Array, b: Array) -> bool:
+def _is_same_place(a: NumpyArray, b: NumpyArray) -> bool:
     return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides

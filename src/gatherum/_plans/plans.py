@@ -18,7 +18,8 @@ from gatherum._arguments import array_likes, conversion, plain_values
 from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, ArraySpec, Attributes, Call, is_spec
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.dtypes import AnyDType, read_dtype
 from gatherum._model.errors import Shape
@@ -128,13 +129,13 @@ class Plan:
 
     def run(
         self,
-        data: Array,
-        indices: Array,
-        updates: Array | None = None,
+        data: NumpyArray,
+        indices: NumpyArray,
+        updates: NumpyArray | None = None,
         *,
-        out: Array | None = None,
+        out: NumpyArray | None = None,
         fill_value: object = 0,
-    ) -> Array:
+    ) -> NumpyArray:
         """Run the plan on arrays of exactly the dtype, shape and strides that it was made for.
 
         Parameters
@@ -301,7 +302,7 @@ def planned_with_operands(
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if registry.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
-        raise errors.no_updates(op)
+        raise errors.takes_no_updates(op)
     data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
     updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
     inputs = data, indices, updates
@@ -337,7 +338,7 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
         value = value.plain
     if not is_spec(value):
         if not array_likes.is_plain(value):
-            raise errors.not_an_operand(op, operand, value)
+            raise errors.not_a_plain_array(op, operand, value)
         return ArraySpec.of(value)
     shape, dtype = plain_values.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shape_limits.check_size(op, operand, shape, dtype.itemsize)
@@ -359,15 +360,15 @@ def apply(
     indices: object,
     updates: object = None,
     *,
-    out: Array | None = None,
+    out: NumpyArray | None = None,
     fill_value: object = 0,
     **attributes: object,
-) -> Array:
+) -> NumpyArray:
     """Run an operator by name, with the arguments of its function."""
     operator = find_operator(op, "apply")
     call_attributes = plain_values.attributes_from(
         operator.name, attributes, attribute_names(operator)
     )
     arguments = *call_attributes.positional, fill_value, out
-    result: Array = native.dispatch_call(operator.name, data, indices, updates, *arguments)
+    result: NumpyArray = native.dispatch_call(operator.name, data, indices, updates, *arguments)
     return result

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum import reference
-
-Array = NDArray[Any]
+from gatherum._model.arrays import NumpyArray
 
 
 class RuleCall(NamedTuple):
@@ -18,7 +16,7 @@ class RuleCall(NamedTuple):
 
     operator: str
     attributes: Mapping[str, Any]
-    operands: Mapping[str, Array]
+    operands: Mapping[str, NumpyArray]
 
 
 class Case(NamedTuple):
@@ -55,9 +53,9 @@ class Case(NamedTuple):
     source: str
 
 
-def run_oracle(call: RuleCall) -> tuple[Array | None, str]:
+def run_oracle(call: RuleCall) -> tuple[NumpyArray | None, str]:
     """Run the oracle. Return its result and "", or None and the type of its exception."""
-    run: Callable[..., Array] = getattr(reference, call.operator)
+    run: Callable[..., NumpyArray] = getattr(reference, call.operator)
     try:
         with np.errstate(all="ignore"):
             return run(*call.operands.values(), **call.attributes), ""

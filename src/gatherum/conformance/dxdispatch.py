@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from gatherum import directml
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import OPERATORS
 
 from .call_facts import (
@@ -28,7 +29,7 @@ from .call_facts import (
     share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall, run_oracle
+from .case import Case, RuleCall, run_oracle
 
 _LEAST_RANK = 4  # supported by every feature level
 _BINDINGS = {"data": "InputTensor", "indices": "IndicesTensor", "updates": "UpdatesTensor"}
@@ -122,6 +123,6 @@ def _model(case: Case) -> dict[str, Any]:
     }
 
 
-def _values(array: Array) -> dict[str, Any]:
+def _values(array: NumpyArray) -> dict[str, Any]:
     data_type = directml.BufferTensorDesc(array.dtype.name, (1,)).data_type.name
     return {"initialValuesDataType": data_type, "initialValues": array.ravel().tolist()}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._model import errors
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtype_rows import ROWS, has_arithmetic
 from gatherum._model.dtypes import accumulator_dtype
 from gatherum._model.operators import OPERATORS, Operator
@@ -29,7 +30,7 @@ from .call_facts import (
     share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall, run_oracle
+from .case import Case, RuleCall, run_oracle
 
 NEWEST = 18  # the opset of the newest of the five operators
 _LATEST = 28  # the newest opset to assume if the package onnx is not installed
@@ -163,7 +164,7 @@ def _model(case: Case, opset: int) -> Any:
 _ATTRIBUTES = ("axis", "batch_dims", "reduction")
 
 
-def _save(array: Array, name: str, path: str) -> None:
+def _save(array: NumpyArray, name: str, path: str) -> None:
     from onnx import numpy_helper
 
     with open(path, "wb") as file:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import FoldRule
 from gatherum._model.dtype_rows import ROWS
 from gatherum._model.dtypes import is_reducible
@@ -17,7 +18,7 @@ from gatherum._model.modes import FILLING, MOVING
 from gatherum._model.operators import Operator
 from gatherum._model.reductions import REDUCTIONS
 
-from .case import Array, RuleCall
+from .case import RuleCall
 
 SHAPES, INDICES = "docs/semantics.md#shapes", "docs/semantics.md#index-values"
 FOLDS = "docs/semantics.md#duplicates-and-reductions"
@@ -43,17 +44,17 @@ class Rule(NamedTuple):
     calls: Callable[[Operator, np.dtype[Any], np.random.Generator], Iterator[RuleCall]]
 
 
-def items(shape: tuple[int, ...], dtype: np.dtype[Any], first: int = 0) -> Array:
+def items(shape: tuple[int, ...], dtype: np.dtype[Any], first: int = 0) -> NumpyArray:
     """Return small numbers, distinct if the dtype allows it."""
     return (np.arange(first, first + int(np.prod(shape))) % 100).reshape(shape).astype(dtype)
 
 
 def make_call(
     op: Operator,
-    data: Array,
+    data: NumpyArray,
     indices: Any,
     first: int = 50,
-    updates: Array | None = None,
+    updates: NumpyArray | None = None,
     **attributes: Any,
 ) -> RuleCall:
     """Return a call. For a scatter, the default updates count from `first`."""
@@ -81,7 +82,7 @@ def pointing(op: Operator, *values: int) -> Any:
     )
 
 
-def table(dtype: np.dtype[Any], rows: int = _SOME) -> Array:
+def table(dtype: np.dtype[Any], rows: int = _SOME) -> NumpyArray:
     """Return a small table with two columns."""
     return items((rows, 2), dtype)
 
@@ -169,7 +170,7 @@ def _order(op: Operator, dtype: np.dtype[Any], _: np.random.Generator) -> Iterat
             yield _folded(op, 0, np.array(terms, dtype), FoldRule("add"))
 
 
-def _folded(op: Operator, initial: int, values: Array, fold: FoldRule) -> RuleCall:
+def _folded(op: Operator, initial: int, values: NumpyArray, fold: FoldRule) -> RuleCall:
     """Fold values into one row, or one element, of a table filled with `initial`."""
     table = np.full((_SOME, 2), initial, values.dtype)
     indices = np.array(pointing(op, *[1] * len(values)), np.int64)
@@ -213,7 +214,7 @@ def _range(name: str) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def _moved(op: Operator, values: Array) -> RuleCall:
+def _moved(op: Operator, values: NumpyArray) -> RuleCall:
     """Gather six values from a table, or scatter them to other rows of it."""
     data = values.reshape(_SOME, 2)
     indices = np.array(pointing(op, 2, 0, 1), np.int64)

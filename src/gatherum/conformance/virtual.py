@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import Operator
 
 from .call_facts import INDEX, case_record, write_json
-from .case import Array, Case, RuleCall, run_oracle
+from .case import Case, RuleCall, run_oracle
 from .rules import SHAPES, items, make_call, pointing
 
 NAME = "far_sizes"
@@ -45,9 +46,9 @@ class VirtualArray(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    rows: Mapping[int, Array]
+    rows: Mapping[int, NumpyArray]
 
-    def array(self) -> Array:
+    def array(self) -> NumpyArray:
         """Return the array in full size."""
         array = np.zeros(self.shape, self.dtype)
         for row_number, row in self.rows.items():
@@ -103,7 +104,7 @@ def _far(
     return operands | {"data": table, "indices": renumbered}
 
 
-def _with_rows(rows: Array, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:
+def _with_rows(rows: NumpyArray, size: int, rows_of_table: tuple[int, ...]) -> VirtualArray:
     shape = (size, *rows.shape[1:])
     return VirtualArray(shape, rows.dtype, dict(zip(rows_of_table, rows, strict=True)))
 
@@ -119,7 +120,7 @@ def write(cases: Iterator[Case], folder: str) -> int:
     return len(rows)
 
 
-def _values(array: Array) -> Any:
+def _values(array: NumpyArray) -> Any:
     """Return numbers that JSON can represent: complex numbers as their two parts."""
     return (np.stack([array.real, array.imag], -1) if array.dtype.kind == "c" else array).tolist()
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import OPERATORS
 
 from .call_facts import (
@@ -24,7 +25,7 @@ from .call_facts import (
     share_destination,
     write_json,
 )
-from .case import Array, Case, RuleCall
+from .case import Case, RuleCall
 
 _NAMES = {
     "gather": "gather", "gather_elements": "gatherElements", "gather_nd": "gatherND",
@@ -92,6 +93,6 @@ def _test(case: Case) -> dict[str, Any]:
     }
 
 
-def _tensor(array: Array) -> dict[str, Any]:
+def _tensor(array: NumpyArray) -> dict[str, Any]:
     descriptor = {"shape": list(array.shape), "dataType": array.dtype.name}
     return {"data": array.ravel().tolist(), "descriptor": descriptor}

@@ -36,8 +36,8 @@ from .device import Buffer, Device, Kernel
 from .device_calls import Operand
 from .device_views import DeviceFramework, View
 from .driver import open_driver
-from .execution import THREADS, block_count, offset_bits
 from .kernel_tables import DeviceLoop
+from .launch_sizes import THREADS, block_count, offset_bits
 from .programs import WIDEST, Arguments
 
 _INT64 = np.dtype(np.int64)

@@ -154,9 +154,9 @@ class Protocols(DeviceFramework):
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort with CUB's radix sort, which is stable."""
-        from .cub import radix_sort
+        from .cub import sort_with_cub
 
-        return radix_sort(self, pairs, device, stream)
+        return sort_with_cub(self, pairs, device, stream)
 
     def mark_written(self, out: object, device: int, stream: int) -> None:
         """Make the stream that `out` names wait, because readers of `out` wait for it."""

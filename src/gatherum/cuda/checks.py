@@ -14,19 +14,19 @@ from typing import NoReturn
 from gatherum._plans.index_errors import raise_invalid
 from gatherum._plans.plans import Plan
 
-from .execution import Execution
 from .programs import Slot
+from .recording import CallRecording
 
 # The fields of ``Record`` in kernels/nest.cuh.
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
-def new_record(execution: Execution) -> Slot | None:
+def new_record(recording: CallRecording) -> Slot | None:
     """Return a cleared record, or None if the call cannot raise."""
-    if execution.plan.call.mode != "raise" or not execution.nest.check_loops:
+    if recording.plan.call.mode != "raise" or not recording.nest.check_loops:
         return None
-    return execution.program.cleared(RECORD_BYTES)
+    return recording.program.cleared(RECORD_BYTES)
 
 
 def or_null(slot: Slot | None) -> int | Slot:
@@ -34,36 +34,36 @@ def or_null(slot: Slot | None) -> int | Slot:
     return 0 if slot is None else slot
 
 
-def check_indices(execution: Execution, record: Slot, only: int = -1) -> None:
+def check_indices(recording: CallRecording, record: Slot, only: int = -1) -> None:
     """Check every index tuple, or only one component of every tuple."""
-    _launch("check", execution, record, only)
+    _launch("check", recording, record, only)
 
 
-def read_record(execution: Execution, record: Slot | None) -> None:
+def read_record(recording: CallRecording, record: Slot | None) -> None:
     """Wait for the device and read the record."""
     if record is not None:
-        execution.program.read(record, RECORD_BYTES)
+        recording.program.read(record, RECORD_BYTES)
 
 
-def find_first_invalid(execution: Execution, only: int = -1) -> None:
+def find_first_invalid(recording: CallRecording, only: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
-    record = execution.program.cleared(RECORD_BYTES)
-    check_indices(execution, record, only)
-    find_component(execution, record, only)
-    read_record(execution, record)
+    record = recording.program.cleared(RECORD_BYTES)
+    check_indices(recording, record, only)
+    find_component(recording, record, only)
+    read_record(recording, record)
 
 
-def find_component(execution: Execution, record: Slot, only: int = -1) -> None:
+def find_component(recording: CallRecording, record: Slot, only: int = -1) -> None:
     """Record the invalid component, and its value, at the position that a check has recorded."""
-    _launch("first", execution, record, only)
+    _launch("first", recording, record, only)
 
 
-def _launch(name: str, execution: Execution, record: Slot, only: int) -> None:
-    nest = execution.nest
+def _launch(name: str, recording: CallRecording, record: Slot, only: int) -> None:
+    nest = recording.nest
     components = nest.components if only < 0 else nest.components[only : only + 1]
     loops = tuple(loop for loop in nest.check_loops if loop.extent != 1)
-    macros = execution.index_macros("raise")
-    execution.launch_nest(name, (record, execution.indices), loops, components, macros)
+    macros = recording.index_macros("raise")
+    recording.launch_nest(name, (record, recording.indices), loops, components, macros)
 
 
 def is_invalid(record: bytes) -> bool:

@@ -66,7 +66,7 @@ def is_available() -> bool:
     return True
 
 
-def radix_sort(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
+def sort_with_cub(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
     """Sort pairs in scratch memory. The results are in scratch memory of the same framework."""
     driver, (keys, payload, count, widths) = open_driver(), pairs
     buffers = [framework.allocate(count * width, device, stream) for width in widths[:2]]

@@ -74,7 +74,7 @@ class CuPy(DeviceFramework):
         `cupy.argsort` is stable and, since CuPy 14, does not wait.
         """
         if cub.is_available():
-            return cub.radix_sort(self, pairs, device, stream)
+            return cub.sort_with_cub(self, pairs, device, stream)
         with self._cupy.cuda.Device(device):
             keys, payload = (
                 self._cupy.ndarray((pairs.length,), np.dtype(f"i{width}"), scratch.memory)

@@ -8,7 +8,7 @@ from gatherum._system import native
 
 from . import kernel_tables
 from .device import Device, Kernel
-from .execution import THREADS, block_count, offset_bits
+from .launch_sizes import THREADS, block_count, offset_bits
 from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Launch, Slot
 
 __all__ = ["map_on_device", "program_of"]

@@ -10,7 +10,7 @@ from gatherum._plans.plans import Description, Plan, planned
 from .device import Kernel
 from .device_nests import unaddressable
 from .driver import LEGACY_STREAM, open_driver
-from .folds import WARP
+from .launch_sizes import WARP
 from .plan_launches import is_in_place, program_of, scratch_bytes
 from .programs import WIDEST, Launch, Placement, Sort
 from .radix_sort import SORT_KERNELS

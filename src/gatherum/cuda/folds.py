@@ -1,4 +1,4 @@
-"""Sort updates by destination, then fold them or move the last one."""
+"""Fold updates, sorted by destination or with integer atomics."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ from gatherum._core import Reduction, is_exact
 from gatherum._model import reductions
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
-from gatherum._plans import sharing
 
-from . import kernel_tables, radix_sort
 from .checks import or_null
-from .device import Kernel, Pairs, Widths
-from .device_nests import DeviceNest
-from .execution import CHUNKS_PER_THREAD, THREADS, Execution, Macros, block_count, offset_bits
-from .kernel_tables import DeviceLoop, DeviceLoops, Fields, count_points
+from .kernel_tables import DeviceLoop, DeviceLoops, count_points
+from .launch_sizes import CHUNKS_PER_THREAD, WARP, block_count
 from .movement import writing_mode
-from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
+from .programs import WIDEST, Arguments, Field, Slot
+from .recording import CallRecording, Macros
+from .sorted_updates import (
+    SortedUpdates,
+    carried_bytes,
+    launch_threads,
+    sort_updates,
+    sorted_kernel,
+)
 
 # The measurements below were made on an H100 (2026-11-26) unless they name another device.
 
@@ -31,8 +35,6 @@ LONGEST_ITEM_SEGMENT = 32
 # The largest number of entries that one warp folds. A block folds longer segments. With 128, rows
 # of 64 float32 into 1000 destinations took 1.29 ms instead of 0.85, and no case was faster.
 LONGEST_WARP_SEGMENT = 512
-# The number of threads in a warp.
-WARP = 32
 # The number of threads in a block that folds longer segments of single items, and longer segments
 # of rows. With 256 threads, 2^24 float16 into 100,000 took 0.97 ms instead of 0.90; skewed rows of
 # 16 float32 took 3.77 ms instead of 7.49. The launch in which warps fold has 128 threads per block:
@@ -71,121 +73,24 @@ TABLE_UPDATES_PER_ITEM = 256
 TABLE_BLOCKS_PER_PROCESSOR = 8
 TABLE_UPDATES_PER_BLOCK = 4096
 TABLE_UPDATES_PER_ADDED_ITEM = 16
-# The size in bytes of the largest item that a sort carries as payload.
-_MOST_CARRIED = 8
-
-# The maximum number of threads in a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053
-# ms, 0.060 with 256 threads, and 0.052 with 1024.
-SORT_THREADS = 512
-
 # The loops over one item.
 _ONE_STEP = (DeviceLoop(1),)
 _ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
-def carried_bytes(call: Call, nest: DeviceNest) -> int:
-    """Return the size in bytes of an update that the sort carries as payload, or 0 for none.
-
-    Updates are carried only by a fold whose updates are single items. Otherwise the payload is the
-    position of the update.
-    """
-    single = count_points(nest.row_loops) * nest.block == call.data.dtype.itemsize
-    return nest.block if call.reduction != "none" and single and nest.block <= _MOST_CARRIED else 0
-
-
-def widths_of(nest: DeviceNest, carried: int) -> Widths:
-    """Return the widths of keys and payload, if the payload carries updates of `carried` bytes.
-
-    A key is a destination's number; one extra key means that a tuple has no destination.
-    """
-    bits = max(nest.destinations.bit_length(), 1)
-    wide = carried > 4 if carried else nest.entries >= 1 << 31
-    return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
-
-
-def sort(execution: Execution, carried: int, into: radix_sort.Pair | None = None) -> Pairs:
-    """Return the tuples sorted by destination, and in row-major order within each destination.
-
-    The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0. If
-    the sort consists of launches, `into` may be the memory of the results.
-    """
-    program, nest = execution.program, execution.nest
-    n, widths = nest.entries, widths_of(nest, carried)
-
-    def buffers() -> radix_sort.Pair:
-        return program.allocate(n * widths.key), program.allocate(n * widths.payload)
-
-    in_block = sorts_in_block(nest)
-    if sorts_in_launches(nest):
-        pairs, spare = radix_sort.source_of(into or buffers(), buffers(), widths.bits)
-        write_pairs(execution, carried, *pairs, in_block)
-        pairs = radix_sort.sort(program, n, widths, pairs, spare)
-    else:
-        pairs = buffers()
-        write_pairs(execution, carried, *pairs, in_block)
-        if not in_block:
-            pairs = program.sort(*pairs, n, widths)
-    return Pairs(*pairs, n, widths)
-
-
-def sorts_in_block(nest: DeviceNest) -> bool:
-    """Return True if the launch that computes the keys of a scatter also sorts them."""
-    return nest.entries <= sharing.MOST_IN_BLOCK and widths_of(nest, 0).key == 4
-
-
-def sorts_in_launches(nest: DeviceNest) -> bool:
-    """Return True if launches of this package, and not a library, sort the updates."""
-    is_short = sharing.MOST_IN_BLOCK < nest.entries <= radix_sort.MOST_PAIRS
-    return is_short and widths_of(nest, 0).key == 4
-
-
-def write_pairs(
-    execution: Execution, carried: int, keys: Slot, payload: Slot, in_block: bool
-) -> None:
-    """Write the key and the payload of each tuple, sorted if one block sorts them."""
-    nest, widths = execution.nest, widths_of(execution.nest, carried)
-    macros = execution.index_macros(writing_mode(execution))
-    macros |= {"KEY_BYTES": widths.key, "PAYLOAD_BYTES": widths.payload, "CARRIED_BYTES": carried}
-    macros["VALUE_ALIGN"] = execution.alignment(carried or 1)
-    leading: list[Field] = [execution.indices, execution.moved, keys, payload, nest.destinations]
-    if not in_block:
-        execution.launch_nest("keys", leading, nest.tuple_loops, nest.components, macros)
-        return
-    padded = 1 << max(nest.entries - 1, 1).bit_length()
-    threads = min(SORT_THREADS, max(WARP, padded // 2))
-    per_thread = -(-padded // threads)
-    macros |= {"MOST_TUPLES": sharing.MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
-    arguments = [*leading, padded], nest.tuple_loops, nest.components, macros
-    execution.launch_nest("sorted_keys", *arguments, threads=threads, per_thread=per_thread)
-
-
-class SortedUpdates(NamedTuple):
-    """The sorted tuples, the loops over the chunks of a row, and the record of invalid indices."""
-
-    pairs: Pairs
-    row_loops: DeviceLoops
-    record: Slot | None
-
-
-def scatter_sorted(execution: Execution, record: Slot | None) -> None:
-    """Move the last update of every destination."""
-    width = execution.alignment(WIDEST, execution.nest.block)
-    pairs, row_loops = execution.order or sort(execution, 0), execution.nest.row_chunks(width)
-    updates = SortedUpdates(pairs, row_loops, record)
-    _launch_threads(execution, "scatter_sorted", updates, [], {"CHUNK_BYTES": width})
-
-
-def fold_updates(execution: Execution, record: Slot | None) -> None:
+def fold_updates(recording: CallRecording, record: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
-    call, nest = execution.plan.call, execution.nest
+    call, nest = recording.plan.call, recording.nest
     exact = is_exact(Reduction[call.reduction])
     name = "fold_exact" if exact else "fold"
     value, item = _exact_term(call) if exact else (_value_macro(call), call.data.dtype.itemsize)
-    align = execution.alignment(item if exact else WIDEST, nest.block)
+    align = recording.alignment(item if exact else WIDEST, nest.block)
     chunk_items = max(1, align // item)
-    carried = 0 if execution.order else carried_bytes(call, nest)
+    carried = 0 if recording.order else carried_bytes(call, nest)
     row_loops = nest.row_chunks(item * chunk_items)
-    updates = SortedUpdates(execution.order or sort(execution, carried), row_loops, record)
+    updates = SortedUpdates(
+        recording.order or sort_updates(recording, carried), row_loops, record, HUGE_SEGMENT
+    )
     macros: Macros = {
         "VALUE": value,
         "VALUE_ALIGN": align,
@@ -193,14 +98,14 @@ def fold_updates(execution: Execution, record: Slot | None) -> None:
         "CARRIED_BYTES": carried,
     }
     if not exact:
-        macros |= {"CHUNK_ITEMS": chunk_items, "ROW_NUMBER_BYTES": execution.row_number_bytes}
+        macros |= {"CHUNK_ITEMS": chunk_items, "ROW_NUMBER_BYTES": recording.row_number_bytes}
     chunks = count_points(row_loops)
     longest = _longest_of_thread(chunks)
-    _launch_threads(execution, name, updates, [longest, call.include_self], macros)
+    launch_threads(recording, name, updates, [longest, call.include_self], macros)
     macros |= {"FOLDING_THREADS": EXACT_FOLDING_THREADS if exact else FOLDING_THREADS}
     for tier in _tiers(chunks, item * chunk_items, longest, exact):
         if updates.pairs.length > tier.more_than:
-            _launch_groups(execution, f"{name}_long", updates, tier, macros)
+            _launch_groups(recording, f"{name}_long", updates, tier, macros)
 
 
 def _longest_of_thread(chunks: int) -> int:
@@ -239,31 +144,21 @@ def _tiers(chunks: int, chunk_bytes: int, longest: int, exact: bool) -> list[Tie
     return [*tiers, Tier(LONGEST_WARP_SEGMENT, HUGE_SEGMENT, block, folding), huge]
 
 
-def _launch_threads(
-    execution: Execution, name: str, updates: SortedUpdates, limits: Fields, macros: Macros
-) -> None:
-    """Launch a thread for every entry and chunk of a row. `limits` follow their number."""
-    total = updates.pairs.length * count_points(updates.row_loops)
-    kernel, fields = _sorted_kernel(execution, name, updates, [total, *limits], [], macros)
-    blocks = block_count(execution.processors, total, THREADS)
-    execution.program.launch(kernel, blocks, THREADS, Arguments.of(fields))
-
-
 def _launch_groups(
-    execution: Execution, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
+    recording: CallRecording, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
 ) -> None:
     """Launch the groups of a tier, which test all entries where a segment of it may be found."""
     stretches = -(-count_points(updates.row_loops) // tier.stretch_chunks)
     candidates = -(-updates.pairs.length // tier.more_than) * stretches
     threads = max(tier.group_threads, LONG_THREADS)
     groups = threads // tier.group_threads  # of a block
-    per_group = _candidates_per_group(candidates, execution.processors * groups, tier.group_threads)
-    limits = [tier.more_than, tier.at_most, execution.plan.call.include_self]
+    per_group = _candidates_per_group(candidates, recording.processors * groups, tier.group_threads)
+    limits = [tier.more_than, tier.at_most, recording.plan.call.include_self]
     numbers = [candidates, *limits, tier.stretch_chunks, per_group]
     macros = macros | {"THREADS": threads, "GROUP_THREADS": tier.group_threads}
-    kernel, fields = _sorted_kernel(execution, name, updates, numbers, [stretches], macros)
-    blocks = block_count(execution.processors, candidates, groups * per_group)
-    execution.program.launch(kernel, blocks, threads, Arguments.of(fields))
+    kernel, fields = sorted_kernel(recording, name, updates, numbers, [stretches], macros)
+    blocks = block_count(recording.processors, candidates, groups * per_group)
+    recording.program.launch(kernel, blocks, threads, Arguments.of(fields))
 
 
 def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
@@ -283,73 +178,41 @@ def _exact_term(call: Call) -> tuple[str, int]:
     return _value_macro(call), size
 
 
-def _sorted_kernel(
-    execution: Execution,
-    name: str,
-    updates: SortedUpdates,
-    numbers: Fields,
-    divided_by: Fields,
-    macros: Macros,
-) -> tuple[Kernel, list[Field]]:
-    """Return a kernel for sorted updates, and its arguments.
-
-    The arguments contain ``Sorted`` of kernels/sorted.cuh. The `numbers` precede it; the first one
-    is the number of flat numbers. The divisors of flat numbers follow ``Sorted``.
-    """
-    (pairs, row_loops, record), nest = updates, execution.nest
-    tables = nest.destination_loops, nest.tuple_loops, row_loops
-    largest = max(kernel_tables.largest_number(loops, (), WIDEST) for loops in tables)
-    largest = max(largest, numbers[0], pairs.length + HUGE_SEGMENT, nest.destinations)
-    if execution.row_number_bytes:  # bytes of the weights
-        largest = max(largest, pairs.length * execution.plan.call.data.dtype.itemsize)
-    bits, size = offset_bits(largest), kernel_tables.table_size(tables)
-    fields: list[Field] = [execution.data, execution.moved, or_null(record), *numbers]
-    fields += [pairs.keys, pairs.payload, pairs.length, nest.destinations]
-    for loops in tables:
-        fields += kernel_tables.loops_fields(loops, bits, size)
-    for extent in (count_points(row_loops), *divided_by):
-        fields += kernel_tables.divisor_fields(extent, bits)
-    fields += [Slot(ROWS), Slot(WEIGHTS)] if execution.row_number_bytes else []
-    widths = {"KEY_BYTES": pairs.widths.key, "PAYLOAD_BYTES": pairs.widths.payload}
-    kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
-    return kernel, fields
-
-
 def may_be_atomic(call: Call) -> bool:
     """Return True if integer atomics can fold in place, provided that the data are aligned."""
     atomic = reductions.ROWS[call.reduction].cuda_atomic and call.include_self
     return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
 
 
-def is_atomic(execution: Execution) -> bool:
+def is_atomic(recording: CallRecording) -> bool:
     """Return True if integer atomics fold in place."""
-    call = execution.plan.call
+    call = recording.plan.call
     item = call.data.dtype.itemsize
-    return may_be_atomic(call) and execution.alignment(item) == item
+    return may_be_atomic(call) and recording.alignment(item) == item
 
 
-def fold_atomic(execution: Execution, record: Slot | None) -> None:
+def fold_atomic(recording: CallRecording, record: Slot | None) -> None:
     """Fold integers in place."""
-    call, nest = execution.plan.call, execution.nest
+    call, nest = recording.plan.call, recording.nest
     item = call.data.dtype.itemsize
-    macros = execution.index_macros(writing_mode(execution))
+    macros = recording.index_macros(writing_mode(recording))
     macros |= {"VALUE": _value_macro(call), "REDUCTION": call.reduction}
-    leading = execution.data, execution.indices, execution.moved, or_null(record)
+    leading = recording.data, recording.indices, recording.moved, or_null(record)
     row_loops = nest.row_chunks(item)
     chunks = count_points(row_loops)
     items, updates = nest.destinations * chunks, nest.entries * chunks
     if items * item <= TABLE_BYTES and updates >= TABLE_UPDATES_PER_ITEM * items:
-        _fold_in_table(execution, leading, row_loops, macros)
+        _fold_in_table(recording, leading, row_loops, macros)
     else:
         loops = (*nest.tuple_loops, *row_loops)
-        execution.launch_nest("fold_atomic", leading, loops, nest.components, macros)
+        recording.launch_nest("fold_atomic", leading, loops, nest.components, macros)
 
 
 def _fold_in_table(
-    execution: Execution, leading: Sequence[Field], row_loops: DeviceLoops, macros: Macros
+    recording: CallRecording, leading: Sequence[Field], row_loops: DeviceLoops, macros: Macros
 ) -> None:
     """Fold integers into a table of all destinations in shared memory, then into the data."""
-    nest, width = execution.nest, count_points(row_loops)
+    nest, width = recording.nest, count_points(row_loops)
     number, numbered = width, []
     for loop in row_loops:  # number the items of a row
         number //= loop.extent
@@ -361,9 +224,9 @@ def _fold_in_table(
     )
     updates, items = nest.entries * width, nest.destinations * width
     fewest = max(TABLE_UPDATES_PER_BLOCK, TABLE_UPDATES_PER_ADDED_ITEM * items)
-    most_blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * execution.processors, updates // fewest))
+    most_blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * recording.processors, updates // fewest))
     macros |= {"TABLE_BYTES": TABLE_BYTES, "PER_THREAD": CHUNKS_PER_THREAD}
-    execution.launch_nest(
+    recording.launch_nest(
         "fold_table",
         [*leading, items],
         (*tuples, *numbered),

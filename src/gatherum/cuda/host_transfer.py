@@ -9,13 +9,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import OPERATORS
 
 from .adapter import FUNCTIONS
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +21,16 @@ class OnDevice:
     """Copy operands to a device, call `gatherum.cuda`, and copy the result back."""
 
     name: str  # of the device and of the framework in use
-    to_device: Callable[[Array], Any]  # converts a NumPy array to a device array
+    to_device: Callable[[NumpyArray], Any]  # converts a NumPy array to a device array
     # Converts a device array and its dtype to a NumPy array.
-    to_host: Callable[[Any, np.dtype[Any]], Array]
+    to_host: Callable[[Any, np.dtype[Any]], NumpyArray]
 
-    def __getattr__(self, op: str) -> Callable[..., Array]:
+    def __getattr__(self, op: str) -> Callable[..., NumpyArray]:
         if op not in OPERATORS:
             raise AttributeError(op)
         return partial(self._call, op)
 
-    def _call(self, op: str, *operands: Any, **attributes: Any) -> Array:
+    def _call(self, op: str, *operands: Any, **attributes: Any) -> NumpyArray:
         result = FUNCTIONS.named(op)(*map(self._on_device, operands), **attributes)
         return self.to_host(result, operands[0].dtype)
 
@@ -54,8 +52,8 @@ def functions() -> OnDevice | None:
     device_number = cupy.cuda.Device().id
     device = cupy.cuda.runtime.getDeviceProperties(device_number)["name"].decode()
 
-    def to_host(array: Any, dtype: np.dtype[Any]) -> Array:
-        values: Array = cupy.asnumpy(array).view(dtype)
+    def to_host(array: Any, dtype: np.dtype[Any]) -> NumpyArray:
+        values: NumpyArray = cupy.asnumpy(array).view(dtype)
         return values
 
     name = f"cuda:{device_number}, {device}, arrays of CuPy {cupy.__version__}"

@@ -10,8 +10,9 @@ from . import kernel_tables
 from .checks import or_null
 from .device import Kernel
 from .device_nests import DeviceNest, with_chunks
-from .execution import CHUNKS_PER_THREAD, MOST_NUMBERS_OF_GRID, THREADS, Execution
+from .launch_sizes import CHUNKS_PER_THREAD, MOST_NUMBERS_OF_GRID, THREADS
 from .programs import WIDEST, Arguments, Slot
+from .recording import CallRecording
 
 # The most blocks of a gather. On an H100 (2026-11-26), gathers of single items took 2.25 ms with
 # this limit, and 2.27 ms with the limit of other launches.
@@ -29,26 +30,26 @@ _PATTERN_BYTES = 240
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}
 
 
-def gather(execution: Execution, record: Slot | None, fill: bytes) -> None:
+def gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
     """Move data from the indexed positions to `moved`."""
-    nest = execution.nest
-    width = execution.alignment(WIDEST, nest.block)
-    pattern, pattern_chunks = _write_pattern(execution, fill, width)
-    macros = execution.index_macros(execution.plan.call.mode) | {
+    nest = recording.nest
+    width = recording.alignment(WIDEST, nest.block)
+    pattern, pattern_chunks = _write_pattern(recording, fill, width)
+    macros = recording.index_macros(recording.plan.call.mode) | {
         "CHUNK_BYTES": width,
         "PER_THREAD": CHUNKS_PER_THREAD,
     }
     leading = (
-        execution.data,
-        execution.indices,
-        execution.moved,
+        recording.data,
+        recording.indices,
+        recording.moved,
         or_null(record),
         0,
         or_null(pattern),
         pattern_chunks,
     )
     loops = (*nest.tuple_loops, *nest.row_chunks(width))
-    execution.launch_nest(
+    recording.launch_nest(
         "gather",
         leading,
         loops,
@@ -59,58 +60,58 @@ def gather(execution: Execution, record: Slot | None, fill: bytes) -> None:
     )
 
 
-def _write_pattern(execution: Execution, fill: bytes, width: int) -> tuple[Slot | None, int]:
+def _write_pattern(recording: CallRecording, fill: bytes, width: int) -> tuple[Slot | None, int]:
     """Return the chunks to store for an invalid tuple, and their number."""
-    if execution.plan.call.mode not in FILLING or not any(fill):
+    if recording.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), width)
-    buffer = execution.program.allocate(nbytes)
+    buffer = recording.program.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
     for begin in range(0, nbytes, _PATTERN_BYTES):
         piece = whole[begin : begin + _PATTERN_BYTES]
         fields = buffer._replace(distance=begin), len(piece)
         arguments = Arguments.of(fields, piece.ljust(_PATTERN_BYTES, b"\0"))
-        execution.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+        recording.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
     return buffer, nbytes // width
 
 
-def copy_data(execution: Execution, source: Slot, record: Slot | None) -> None:
+def copy_data(recording: CallRecording, source: Slot, record: Slot | None) -> None:
     """Copy the data to a scatter's result."""
-    nest = execution.nest
+    nest = recording.nest
     loops = nest.copy_loops
     steps = [step for loop in loops for step in (loop.data, loop.moved)]
-    alignments = source.alignment, execution.data.alignment
+    alignments = source.alignment, recording.data.alignment
     width = kernel_tables.common_alignment(WIDEST, *alignments, nest.copy_block, *steps)
     macros = _NO_INDEX | {"CHUNK_BYTES": width, "PER_THREAD": CHUNKS_PER_THREAD}
-    leading = source, 0, execution.data, 0, or_null(record), 0, 1
+    leading = source, 0, recording.data, 0, or_null(record), 0, 1
     loops = with_chunks(loops, nest.copy_block, width)
-    execution.launch_nest(
+    recording.launch_nest(
         "gather", leading, loops, (), macros, CHUNKS_PER_THREAD, most_blocks=_GATHER_BLOCKS
     )
 
 
-def scatter(execution: Execution, record: Slot | None, winners: Slot | None) -> None:
+def scatter(recording: CallRecording, record: Slot | None, winners: Slot | None) -> None:
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
-    nest = execution.nest
-    width = execution.alignment(WIDEST, nest.block)
-    macros = execution.index_macros(writing_mode(execution)) | {
+    nest = recording.nest
+    width = recording.alignment(WIDEST, nest.block)
+    macros = recording.index_macros(writing_mode(recording)) | {
         "CHUNK_BYTES": width,
         "PER_THREAD": CHUNKS_PER_THREAD,
     }
-    macros["WINNER_BYTES"] = winner_bytes(execution.nest) if winners else 0
-    leading = execution.data, execution.indices, execution.moved, or_null(record), or_null(winners)
+    macros["WINNER_BYTES"] = winner_bytes(recording.nest) if winners else 0
+    leading = recording.data, recording.indices, recording.moved, or_null(record), or_null(winners)
     loops = (*nest.tuple_loops, *nest.row_chunks(width))
-    execution.launch_nest("scatter", leading, loops, nest.components, macros, CHUNKS_PER_THREAD)
+    recording.launch_nest("scatter", leading, loops, nest.components, macros, CHUNKS_PER_THREAD)
 
 
-def find_winners(execution: Execution) -> Slot:
+def find_winners(recording: CallRecording) -> Slot:
     """Return a table of the last update of every destination."""
-    width = winner_bytes(execution.nest)
-    table = execution.program.cleared(execution.nest.destinations * width)
-    macros = execution.index_macros(writing_mode(execution)) | {"WINNER_BYTES": width}
-    nest = execution.nest
-    execution.launch_nest(
-        "winners", (execution.indices, table), nest.tuple_loops, nest.components, macros
+    width = winner_bytes(recording.nest)
+    table = recording.program.cleared(recording.nest.destinations * width)
+    macros = recording.index_macros(writing_mode(recording)) | {"WINNER_BYTES": width}
+    nest = recording.nest
+    recording.launch_nest(
+        "winners", (recording.indices, table), nest.tuple_loops, nest.components, macros
     )
     return table
 
@@ -131,25 +132,25 @@ def updates_of_line(nest: DeviceNest) -> int:
     return updates if fits and lines >= FEWEST_LINES else 0
 
 
-def scatter_lines(execution: Execution, record: Slot | None) -> None:
+def scatter_lines(recording: CallRecording, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
-    nest, updates = execution.nest, updates_of_line(execution.nest)
-    width = execution.alignment(WIDEST, nest.block)
-    macros = execution.index_macros(writing_mode(execution)) | {
+    nest, updates = recording.nest, updates_of_line(recording.nest)
+    width = recording.alignment(WIDEST, nest.block)
+    macros = recording.index_macros(writing_mode(recording)) | {
         "CHUNK_BYTES": width,
         "TABLE_BYTES": LINE_TABLE_BYTES,
     }
     chunks, lines = nest.block // width, nest.entries // updates
     leading = (
-        execution.data,
-        execution.indices,
-        execution.moved,
+        recording.data,
+        recording.indices,
+        recording.moved,
         or_null(record),
         chunks,
         updates,
         lines,
     )
-    execution.launch_nest(
+    recording.launch_nest(
         "scatter_lines",
         leading,
         nest.tuple_loops,
@@ -165,11 +166,11 @@ def winner_bytes(nest: DeviceNest) -> int:
     return 4 if nest.most_updates < 1 << 32 else 8
 
 
-def writing_mode(execution: Execution) -> str:
+def writing_mode(recording: CallRecording) -> str:
     """Return the mode of a scatter's writing launches.
 
     In mode "raise" the indices are already checked. Indices that another stream has made invalid
     since the check are dropped.
     """
-    mode = execution.plan.call.mode
+    mode = recording.plan.call.mode
     return "drop" if mode == "raise" else mode

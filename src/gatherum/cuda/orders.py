@@ -24,7 +24,7 @@ from gatherum._plans.plans import Plan
 from gatherum._plans.sharing import Shared
 from gatherum._system import native
 
-from . import checks, folds, plan_launches
+from . import checks, plan_launches, sorted_updates
 from .device import Device, Pairs
 from .device_nests import device_nest
 from .driver import open_driver
@@ -70,7 +70,7 @@ class SharedIndices(NamedTuple):
 
         Raise IndexError as the scatter does.
         """
-        if not plan_launches.sorts(plan) or folds.sorts_in_block(device_nest(plan)):
+        if not plan_launches.sorts(plan) or sorted_updates.sorts_in_block(device_nest(plan)):
             self._note_call(None)
             return None
         return self.sorted_pairs(device, plan)
@@ -146,7 +146,8 @@ def _compute_pairs(
     )
     program = program_of(plan, placement, device.processors, carried, adjacent)
     if writes_results(plan, adjacent):
-        length, widths = device_nest(plan).entries, folds.widths_of(device_nest(plan), carried)
+        nest = device_nest(plan)
+        length, widths = nest.entries, sorted_updates.widths_of(nest, carried)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
         record = device.run_program(program, (0, indices, updates, keys.address, payload.address))
         pairs = Pairs(keys, payload, length, widths)
@@ -170,15 +171,15 @@ def program_of(
     """
     into = (Slot(OUT), Slot(PAYLOAD)) if writes_results(plan, adjacent) else None
     recorder = Recorder(PAYLOAD + 1 if into else OPERANDS)
-    execution = plan_launches.execution_of(plan, placement, processors, recorder)
-    record = checks.new_record(execution)
+    recording = plan_launches.recording_of(plan, placement, processors, recorder)
+    record = checks.new_record(recording)
     if record:
-        checks.check_indices(execution, record)
+        checks.check_indices(recording, record)
     if adjacent and into:
-        folds.write_pairs(execution, carried, *into, in_block=False)
+        sorted_updates.write_pairs(recording, carried, *into, in_block=False)
     else:
-        folds.sort(execution, carried, into)
-    checks.read_record(execution, record)
+        sorted_updates.sort_updates(recording, carried, into)
+    checks.read_record(recording, record)
     return recorder.program()
 
 
@@ -187,4 +188,4 @@ def writes_results(plan: Plan, adjacent: bool) -> bool:
 
     Equal destinations that are adjacent need no sort.
     """
-    return adjacent or folds.sorts_in_launches(device_nest(plan))
+    return adjacent or sorted_updates.sorts_in_launches(device_nest(plan))

@@ -27,10 +27,9 @@ from gatherum._model.call import Call
 from gatherum._plans.plans import Plan
 from gatherum._system import native
 
-from . import checks, folds, movement, radix_sort
+from . import checks, folds, movement, radix_sort, sorted_updates
 from .device import Device, Pairs, Widths
 from .device_nests import DeviceNest, device_nest, unaddressable
-from .execution import Execution
 from .programs import (
     DATA,
     INDICES,
@@ -44,9 +43,10 @@ from .programs import (
     Recorder,
     Slot,
 )
+from .recording import CallRecording
 
-# A table of winners may always have up to this size, even in small calls.
-_SMALL_TABLE = 1 << 24
+# The size in bytes that a table of winners may always have, even in small calls. Not measured.
+SMALL_TABLE_BYTES = 1 << 24
 
 
 class Weights(NamedTuple):
@@ -139,9 +139,9 @@ def finding_program(
     plan: Plan, placement: Placement, processors: int, only: int = -1
 ) -> DeviceProgram:
     """Return the program that records the first invalid index, or the first of one component."""
-    execution = execution_of(plan, placement, processors, Recorder())
-    checks.find_first_invalid(execution, only)
-    return execution.program.program()
+    recording = recording_of(plan, placement, processors, Recorder())
+    checks.find_first_invalid(recording, only)
+    return recording.program.program()
 
 
 @native.emptied_at_exit
@@ -153,14 +153,14 @@ def program_of(
 
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.
     """
-    execution = execution_of(plan, placement, processors, Recorder())
-    record = checks.new_record(execution)
+    recording = recording_of(plan, placement, processors, Recorder())
+    record = checks.new_record(recording)
     if plan.call.operator.scatters:
-        _scatter(execution, _source(placement), record)
+        _scatter(recording, _source(placement), record)
     else:
-        _gather(execution, record, fill)
-    checks.read_record(execution, record)
-    return execution.program.program()
+        _gather(recording, record, fill)
+    checks.read_record(recording, record)
+    return recording.program.program()
 
 
 @native.emptied_at_exit
@@ -181,9 +181,9 @@ def ordered_program(
     """
     order = Pairs(Slot(INDICES), Slot(PAYLOAD), length, widths)
     recorder = Recorder((WEIGHTS if row_number_bytes else PAYLOAD) + 1)
-    execution = execution_of(plan, placement, processors, recorder)
-    execution = replace(execution, order=order, row_number_bytes=row_number_bytes)
-    _scatter(execution, _source(placement), None)
+    recording = recording_of(plan, placement, processors, recorder)
+    recording = replace(recording, order=order, row_number_bytes=row_number_bytes)
+    _scatter(recording, _source(placement), None)
     return recorder.program()
 
 
@@ -192,32 +192,32 @@ def _source(placement: Placement) -> Slot | None:
     return None if placement.in_place else Slot(DATA, placement.data)
 
 
-def execution_of(
+def recording_of(
     plan: Plan, placement: Placement, processors: int, recorder: Recorder
-) -> Execution:
+) -> CallRecording:
     """Return a call whose program has no steps yet.
 
     For a scatter, `out` takes the place of the data.
     """
     data, indices, updates, out = map(Slot, (DATA, INDICES, UPDATES, OUT), placement[:4])
     moved = (out, indices, updates) if plan.call.operator.scatters else (data, indices, out)
-    return Execution(recorder, processors, plan, device_nest(plan), *moved)
+    return CallRecording(recorder, processors, plan, device_nest(plan), *moved)
 
 
-def _gather(execution: Execution, record: Slot | None, fill: bytes) -> None:
-    if execution.nest.block:
-        movement.gather(execution, record, fill)
+def _gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
+    if recording.nest.block:
+        movement.gather(recording, record, fill)
     elif record:
-        checks.check_indices(execution, record)
+        checks.check_indices(recording, record)
 
 
-def _scatter(execution: Execution, source: Slot | None, record: Slot | None) -> None:
+def _scatter(recording: CallRecording, source: Slot | None, record: Slot | None) -> None:
     """Copy the data from `source`, unless it is None, and write the updates."""
     if record:
-        checks.check_indices(execution, record)
-    if execution.nest.copy_block and source:
-        movement.copy_data(execution, source, record)
-    _write(execution, record)
+        checks.check_indices(recording, record)
+    if recording.nest.copy_block and source:
+        movement.copy_data(recording, source, record)
+    _write(recording, record)
 
 
 class Method(Enum):
@@ -245,25 +245,25 @@ def method_of(call: Call, nest: DeviceNest, atomic: bool) -> Method:
     return Method.TABLE if _has_table(call, nest) else Method.SORTED_MOVE
 
 
-def _write(execution: Execution, record: Slot | None) -> None:
+def _write(recording: CallRecording, record: Slot | None) -> None:
     """Write the updates, unless the record holds an invalid index."""
-    call = execution.plan.call
-    method = method_of(call, execution.nest, folds.is_atomic(execution))
-    if execution.order and method is not Method.NOTHING:
+    call = recording.plan.call
+    method = method_of(call, recording.nest, folds.is_atomic(recording))
+    if recording.order and method is not Method.NOTHING:
         method = Method.SORTED_MOVE if call.reduction == "none" else Method.SORTED_FOLD
     match method:
         case Method.ATOMICS:
-            folds.fold_atomic(execution, record)
+            folds.fold_atomic(recording, record)
         case Method.SORTED_FOLD:
-            folds.fold_updates(execution, record)
+            folds.fold_updates(recording, record)
         case Method.SORTED_MOVE:
-            folds.scatter_sorted(execution, record)
+            sorted_updates.scatter_sorted(recording, record)
         case Method.DISTINCT:
-            movement.scatter(execution, record, None)
+            movement.scatter(recording, record, None)
         case Method.LINES:
-            movement.scatter_lines(execution, record)
+            movement.scatter_lines(recording, record)
         case Method.TABLE:
-            movement.scatter(execution, record, movement.find_winners(execution))
+            movement.scatter(recording, record, movement.find_winners(recording))
 
 
 def sorts(plan: Plan) -> bool:
@@ -274,7 +274,7 @@ def sorts(plan: Plan) -> bool:
 
 def _has_table(call: Call, nest: DeviceNest) -> bool:
     """Return True if a table of all destinations finds the last updates, and False for a sort."""
-    return _table_bytes(nest) <= max(_SMALL_TABLE, _sort_bytes(call, nest))
+    return _table_bytes(nest) <= max(SMALL_TABLE_BYTES, _sort_bytes(call, nest))
 
 
 def _table_bytes(nest: DeviceNest) -> int:
@@ -282,9 +282,9 @@ def _table_bytes(nest: DeviceNest) -> int:
 
 
 def _sort_bytes(call: Call, nest: DeviceNest) -> int:
-    widths = folds.widths_of(nest, folds.carried_bytes(call, nest))
-    copies = 1 if folds.sorts_in_block(nest) else 2
-    in_launches = folds.sorts_in_launches(nest)
+    widths = sorted_updates.widths_of(nest, sorted_updates.carried_bytes(call, nest))
+    copies = 1 if sorted_updates.sorts_in_block(nest) else 2
+    in_launches = sorted_updates.sorts_in_launches(nest)
     counts = radix_sort.scratch_bytes(nest.entries, widths) if in_launches else 0
     return copies * nest.entries * (widths.key + widths.payload) + counts
 

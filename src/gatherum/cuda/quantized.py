@@ -28,8 +28,9 @@ from .device import Device
 from .device_calls import Operand
 from .device_nests import device_nest, unaddressable
 from .device_views import DeviceFramework
-from .execution import Execution, offset_bits
+from .launch_sizes import offset_bits
 from .programs import DATA, INDICES, WIDEST, DeviceProgram, Field, Placement, Recorder, Slot
+from .recording import CallRecording
 
 # Slots of the operands of a program.
 _SCALES, _RESULT, _ZEROS = 2, 3, 4
@@ -130,14 +131,14 @@ def _program(
     """Return the program of a call. `placement` has no updates."""
     recorder, nest = Recorder(_ZEROS + 1), device_nest(plan)
     slots = Slot(DATA, placement.data), Slot(INDICES, placement.indices), Slot(_RESULT)
-    execution = Execution(recorder, processors, plan, nest, *slots)
-    record = checks.new_record(execution)
+    recording = CallRecording(recorder, processors, plan, nest, *slots)
+    record = checks.new_record(recording)
     if not nest.block:
         if record:
-            checks.check_indices(execution, record)
+            checks.check_indices(recording, record)
     else:
-        width, codes = execution.alignment(_MOST_VALUES, nest.block), spec.codes
-        macros = execution.index_macros(plan.call.mode) | {
+        width, codes = recording.alignment(_MOST_VALUES, nest.block), spec.codes
+        macros = recording.index_macros(plan.call.mode) | {
             "CHUNK_ITEMS": width,
             "CODE": f"code_{codes.value}",
             "CODE_BITS": codes.bits,
@@ -149,8 +150,8 @@ def _program(
         bits = offset_bits(kernel_tables.largest_number(steps, nest.components, WIDEST))
         first = [slots[0], slots[1], slots[2], checks.or_null(record), Slot(_SCALES)]
         first += [Slot(_ZEROS) if has_zeros else 0, *_divisors(spec, bits)]
-        execution.launch_nest("dequantize", first, steps, nest.components, macros)
-    checks.read_record(execution, record)
+        recording.launch_nest("dequantize", first, steps, nest.components, macros)
+    checks.read_record(recording, record)
     return recorder.program()
 
 

@@ -16,7 +16,7 @@ MOST_PAIRS = 1 << 20
 # Threads per block, pairs per thread, and the maximum number of bits in a digit. With 4 pairs per
 # thread, 2^18 took 0.057 ms and 2^20 0.159; with 16, 0.068 and 0.149. With digits of 8 bits, 0.070
 # and 0.167.
-THREADS = 256
+RADIX_THREADS = 256
 PAIRS_PER_THREAD = 8
 MOST_DIGIT_BITS = 10
 # The launches of a pass. The first and the last have a block for each tile, and the second has one
@@ -28,7 +28,7 @@ Pair = tuple[Slot, Slot]
 
 def tiles_of(length: int) -> int:
     """Return the number of blocks that sort `length` pairs."""
-    return -(-length // (THREADS * PAIRS_PER_THREAD))
+    return -(-length // (RADIX_THREADS * PAIRS_PER_THREAD))
 
 
 def digits_of(bits: int) -> list[int]:
@@ -47,7 +47,7 @@ def source_of(result: Pair, other: Pair, bits: int) -> tuple[Pair, Pair]:
     return (result, other) if len(digits_of(bits)) % 2 == 0 else (other, result)
 
 
-def sort(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pair) -> Pair:
+def record_passes(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pair) -> Pair:
     """Record the passes, which move the pairs from one buffer to the other and back.
 
     Return the buffers that contain the sorted pairs: `pairs` after an even number of passes.
@@ -56,7 +56,7 @@ def sort(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pai
     count = program.allocate(4 * tiles << max(digits))
     total = program.allocate(4 << max(digits))
     macros = {
-        "THREADS": THREADS,
+        "THREADS": RADIX_THREADS,
         "PER_THREAD": PAIRS_PER_THREAD,
         "DIGIT_VALUES": 1 << MOST_DIGIT_BITS,
     }
@@ -65,7 +65,7 @@ def sort(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pai
     for bits in digits:
         fields = *pairs, *spare, count, total, length, tiles, shift, 1 << bits
         for name, grid in zip(SORT_KERNELS, (tiles, 1 << bits, tiles), strict=True):
-            program.launch(Kernel.of(name, **macros), grid, THREADS, Arguments.of(fields))
+            program.launch(Kernel.of(name, **macros), grid, RADIX_THREADS, Arguments.of(fields))
         shift += bits
         pairs, spare = spare, pairs
     return pairs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gatherum._plans.plans import Plan
 from gatherum._system import native
 
-from . import folds, nvidia
+from . import nvidia, sorted_updates
 from .device_nests import device_nest, unaddressable
 from .driver import open_driver
 from .plan_launches import ordered_program, program_of
@@ -27,7 +27,7 @@ def make_program(
     placement = Placement(data, indices, updates, out, in_place=False)
     processors, nest = nvidia.processors_of(driver, device_number), device_nest(plan)
     if is_ordered:
-        widths = folds.widths_of(nest, 0)
+        widths = sorted_updates.widths_of(nest, 0)
         program = ordered_program(plan, placement, processors, nest.entries, widths)
     else:
         program = program_of(plan, placement, processors)

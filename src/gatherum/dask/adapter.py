@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import dask.array as da
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from gatherum._edges.edge_reductions import NAME, AggregateOptions
 from gatherum._frameworks.operator_functions import Functions
 from gatherum._frameworks.registry import Framework, source_named
 from gatherum._functions.prepared_adapters import run_as_call
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import ArraySpec, Attributes, is_spec
 from gatherum.dask.planning.choice import choose
 from gatherum.dask.planning.costs import cost
@@ -22,16 +23,13 @@ from . import errors as dask_errors
 from .lazy_calls import lazy_call
 from .operands import normalize, spec
 
-# A dask.array.Array.
-Array: TypeAlias = Any
 
-
-def _run(op: str, data: Any, indices: Any, updates: Any, *positional: Any) -> Array:
+def _run(op: str, data: Any, indices: Any, updates: Any, *positional: Any) -> AnyArray:
     *values, fill_value = positional
     return lazy_call(plain_values.as_attributes(op, *values), data, indices, updates, fill_value)
 
 
-FUNCTIONS: Functions[Array] = Functions(__name__, _run)
+FUNCTIONS: Functions[AnyArray] = Functions(__name__, _run)
 
 
 class DaskAdapter(Framework):
@@ -44,7 +42,7 @@ class DaskAdapter(Framework):
 
     def prepared(
         self, attributes: Attributes, like: ArraySpec, indices: NDArray[Any], _: object
-    ) -> Callable[..., Array]:
+    ) -> Callable[..., AnyArray]:
         """Return the function that runs a call prepared by `gatherum.prepare` on Dask arrays."""
         return run_as_call(self.call, attributes, like, indices)
 
@@ -53,15 +51,15 @@ class DaskAdapter(Framework):
         data: Any,
         sources: Any,
         targets: Any,
-        fold: AggregateOptions,
+        options: AggregateOptions,
         weights: Any,
         out: object,
-    ) -> Array:
+    ) -> AnyArray:
         """Return the lazy result of `gatherum.aggregate`."""
         if out is not None:
             raise dask_errors.no_dask_out(NAME)
-        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
-        return aggregation.run(data, sources, targets, fold, weights)
+        options = options._replace(size=namespace.as_size(NAME, "size", options.size))
+        return aggregation.run(data, sources, targets, options, weights)
 
     def owns(self, array_type: type) -> bool:
         """Return True for array types. Dask's other collections are not supported."""
@@ -75,7 +73,7 @@ class DaskAdapter(Framework):
         updates: Any,
         fill_value: object,
         out: object,
-    ) -> Array:
+    ) -> AnyArray:
         """Return a lazy array. Raise TypeError if `out` is passed."""
         if out is not None:
             raise dask_errors.no_dask_out(attributes.op)

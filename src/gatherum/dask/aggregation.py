@@ -9,15 +9,13 @@ import dask.array as da
 from gatherum._arguments import conversion
 from gatherum._edges import edge_reductions
 from gatherum._edges.edge_reductions import NAME, AggregateOptions
+from gatherum._model.arrays import AnyArray
 
 from . import namespace
 from .operands import is_dask
 
-# A dask.array.Array.
-Array = Any
 
-
-def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
+def run(data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any) -> AnyArray:
     """Return the lazy result of `aggregate` with a Dask array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources, targets = (
@@ -31,7 +29,9 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
     elif weights is not None:
         weights = da.from_array(conversion.as_updates(NAME, weights, data.dtype, "weights"))
     axis = edge_reductions.check_edges(
-        namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
+        namespace.plan_dtype, data, sources, targets, weights, options.reduction, options.axis
     )
-    fold = fold._replace(axis=axis)
-    return edge_reductions.aggregate_with_messages(namespace, data, sources, targets, weights, fold)
+    options = options._replace(axis=axis)
+    return edge_reductions.aggregate_with_messages(
+        namespace, data, sources, targets, weights, options
+    )

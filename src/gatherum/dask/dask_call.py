@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model.call import Array, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Call
 from gatherum._model.dimensions import Dimensions
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
@@ -50,7 +51,7 @@ class DaskCall:
         return dtype
 
     @property
-    def fill_item(self) -> Array:
+    def fill_item(self) -> NumpyArray:
         """The value that a gather stores for an invalid index, as an array of one item."""
         fill = self.array_call.attributes.fill
         if not fill:
@@ -69,7 +70,7 @@ class DaskCall:
         """Return the keyword arguments of the call's operator, with a nonnegative axis."""
         return self.array_call.attributes.keywords | {self.operator.attribute: self.axis}
 
-    def data_block(self, block: Array) -> Array:
+    def data_block(self, block: NumpyArray) -> NumpyArray:
         """Return a block of data in the declared byte order.
 
         Raise TypeError if the block does not have the declared dtype.
@@ -78,7 +79,7 @@ class DaskCall:
             return block.astype(self.dtype, copy=False)
         raise other_block(self.array_call.op, "data", self.dtype, block.dtype)
 
-    def table(self, block: Array) -> Array:
+    def table(self, block: NumpyArray) -> NumpyArray:
         """Reshape a block of data to (before, rows, after), where entries address rows."""
         addressed = self.dimensions.addressed
         three = _three(block.shape, addressed.start, addressed.stop)

@@ -14,7 +14,7 @@ import numpy as np
 from dask.base import tokenize
 
 from gatherum._arguments.plain_values import as_boolean
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.errors import Shape
 from gatherum.files.durable.journal import check_readable
 from gatherum.files.formats import locate
@@ -70,7 +70,7 @@ class FileArray:
         """The number of dimensions."""
         return len(self.shape)
 
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: Any) -> NumpyArray:
         indices = index if isinstance(index, tuple) else (index,)
         indices = (*indices, *[slice(None)] * (self.ndim - len(indices)))
         ranges_and_indices = [
@@ -81,10 +81,10 @@ class FileArray:
             tuple(pair[0] for pair in ranges_and_indices),
             tuple(pair[1] for pair in ranges_and_indices),
         )
-        selected: Array = self.read(box)[within]
+        selected: NumpyArray = self.read(box)[within]
         return selected
 
-    def read(self, box: tuple[slice, ...]) -> Array:
+    def read(self, box: tuple[slice, ...]) -> NumpyArray:
         """Return a box of the array. Raise OSError if the file has been replaced."""
         shape: Shape = tuple(dim_range.stop - dim_range.start for dim_range in box)
         if 0 in shape:

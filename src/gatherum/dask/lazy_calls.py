@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, Layer
 
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum.dask.graph.tasks import Key, RechunkedOperand, Tasks
 from gatherum.dask.planning.choice import Choice, choose
@@ -20,9 +21,6 @@ from .dask_call import DaskCall
 from .gather_tasks import gather_tasks
 from .operands import normalize
 from .scatter_tasks import scatter_tasks
-
-# A dask.array.Array.
-Array: TypeAlias = Any
 
 
 class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type checkers
@@ -78,7 +76,7 @@ class CallLayer(Layer):  # type: ignore[misc]  # dask is not imported by type ch
 
 def lazy_call(
     attributes: Attributes, data: Any, indices: Any, updates: Any, fill_value: object
-) -> Array:
+) -> AnyArray:
     """Check and lower a call, and return its lazy array."""
     call, arrays, layout = normalize(attributes, data, indices, updates, fill_value)
     choice = choose(call, layout)

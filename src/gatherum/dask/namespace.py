@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 
 from gatherum._arguments import conversion, plain_values
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType, check_movable
 from gatherum.groups import integers
@@ -24,8 +25,6 @@ from gatherum.groups.protocol import DEFAULTS, Computed
 from . import errors as dask_errors
 from .lazy_calls import lazy_call
 from .operands import is_dask, spec
-
-Array = Any  # a dask.array.Array, or a NumPy array with a single item
 
 where = da.where
 reshape = da.reshape
@@ -43,7 +42,7 @@ def _quiet(function: Callable[..., Any], *chunks: Any) -> Any:
         return function(*chunks)
 
 
-def _each(function: Callable[..., Any], *arrays: Array, dtype: Any = None) -> Array:
+def _each(function: Callable[..., Any], *arrays: AnyArray, dtype: Any = None) -> AnyArray:
     """Run an elementwise function on the chunks of arrays."""
     result_dtype = arrays[0].dtype if dtype is None else dtype
     return da.core.elemwise(partial(_quiet, function), *arrays, dtype=result_dtype)
@@ -62,26 +61,26 @@ log = partial(_each, of_chunks.log)
 product = partial(_each, of_chunks.product)
 
 
-def broadcast_to(x: Array, shape: tuple[int, ...]) -> Array:
+def broadcast_to(x: AnyArray, shape: tuple[int, ...]) -> AnyArray:
     if x.ndim:
         return da.broadcast_to(x, shape)
     chunks = da.core.normalize_chunks("auto", shape, dtype=x.dtype)
     return da.broadcast_to(x, shape, chunks)
 
 
-def _without_empty_chunks(x: Array) -> Array:
+def _without_empty_chunks(x: AnyArray) -> AnyArray:
     """Remove empty chunks, because Dask reverses and broadcasts them wrongly."""
     chunks = tuple(tuple(n for n in along if n) or (0,) for along in x.chunks)
     return x if chunks == x.chunks else x.rechunk(chunks)
 
 
-def as_values(op: str, operand: str, value: Array) -> Array:
+def as_values(op: str, operand: str, value: AnyArray) -> AnyArray:
     spec(op, operand, value)
     check_movable(op, operand, value.dtype)
     return _without_empty_chunks(value)
 
 
-def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+def as_groups(op: str, operand: str, value: object, values: AnyArray) -> AnyArray:
     if is_dask(value):
         spec(op, operand, value)
         return _without_empty_chunks(value)
@@ -89,7 +88,7 @@ def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
     return da.from_array(entries, chunks=_chunks_like(entries, values))
 
 
-def _chunks_like(array: np.ndarray[Any, Any], values: Array) -> Any:
+def _chunks_like(array: np.ndarray[Any, Any], values: AnyArray) -> Any:
     """Return the chunks of values for an array that has their shape, or one of their dimensions."""
     along = [d for d, n in enumerate(values.shape) if array.shape == (n,)]
     if array.ndim == 1 and along:
@@ -97,31 +96,31 @@ def _chunks_like(array: np.ndarray[Any, Any], values: Array) -> Any:
     return values.chunks if array.shape == values.shape else "auto"
 
 
-def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
+def as_operand(op: str, operand: str, value: object, values: AnyArray) -> AnyArray:
     if is_dask(value):
         return as_values(op, operand, value)
     array = of_chunks.as_values(op, operand, value)
     return da.from_array(array, chunks=_chunks_like(array, values))
 
 
-def plan_dtype(x: Array) -> AnyDType:
+def plan_dtype(x: AnyArray) -> AnyDType:
     result: AnyDType = x.dtype
     return result
 
 
-def item(op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
+def item(op: str, plan_dtype: AnyDType, value: object, like: AnyArray) -> AnyArray:
     return of_chunks.item(op, plan_dtype, value, np.zeros((), of_chunks.dtype(plan_dtype)))
 
 
-def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
+def to_numpy(x: AnyArray) -> np.ndarray[Any, Any] | None:
     return None if is_dask(x) else x
 
 
-def size_of(op: str, operand: str, groups: Array) -> int:
+def size_of(op: str, operand: str, groups: AnyArray) -> int:
     raise dask_errors.unknown_size(op, operand)
 
 
-def holds_any(mask: Array) -> bool:
+def holds_any(mask: AnyArray) -> bool:
     return True
 
 
@@ -129,32 +128,32 @@ def _converted(target: Any, x: Any) -> Any:
     return of_chunks.astype(x, target)
 
 
-def astype(x: Array, target: Any) -> Array:
+def astype(x: AnyArray, target: Any) -> AnyArray:
     return x if x.dtype == target else _each(partial(_converted, target), x, dtype=target)
 
 
-def integers_of(op: str, operand: str, x: Array, target: Any) -> Array:
+def integers_of(op: str, operand: str, x: AnyArray, target: Any) -> AnyArray:
     convert = partial(integers.integers_of, of_chunks, op, operand, target=target, in_chunk=True)
     return _each(convert, x, dtype=of_chunks.dtype(target))
 
 
-def arange(start: int, stop: int, like: Array) -> Array:
+def arange(start: int, stop: int, like: AnyArray) -> AnyArray:
     return da.arange(start, stop, dtype=np.int64)
 
 
-def subtract(x: Array, y: Array, spare: Array) -> Array:
+def subtract(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return _each(np.subtract, x, y)
 
 
-def multiply(x: Array, y: Array, spare: Array) -> Array:
+def multiply(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return _each(np.multiply, x, y)
 
 
-def divide(x: Array, y: Array, spare: Array) -> Array:
+def divide(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return _each(np.divide, x, y)
 
 
-def complex_of(real: Array, imaginary: Array) -> Array:
+def complex_of(real: AnyArray, imaginary: AnyArray) -> AnyArray:
     dtype = np.result_type(real.dtype, np.complex64)
     return _each(of_chunks.complex_of, real, imaginary, dtype=dtype)
 
@@ -163,7 +162,7 @@ def _replaced(x: Any, mask: Any, value: Any) -> Any:
     return of_chunks.replaced(np.array(x), mask, value)  # other tasks may use the chunk
 
 
-def replaced(x: Array, mask: Array, value: Any) -> Array:
+def replaced(x: AnyArray, mask: AnyArray, value: Any) -> AnyArray:
     return _each(_replaced, x, mask, np.asarray(value).astype(x.dtype))
 
 
@@ -171,14 +170,14 @@ def _rounded(target: Any, x: Any) -> Any:
     return of_chunks.rounded(np.array(x), target)
 
 
-def rounded(x: Array, target: Any) -> Array:
+def rounded(x: AnyArray, target: Any) -> AnyArray:
     return _each(partial(_rounded, target), x, dtype=target)
 
 
 as_float32 = partial(_each, of_chunks.as_float32, dtype=np.float32)
 
 
-def bits(x: Array) -> Array:
+def bits(x: AnyArray) -> AnyArray:
     return _each(of_chunks.bits, x, dtype=np.dtype(f"i{x.dtype.itemsize}"))
 
 
@@ -194,11 +193,11 @@ traced_segments = DEFAULTS.traced_segments
 def in_blocks(
     name: str,
     run: Callable[..., Any],
-    values: Array,
+    values: AnyArray,
     grouping: Grouping,
     dtype: Any,
     like: bool = False,
-) -> Array:
+) -> AnyArray:
     """Run a function on the blocks of values, each with all positions along the axis. The result
     has one item for each group, or, with `like`, for each value.
     """
@@ -231,25 +230,29 @@ def _in_block(
 def in_float64(
     with_float64: Computed,
     without_float64: Computed,
-    values: Array,
+    values: AnyArray,
     grouping: Grouping,
-    counts: Array,
-) -> Array:
+    counts: AnyArray,
+) -> AnyArray:
     return with_float64(values, grouping, counts)
 
 
-def stop_gradient(x: Array) -> Array:
+def stop_gradient(x: AnyArray) -> AnyArray:
     return x
 
 
-def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
+def gather(
+    attributes: Attributes, data: AnyArray, indices: AnyArray, fill_value: Any = 0
+) -> AnyArray:
     return lazy_call(attributes, data, indices, None, fill_value)
 
 
-def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+def scatter(
+    attributes: Attributes, data: AnyArray, indices: AnyArray, updates: AnyArray
+) -> AnyArray:
     return lazy_call(attributes, data, indices, updates, 0)
 
 
-def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+def resolve(attributes: Attributes, entries: AnyArray, size: int) -> AnyArray:
     positions = da.from_array(np.arange(size), chunks=-1)
     return lazy_call(attributes._replace(op="gather", axis=0), positions, entries, None, -1)

@@ -14,7 +14,7 @@ import numpy as np
 from dask.delayed import delayed
 
 from gatherum._arguments.plain_values import as_boolean
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import OPERATORS
 from gatherum.dask.graph.execute import at_once
 from gatherum.dask.shuffling.staging import Box, Compute, Staging, discarded_when_failed, write
@@ -120,13 +120,13 @@ def changes(
     return tasks or [changed_blocks]  # computing it checks its indices
 
 
-def _stage(folder: str, box: Box, old_block: Array, new_block: Array) -> None:
+def _stage(folder: str, box: Box, old_block: NumpyArray, new_block: NumpyArray) -> None:
     """Write a chunk to the staging directory, unless every bit is unchanged."""
     if new_block.size and not _same_bits(old_block, new_block):
         write(folder, box, new_block)
 
 
-def _same_bits(first: Array, second: Array) -> bool:
+def _same_bits(first: NumpyArray, second: NumpyArray) -> bool:
     pair = [np.ascontiguousarray(array).reshape(-1) for array in (first, second)]
     if not first.dtype.itemsize:
         return True

@@ -7,11 +7,12 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._system import native
 from gatherum._system.regular_files import read_regular
 
@@ -29,8 +30,6 @@ _LARGEST: Final = 1 << 32  # bytes of a buffer: the limit of DirectML's tensors
 _HALF_MAX: Final = 65504  # the largest float16
 _SPECIAL: Final = ("nan", "inf", "-inf")  # numbers that JSON lacks
 
-Array: TypeAlias = npt.NDArray[Any]
-
 
 @dataclass(frozen=True)
 class Resource:
@@ -40,7 +39,7 @@ class Resource:
     buffer: npt.NDArray[np.uint8]
     count: int
 
-    def values(self) -> Array:
+    def values(self) -> NumpyArray:
         """Return the first `count` elements of the buffer."""
         dtype = self.data_type.dtype
         return self.buffer[: self.count * dtype.itemsize].view(dtype)
@@ -84,7 +83,9 @@ def _whole_type(value: object, where: str) -> TensorDataType:
     return data_type
 
 
-def _initial_values(source: object, data_type: TensorDataType, where: str, folder: str) -> Array:
+def _initial_values(
+    source: object, data_type: TensorDataType, where: str, folder: str
+) -> NumpyArray:
     member = f"{where}.initialValues"
     if isinstance(source, Mapping) and "sourcePath" in source:
         reject_unknown(source, ("sourcePath",), f"`{member}`")
@@ -99,7 +100,7 @@ def _initial_values(source: object, data_type: TensorDataType, where: str, folde
     return _generated(source, data_type, member)
 
 
-def _generated(source: object, data_type: TensorDataType, member: str) -> Array:
+def _generated(source: object, data_type: TensorDataType, member: str) -> NumpyArray:
     """Return a repeated value, or evenly spaced values."""
     if not isinstance(source, Mapping):
         raise ValueError(f"`{member}` must be a list or an object, got {shortened(source)}")
@@ -129,7 +130,7 @@ def _generated(source: object, data_type: TensorDataType, member: str) -> Array:
     return (steps + np.uint64(int(start) % 2**64)).astype(dtype)
 
 
-def _of_several_types(source: object, member: str) -> Array:
+def _of_several_types(source: object, member: str) -> NumpyArray:
     """Return the bytes of values that may each have a different type."""
     if not isinstance(source, Sequence) or isinstance(source, str):
         type_member = f"{member.rpartition('.')[0]}.initialValuesDataType"
@@ -159,7 +160,7 @@ def _source_file(path: str, folder: str) -> str:
     return joined if os.path.exists(joined) else path
 
 
-def _of_file(path: str, data_type: TensorDataType, member: str, folder: str) -> Array:
+def _of_file(path: str, data_type: TensorDataType, member: str, folder: str) -> NumpyArray:
     """Return the array of an .npy file, or the elements of a file of raw bytes."""
     content = read_regular(_source_file(path, folder), _LARGEST)
     if not path.lower().endswith(".npy"):

@@ -103,15 +103,15 @@ class JaxAdapter(Framework):
         data: Any,
         sources: Any,
         targets: Any,
-        fold: AggregateOptions,
+        options: AggregateOptions,
         weights: Any,
         out: object,
     ) -> Array:
         """Run `gatherum.aggregate` on a JAX array."""
         if out is not None:
             raise jax_errors.no_jax_out(NAME)
-        fold = fold._replace(size=namespace.as_size(NAME, "size", fold.size))
-        return aggregation.run(data, sources, targets, fold, weights)
+        options = options._replace(size=namespace.as_size(NAME, "size", options.size))
+        return aggregation.run(data, sources, targets, options, weights)
 
     def owns(self, array_type: type) -> bool:
         """Return True for the types of arrays and tracers, and for `jax.ShapeDtypeStruct`."""

@@ -18,15 +18,15 @@ from gatherum._edges import edge_reductions
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer
 from gatherum._edges.sparse_edges import segment_numbers
 from gatherum._functions import aggregation
+from gatherum._model.arrays import AnyArray
 
 from . import namespace
 from .operands import as_jax_dtype, is_on_cpu
-from .primitives import Array
 
 _aggregate_arrays: Any = aggregation.aggregate
 
 
-def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any) -> Array:
+def run(data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any) -> AnyArray:
     """Run `aggregate` with a JAX array as data."""
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
@@ -43,11 +43,11 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
             segments = segment_numbers(NAME, targets.operand, ends, sources.shape[0])
             targets = jnp.asarray(segments)
         axis = edge_reductions.check_edges(
-            namespace.plan_dtype, data, sources, targets, weights, fold.reduction, fold.axis
+            namespace.plan_dtype, data, sources, targets, weights, options.reduction, options.axis
         )
-        fold = fold._replace(axis=axis)
+        options = options._replace(axis=axis)
         return edge_reductions.aggregate_with_messages(
-            namespace, data, sources, targets, weights, fold
+            namespace, data, sources, targets, weights, options
         )
     operands = data, sources, weights
     table, source_array, scale = (
@@ -57,11 +57,11 @@ def run(data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: 
         target_array: Any = targets._replace(indptr=np.asarray(targets.indptr))
     else:
         target_array = np.asarray(targets)
-    options: Any = {
-        "mode": fold.mode, "negative": fold.negative, "fill_value": fold.fill_value,
-        "axis": fold.axis,
+    keywords: Any = {
+        "mode": options.mode, "negative": options.negative, "fill_value": options.fill_value,
+        "axis": options.axis,
     }  # fmt: skip
     result = _aggregate_arrays(
-        table, source_array, target_array, fold.size, fold.reduction, scale, **options
+        table, source_array, target_array, options.size, options.reduction, scale, **keywords
     )
     return jnp.asarray(result)

@@ -7,21 +7,22 @@ from typing import Any, TypeAlias
 import jax.numpy as jnp
 from jax.interpreters import batching
 
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 
-from .primitives import GATHER, SCATTER, Array, bind
+from .primitives import GATHER, SCATTER, bind
 
-Batched: TypeAlias = tuple[Array, int]
+Batched: TypeAlias = tuple[AnyArray, int]
 
 
-def batch_first(array: Array, dim: int | None, n: int) -> Array:
+def batch_first(array: AnyArray, dim: int | None, n: int) -> AnyArray:
     """Return an array with the batch dimension first; broadcast an array that is not batched."""
     if dim is None:
         return jnp.broadcast_to(array, (n, *array.shape))
     return jnp.moveaxis(array, dim, 0)
 
 
-def _shape_of_one(array: Array, dim: int | None) -> tuple[int, ...]:
+def _shape_of_one(array: AnyArray, dim: int | None) -> tuple[int, ...]:
     shape = tuple(array.shape)
     return shape if dim is None else shape[:dim] + shape[dim + 1 :]
 
@@ -61,7 +62,7 @@ def _gather(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     return _move_dimensions(result, 1, indices.ndim - 1, 1 + axis), 0
 
 
-def _gather_of_one(attributes: Attributes, data: Array, indices: Array, dim: int) -> Batched:
+def _gather_of_one(attributes: Attributes, data: AnyArray, indices: AnyArray, dim: int) -> Batched:
     """Gather with batched indices from data that are not batched, without copies of the data."""
     addressing, axis = attributes.operator.addressing, attributes.axis
     # The batch dimension precedes the entries and follows the shared dimensions.
@@ -104,7 +105,7 @@ def _scatter(operands: Any, dims: Any, *, attributes: Attributes) -> Batched:
     return jnp.moveaxis(result, 1, axis + 1) if rank else result, 0
 
 
-def _move_dimensions(array: Array, first: int, count: int, target: int) -> Array:
+def _move_dimensions(array: AnyArray, first: int, count: int, target: int) -> AnyArray:
     """Move `count` adjacent dimensions from `first` to `target`."""
     return jnp.moveaxis(array, range(first, first + count), range(target, target + count))
 

@@ -16,7 +16,7 @@ import numpy as np
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._plans.plans import Plan, build
 from gatherum._system import native
-from gatherum.cuda import cub, elementary, folds, nvidia, orders, plan_launches
+from gatherum.cuda import cub, elementary, nvidia, orders, plan_launches, sorted_updates
 from gatherum.cuda import driver as cuda_driver
 from gatherum.cuda.device import Pairs, Widths
 from gatherum.cuda.device_nests import device_nest, unaddressable
@@ -57,7 +57,7 @@ def sorting_plan(plan: Plan) -> Plan | None:
     """
     call, nest = plan.call, device_nest(plan)
     sorts = unaddressable(plan) < 0 and plan_launches.sorts(plan)
-    if not sorts or folds.sorts_in_block(nest) or folds.carried_bytes(call, nest):
+    if not sorts or sorted_updates.sorts_in_block(nest) or sorted_updates.carried_bytes(call, nest):
         return None
     single, updates = np.dtype(np.float32), call.updates.shape  # type: ignore[union-attr]
     data = call.data.shape
@@ -71,7 +71,7 @@ def sorting_plan(plan: Plan) -> Plan | None:
 def order_of(plan: Plan) -> tuple[int, Widths]:
     """Return how many updates the order of a scatter contains, and the widths of its arrays."""
     nest = device_nest(plan)
-    return nest.entries, folds.widths_of(nest, 0)
+    return nest.entries, sorted_updates.widths_of(nest, 0)
 
 
 def _plan(fields: dict[str, Any]) -> Plan:
@@ -207,7 +207,7 @@ class _Memory:
 
     def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
         """Sort pairs with CUB."""
-        return cub.radix_sort(self, pairs, device, stream)
+        return cub.sort_with_cub(self, pairs, device, stream)
 
 
 def sorter(

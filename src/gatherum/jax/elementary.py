@@ -15,13 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from gatherum._derivatives import elementary
+from gatherum._model.arrays import AnyArray
 
 from .operands import is_on_cpu
-from .primitives import TARGET, Array
+from .primitives import TARGET
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _run_in_core(name: str, x: Array) -> Array:
+def _run_in_core(name: str, x: AnyArray) -> AnyArray:
     if is_on_cpu(x):
         function = elementary.exp if name == "exp" else elementary.log
         return jnp.asarray(function(np.asarray(x)))
@@ -31,17 +32,17 @@ def _run_in_core(name: str, x: Array) -> Array:
 
 
 @_run_in_core.defjvp  # type: ignore[untyped-decorator]
-def _run_in_core_jvp(name: str, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _run_in_core_jvp(name: str, primals: Any, tangents: Any) -> tuple[AnyArray, AnyArray]:
     (x,), (change,) = primals, tangents
     result = _run_in_core(name, x)
     return result, change * result if name == "exp" else change / x
 
 
-def exp(x: Array) -> Array:
+def exp(x: AnyArray) -> AnyArray:
     """Return e to the power of each item, bit-for-bit equal to the result for a NumPy array."""
     return _run_in_core("exp", x)
 
 
-def log(x: Array) -> Array:
+def log(x: AnyArray) -> AnyArray:
     """Return the logarithm of each item, bit-for-bit equal to the result for a NumPy array."""
     return _run_in_core("log", x)

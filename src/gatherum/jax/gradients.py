@@ -11,19 +11,22 @@ from jax.interpreters import ad
 
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.derivatives import ScatterValues
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 
 from .namespace import destinations_of, sum_to
-from .primitives import GATHER, SCATTER, Array, bind
+from .primitives import GATHER, SCATTER, bind
 
 
-def _gather_tangent(tangent: Array, _: Array, indices: Array, *, attributes: Attributes) -> Array:
+def _gather_tangent(
+    tangent: AnyArray, _: AnyArray, indices: AnyArray, *, attributes: Attributes
+) -> AnyArray:
     """Gather the tangents; filled entries have the tangent 0."""
     return bind(attributes._replace(fill=b""), tangent, indices)
 
 
 def _gather_transpose(
-    cotangent: Any, data: Any, indices: Array, *, attributes: Attributes
+    cotangent: Any, data: Any, indices: AnyArray, *, attributes: Attributes
 ) -> list[Any]:
     """Add each cotangent to the element that it was gathered from."""
     if type(cotangent) is ad.Zero:
@@ -31,7 +34,9 @@ def _gather_transpose(
     return [destinations_of(attributes, data.aval.shape, indices).sum_updates(cotangent), None]
 
 
-def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tuple[Array, Array]:
+def _scatter_jvp(
+    primals: Any, tangents: Any, *, attributes: Attributes
+) -> tuple[AnyArray, AnyArray]:
     data, indices, updates = primals
     result = bind(attributes, data, indices, updates)
     of_data, _, of_updates = (None if type(tangent) is ad.Zero else tangent for tangent in tangents)
@@ -41,7 +46,7 @@ def _scatter_jvp(primals: Any, tangents: Any, *, attributes: Attributes) -> tupl
 
 
 def _scatter_transpose(
-    cotangent: Any, data: Any, indices: Array, updates: Any, *, attributes: Attributes
+    cotangent: Any, data: Any, indices: AnyArray, updates: Any, *, attributes: Attributes
 ) -> list[Any]:
     """Propagate the cotangent to the linear operands."""
     to_data, to_updates = ad.is_undefined_primal(data), ad.is_undefined_primal(updates)

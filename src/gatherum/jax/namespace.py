@@ -12,6 +12,7 @@ import numpy as np
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._derivatives.array_ops import Destinations
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import edges as edge_errors
@@ -23,7 +24,7 @@ from . import dtypes, private
 from . import errors as jax_errors
 from .elementary import exp, log  # noqa: F401  # part of this namespace
 from .operands import as_jax_dtype
-from .primitives import Array, Tracer, bind
+from .primitives import Tracer, bind
 from .products import product_of_others  # noqa: F401  # part of this namespace
 
 if TYPE_CHECKING:
@@ -46,27 +47,27 @@ derivative_dtype = dtypes.derivative_dtype
 has_sums = dtypes.folds
 
 
-def astype(x: Array, dtype: Any) -> Array:
+def astype(x: AnyArray, dtype: Any) -> AnyArray:
     return x.astype(dtype)
 
 
-def unstack(x: Array, axis: int) -> tuple[Array, ...]:
+def unstack(x: AnyArray, axis: int) -> tuple[AnyArray, ...]:
     return tuple(jnp.unstack(x, axis=axis))
 
 
-def argsort(x: Array) -> Array:
+def argsort(x: AnyArray) -> AnyArray:
     return jnp.argsort(x, stable=True)
 
 
-def arange(start: int, stop: int, like: Array) -> Array:
+def arange(start: int, stop: int, like: AnyArray) -> AnyArray:
     return jnp.arange(start, stop, dtype=count_dtype(stop))
 
 
-def full(shape: Shape, value: int, dtype: Any, like: Array) -> Array:
+def full(shape: Shape, value: int, dtype: Any, like: AnyArray) -> AnyArray:
     return jnp.full(shape, value, dtype)
 
 
-def sum_to(x: Array, shape: Shape) -> Array:
+def sum_to(x: AnyArray, shape: Shape) -> AnyArray:
     if x.shape == shape:
         return x
     before = x.ndim - len(shape)
@@ -82,16 +83,20 @@ def count_dtype(most: int) -> Any:
     return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
 
 
-def gather(attributes: Attributes, data: Array, indices: Array, fill_value: Any = 0) -> Array:
+def gather(
+    attributes: Attributes, data: AnyArray, indices: AnyArray, fill_value: Any = 0
+) -> AnyArray:
     fill = np.asarray(fill_value, data.dtype).tobytes() if fill_value else b""
     return bind(attributes._replace(fill=fill), data, indices)
 
 
-def scatter(attributes: Attributes, data: Array, indices: Array, updates: Array) -> Array:
+def scatter(
+    attributes: Attributes, data: AnyArray, indices: AnyArray, updates: AnyArray
+) -> AnyArray:
     return bind(attributes, data, indices, updates)
 
 
-def destinations_of(attributes: Attributes, shape: Shape, indices: Array) -> Destinations:
+def destinations_of(attributes: Attributes, shape: Shape, indices: AnyArray) -> Destinations:
     """Return the `Destinations` of a call on data of this shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
@@ -106,19 +111,19 @@ broadcast_copy = jnp.broadcast_to
 dtype = dtypes.canonical
 
 
-def as_values(op: str, operand: str, value: Array) -> Array:
+def as_values(op: str, operand: str, value: AnyArray) -> AnyArray:
     dtypes.plan_dtype(op, operand, value.dtype)
     # The barrier rounds a preceding product, which XLA would otherwise keep in higher precision.
     return jax.lax.optimization_barrier(value) if isinstance(value, Tracer) else value
 
 
-def as_groups(op: str, operand: str, value: object, values: Array) -> Array:
+def as_groups(op: str, operand: str, value: object, values: AnyArray) -> AnyArray:
     if isinstance(value, jax.Array):
         return value
     return as_jax_dtype(op, operand, conversion.as_indices(op, value, operand))
 
 
-def as_operand(op: str, operand: str, value: object, values: Array) -> Array:
+def as_operand(op: str, operand: str, value: object, values: AnyArray) -> AnyArray:
     if isinstance(value, jax.Array):
         return as_values(op, operand, value)
     array = conversion.as_array(op, operand, value)
@@ -131,40 +136,40 @@ def as_dtype(op: str, operand: str, value: object) -> AnyDType:
     return target
 
 
-def plan_dtype(x: Array) -> AnyDType:
+def plan_dtype(x: AnyArray) -> AnyDType:
     result: AnyDType = np.dtype(x.dtype)
     return result
 
 
-def item(op: str, plan_dtype: AnyDType, value: object, like: Array) -> Array:
+def item(op: str, plan_dtype: AnyDType, value: object, like: AnyArray) -> AnyArray:
     return jnp.asarray(conversion.fill_item(op, dtype(plan_dtype), value))
 
 
-def to_numpy(x: Array) -> np.ndarray[Any, Any] | None:
+def to_numpy(x: AnyArray) -> np.ndarray[Any, Any] | None:
     return None if isinstance(x, Tracer) else np.asarray(x)
 
 
-def size_of(op: str, operand: str, groups: Array) -> int:
+def size_of(op: str, operand: str, groups: AnyArray) -> int:
     if (known_groups := to_numpy(groups)) is None:
         raise jax_errors.unknown_size(op, operand)
     return max(int(known_groups.max()) + 1, 0) if known_groups.size else 0
 
 
-def holds_any(mask: Array) -> bool:
+def holds_any(mask: AnyArray) -> bool:
     return True
 
 
-def nonzero(x: Array) -> Array:
+def nonzero(x: AnyArray) -> AnyArray:
     if jnp.iscomplexobj(x):
         return nonzero(x.real) | nonzero(x.imag)
     return _comparable(x) != 0
 
 
-def equal(x: Array, y: Array) -> Array:
+def equal(x: AnyArray, y: AnyArray) -> AnyArray:
     return _comparable(x) == _comparable(y)
 
 
-def _comparable(x: Array) -> Array:
+def _comparable(x: AnyArray) -> AnyArray:
     """Return floats as integers with the same equality: XLA treats subnormal numbers as 0."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x
@@ -176,40 +181,40 @@ def _comparable(x: Array) -> Array:
 # the rounding.
 
 
-def add(x: Array, y: Array) -> Array:
+def add(x: AnyArray, y: AnyArray) -> AnyArray:
     if not (isinstance(x, Tracer) or isinstance(y, Tracer)):
         return x + y
     attributes = Attributes("scatter_slices", reduction="add")
     return bind(attributes, x[None], np.zeros(1, np.int32), y[None])[0]
 
 
-def subtract(x: Array, y: Array, spare: Array) -> Array:
+def subtract(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return add(x, -y)
 
 
-def product(x: Array, y: Array) -> Array:
+def product(x: AnyArray, y: AnyArray) -> AnyArray:
     if jnp.iscomplexobj(x):
         real = add(x.real * y.real, -(x.imag * y.imag))
         return jax.lax.complex(real, add(x.real * y.imag, x.imag * y.real))
     return x * y
 
 
-def multiply(x: Array, y: Array, spare: Array) -> Array:
+def multiply(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return x * y
 
 
-def divide(x: Array, y: Array, spare: Array) -> Array:
+def divide(x: AnyArray, y: AnyArray, spare: AnyArray) -> AnyArray:
     return x / jax.lax.optimization_barrier(jnp.broadcast_to(y, x.shape))
 
 
 complex_of = jax.lax.complex
 
 
-def replaced(x: Array, mask: Array, value: Any) -> Array:
+def replaced(x: AnyArray, mask: AnyArray, value: Any) -> AnyArray:
     return jnp.where(mask, value, x)
 
 
-def rounded(x: Array, target: Any) -> Array:
+def rounded(x: AnyArray, target: Any) -> AnyArray:
     if jnp.iscomplexobj(x):
         part = np.dtype(f"f{target.itemsize // 2}")
         return jax.lax.complex(rounded(x.real, part), rounded(x.imag, part))
@@ -219,13 +224,13 @@ def rounded(x: Array, target: Any) -> Array:
     return jnp.where(jnp.isnan(x), jnp.nan, x).astype(target)
 
 
-def sorted_order(values: Array | None, cells: Array) -> Array:
+def sorted_order(values: AnyArray | None, cells: AnyArray) -> AnyArray:
     if values is None:
         return jnp.argsort(cells, stable=True)
     return jnp.lexsort((_ordered(values), cells))
 
 
-def _ordered(x: Array) -> Array:
+def _ordered(x: AnyArray) -> AnyArray:
     """Return floats as integers in the same order, with NaN last: XLA treats subnormal numbers
     as 0.
     """
@@ -236,15 +241,15 @@ def _ordered(x: Array) -> Array:
     return jnp.where(jnp.isnan(x), greatest, jnp.where(codes < 0, codes ^ greatest, codes))
 
 
-def cumsum(x: Array) -> Array:
+def cumsum(x: AnyArray) -> AnyArray:
     return jnp.cumsum(x, dtype=x.dtype)
 
 
-def as_float32(x: Array) -> Array:
+def as_float32(x: AnyArray) -> AnyArray:
     return jax.lax.optimization_barrier(x.astype(np.float32))  # XLA would remove the conversion
 
 
-def bits(x: Array) -> Array:
+def bits(x: AnyArray) -> AnyArray:
     return jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))
 
 
@@ -253,14 +258,14 @@ def in_float64(
     without_float64: Computed,
     values: Any,
     grouping: Grouping,
-    counts: Array,
-) -> Array:
+    counts: AnyArray,
+) -> AnyArray:
     """Compute in float64 even without jax_enable_x64. Float64 values stay within it."""
 
-    def grouping_of(indices: Array) -> Grouping:
+    def grouping_of(indices: AnyArray) -> Grouping:
         return replace(grouping, destinations=grouping.destinations._replace(indices=indices))
 
-    def compute(values: Any, indices: Array, counts: Array) -> Array:
+    def compute(values: Any, indices: AnyArray, counts: AnyArray) -> AnyArray:
         with private.wide_types():
             return with_float64(values, grouping_of(indices), counts)
 
@@ -269,10 +274,10 @@ def in_float64(
         return compute(*operands)
     differentiated = jax.custom_jvp(compute)
 
-    def compute_tangent(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    def compute_tangent(primals: Any, tangents: Any) -> tuple[AnyArray, AnyArray]:
         _, indices, counts = primals
 
-        def differentiable(values: Any) -> Array:
+        def differentiable(values: Any) -> AnyArray:
             return without_float64(values, grouping_of(indices), counts)
 
         _, tangent = jax.jvp(differentiable, primals[:1], tangents[:1])
@@ -283,16 +288,16 @@ def in_float64(
     return differentiated(*operands)
 
 
-def sqrt(x: Array) -> Array:
+def sqrt(x: AnyArray) -> AnyArray:
     is_zero = x == 0
     return jnp.where(is_zero, 0, jnp.sqrt(jnp.where(is_zero, 1, x)))
 
 
-def resolve(attributes: Attributes, entries: Array, size: int) -> Array:
+def resolve(attributes: Attributes, entries: AnyArray, size: int) -> AnyArray:
     return gather(attributes.gathering(), arange(0, size, entries), entries, -1)
 
 
-def integers_of(op: str, operand: str, values: Array, target: Any) -> Array:
+def integers_of(op: str, operand: str, values: AnyArray, target: Any) -> AnyArray:
     return integers.integers_of(sys.modules[__name__], op, operand, values, target)
 
 
@@ -309,7 +314,7 @@ float_mode = DEFAULTS.float_mode
 traces_pointers = True
 
 
-def traced_segments(op: str, operand: str, indptr: Array, edges: Array) -> Array | None:
+def traced_segments(op: str, operand: str, indptr: AnyArray, edges: AnyArray) -> AnyArray | None:
     """Return the segment of each edge if `indptr` is traced, or None otherwise."""
     if not isinstance(indptr, Tracer):
         return None

@@ -12,17 +12,18 @@ from numpy.typing import NDArray
 from gatherum._arguments import conversion
 from gatherum._frameworks import registry
 from gatherum._model import errors
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import is_index
 
 from . import dtypes
 from . import errors as jax_errors
-from .primitives import Array, Tracer, plan_of, spec_of
+from .primitives import Tracer, plan_of, spec_of
 
 
 def normalize(
     attributes: Attributes, data: object, indices: object, updates: object, fill_value: object
-) -> tuple[Attributes, tuple[Array, ...]]:
+) -> tuple[Attributes, tuple[AnyArray, ...]]:
     """Return the attributes with the fill value, and the operands, checked as for NumPy arrays."""
     op = attributes.op
     named = {"data": data, "indices": indices, "updates": updates}
@@ -73,7 +74,7 @@ def _check_fill(op: str, dtype: Any, fill_value: Any) -> None:
         raise errors.other_dtype(op, "fill_value", dtype, fill_value.dtype)
 
 
-def as_jax_dtype(op: str, operand: str, array: Any) -> Array:
+def as_jax_dtype(op: str, operand: str, array: Any) -> AnyArray:
     """Convert an array to a dtype that JAX has.
 
     Without x64, 64-bit integers must fit in 32 bits, and other 64-bit arrays must be empty.

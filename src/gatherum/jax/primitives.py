@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import numpy as np
 from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.callers import caller_of
 from gatherum._model.modes import FILLING
@@ -26,7 +27,6 @@ from gatherum._system import native
 from . import device_programs, dtypes, private
 from . import errors as jax_errors
 
-Array: TypeAlias = Any  # a jax.Array or a tracer
 Tracer = jax.core.Tracer
 
 # The names under which XLA finds the handlers; exported programs contain them. XLA may capture
@@ -152,7 +152,7 @@ def compiled_call(attributes: Attributes) -> Any:
     return jax.jit(partial(primitive(attributes).bind, attributes=attributes))
 
 
-def evaluate(*operands: Array, attributes: Attributes) -> Array:
+def evaluate(*operands: AnyArray, attributes: Attributes) -> AnyArray:
     """Run a call outside of any transform. Raise IndexError immediately for an invalid index."""
     if jax.config.jax_disable_jit:
         with jax.disable_jit(False):
@@ -161,12 +161,12 @@ def evaluate(*operands: Array, attributes: Attributes) -> Array:
 
 
 @lru_cache(maxsize=1024)
-def eager_call(attributes: Attributes) -> Callable[..., Array]:
+def eager_call(attributes: Attributes) -> Callable[..., AnyArray]:
     """Return a function that runs a call outside of any transform, and waits if it may raise."""
     run = compiled_call(attributes)
     always_waits, never_fails = attributes.mode == "raise", attributes.mode in FILLING
 
-    def run_and_wait(*operands: Array) -> Array:
+    def run_and_wait(*operands: AnyArray) -> AnyArray:
         try:
             result = run(*operands)
             # Clipping and wrapping fail only along an axis of size 0.
@@ -183,7 +183,7 @@ def eager_call(attributes: Attributes) -> Callable[..., Array]:
     return run_and_wait
 
 
-def core_call(attributes: Attributes) -> Callable[..., Array] | None:
+def core_call(attributes: Attributes) -> Callable[..., AnyArray] | None:
     """Return a function that runs the call in the core and waits for it, or None for other modes.
 
     The function replaces `eager_call`. Only the mode "raise" has such a function, because only
@@ -192,7 +192,7 @@ def core_call(attributes: Attributes) -> Callable[..., Array] | None:
     return compiled_call(attributes) if attributes.mode == "raise" else None
 
 
-def _are_divided(operands: tuple[Array, ...]) -> bool:
+def _are_divided(operands: tuple[AnyArray, ...]) -> bool:
     """Return True if devices of this process hold different parts of an operand."""
     arrays = [operand for operand in operands if isinstance(operand, jax.Array)]
     return any(not array.is_fully_replicated for array in arrays) and all(
@@ -234,12 +234,12 @@ def primitive(attributes: Attributes) -> Primitive:
     return SCATTER if attributes.operator.scatters else GATHER
 
 
-def bind(attributes: Attributes, *operands: Array) -> Array:
+def bind(attributes: Attributes, *operands: AnyArray) -> AnyArray:
     """Make a call, inside or outside of transforms."""
     return primitive(attributes).bind(*vary_alike(operands), attributes=attributes)
 
 
-def vary_alike(operands: tuple[Array, ...]) -> tuple[Array, ...]:
+def vary_alike(operands: tuple[AnyArray, ...]) -> tuple[AnyArray, ...]:
     """Make operands vary along the same axes of a ``shard_map``, as JAX's own functions do."""
     if not any(isinstance(operand, Tracer) for operand in operands):
         return operands
@@ -252,7 +252,7 @@ def vary_alike(operands: tuple[Array, ...]) -> tuple[Array, ...]:
     )
 
 
-def _varying(operand: Array) -> frozenset[Any]:
+def _varying(operand: AnyArray) -> frozenset[Any]:
     """Return the axes of a ``shard_map`` along which an array may vary; older JAX has none."""
     aval = getattr(operand, "aval", None)
     manual_axes = getattr(aval, "mat", None)
@@ -262,7 +262,7 @@ def _varying(operand: Array) -> frozenset[Any]:
     return axes
 
 
-def _vary(operand: Array, axes: frozenset[Any]) -> Array:
+def _vary(operand: AnyArray, axes: frozenset[Any]) -> AnyArray:
     names = tuple(sorted(axes, key=str))
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(operand, names, to="varying")

@@ -17,11 +17,12 @@ from jax.interpreters import batching, mlir
 
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.array_ops import Destinations
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.operators import inverse
 
 from .batching import batch_first, batch_size
-from .primitives import TARGET, Array, call_attributes, planned_for, vary_alike
+from .primitives import TARGET, call_attributes, planned_for, vary_alike
 
 # Maps data, indices, updates and a gradient of ones to the gradients of data and updates.
 # `unindexed` is the `Destinations` of the call without its indices.
@@ -29,7 +30,7 @@ OTHERS = Primitive("gatherum_others")
 OTHERS.multiple_results = True
 
 
-def product_of_others(destinations: Destinations, data: Array, updates: Array) -> Array:
+def product_of_others(destinations: Destinations, data: AnyArray, updates: AnyArray) -> AnyArray:
     """Return the product of the other values at the destination of each update.
 
     See `derivatives.product_of_others`.
@@ -39,14 +40,16 @@ def product_of_others(destinations: Destinations, data: Array, updates: Array) -
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
-def _by_core(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
+def _by_core(
+    unindexed: Destinations, indices: AnyArray, data: AnyArray, updates: AnyArray
+) -> AnyArray:
     operands = vary_alike((data, indices, updates, jnp.ones_like(data)))
     gradients = OTHERS.bind(*operands, unindexed=unindexed)
     return jnp.conj(gradients[1])
 
 
 @_by_core.defjvp  # type: ignore[untyped-decorator]
-def _by_core_jvp(unindexed: Destinations, primals: Any, tangents: Any) -> tuple[Array, Array]:
+def _by_core_jvp(unindexed: Destinations, primals: Any, tangents: Any) -> tuple[AnyArray, AnyArray]:
     indices, *values = primals
     composed = partial(_composed, unindexed, indices)
     _, tangent = jax.jvp(composed, tuple(values), tuple(tangents[1:]))
@@ -54,14 +57,16 @@ def _by_core_jvp(unindexed: Destinations, primals: Any, tangents: Any) -> tuple[
 
 
 @partial(jax.jit, static_argnums=(0,))
-def _composed(unindexed: Destinations, indices: Array, data: Array, updates: Array) -> Array:
+def _composed(
+    unindexed: Destinations, indices: AnyArray, data: AnyArray, updates: AnyArray
+) -> AnyArray:
     destinations = unindexed._replace(indices=indices)
     return derivatives.product_of_others(destinations, data, updates)
 
 
 def _in_jax(
-    data: Array, indices: Array, updates: Array, ones: Array, *, unindexed: Destinations
-) -> list[Array]:
+    data: AnyArray, indices: AnyArray, updates: AnyArray, ones: AnyArray, *, unindexed: Destinations
+) -> list[AnyArray]:
     products = _composed(unindexed, indices, data, updates)
     return [ones, jnp.conj(products)]  # the first is not used
 
@@ -94,7 +99,7 @@ def _compiled(unindexed: Destinations) -> Any:
     return jax.jit(partial(OTHERS.bind, unindexed=unindexed))
 
 
-def _evaluate(*operands: Array, unindexed: Destinations) -> Any:
+def _evaluate(*operands: AnyArray, unindexed: Destinations) -> Any:
     with jax.disable_jit(False):
         return _compiled(unindexed)(*operands)
 

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 
-from .evaluator import Evaluator
+from gatherum._model.arrays import NumpyArray
 
-Array = NDArray[Any]
+from .evaluator import Evaluator
 
 
 class PreparedModel(BackendRep):
@@ -28,7 +27,7 @@ class PreparedModel(BackendRep):
         self._required = [i.name for i in model.graph.input if i.name not in initialized]
         self._outputs = [output.name for output in model.graph.output]
 
-    def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[NumpyArray, ...]:
         """Run the model.
 
         Parameters
@@ -50,7 +49,7 @@ class PreparedModel(BackendRep):
         """
         feeds = _named(self._required, inputs)
         results = self._evaluator.run(None, feeds)
-        outputs: tuple[Array, ...] = namedtupledict("Outputs", self._outputs)(*results)
+        outputs: tuple[NumpyArray, ...] = namedtupledict("Outputs", self._outputs)(*results)
         return outputs
 
 
@@ -96,7 +95,7 @@ class GatherumBackend(Backend):
         device: str = "CPU",
         outputs_info: Any = None,
         **kwargs: Any,
-    ) -> tuple[Array, ...]:
+    ) -> tuple[NumpyArray, ...]:
         """Run one node at the newest opset, or at ``opset_version``.
 
         Raises
@@ -118,7 +117,7 @@ class GatherumBackend(Backend):
         function = onnx.helper.make_function("gatherum", "node", names, outputs, [node], imports)
         feeds = _named(names, inputs)
         results = Evaluator(function).run(None, feeds, attributes={})
-        answer: tuple[Array, ...] = namedtupledict("Outputs", outputs)(*results)
+        answer: tuple[NumpyArray, ...] = namedtupledict("Outputs", outputs)(*results)
         return answer
 
     @classmethod
@@ -127,7 +126,7 @@ class GatherumBackend(Backend):
             raise ValueError(f"{where}: `device` must be 'CPU', got {device!r}")
 
 
-def _named(names: Sequence[str], inputs: Any) -> dict[str, Array]:
+def _named(names: Sequence[str], inputs: Any) -> dict[str, NumpyArray]:
     """Return inputs by name, from a mapping or a sequence."""
     if isinstance(inputs, Mapping):
         missing = [name for name in names if name not in inputs]

@@ -11,8 +11,9 @@ import numpy as np
 import onnx
 
 from gatherum._functions.quantized import gather_quantized
+from gatherum._model.arrays import NumpyArray
 
-from .operators import Array, NodeOp
+from .operators import NodeOp
 
 DOMAIN = "com.microsoft"
 _FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
@@ -50,12 +51,12 @@ class GatherBlockQuantized(NodeOp):
 
     def _run(
         self,
-        data: Array,
-        indices: Array,
-        scales: Array,
-        zero_points: Array | None = None,
+        data: NumpyArray,
+        indices: NumpyArray,
+        scales: NumpyArray,
+        zero_points: NumpyArray | None = None,
         **attributes: Any,
-    ) -> tuple[Array]:
+    ) -> tuple[NumpyArray]:
         attributes = self.defaults | attributes
         try:
             self._require_types(data, indices, scales)
@@ -77,7 +78,7 @@ class GatherBlockQuantized(NodeOp):
         except (TypeError, ValueError) as error:
             raise type(error)(self._worded(error)) from error
 
-    def _require_types(self, data: Array, indices: Array, scales: Array) -> None:
+    def _require_types(self, data: NumpyArray, indices: NumpyArray, scales: NumpyArray) -> None:
         rows = ("data", data, _DATA), ("indices", indices, _INDICES), ("scales", scales, _SCALES)
         for name, operand, types in rows:
             if operand.dtype.name not in types:
@@ -85,7 +86,7 @@ class GatherBlockQuantized(NodeOp):
                     f"`{name}` must be one of {', '.join(types)}, got {operand.dtype.name}"
                 )
 
-    def _block_size(self, data: Array, attributes: dict[str, Any]) -> int:
+    def _block_size(self, data: NumpyArray, attributes: dict[str, Any]) -> int:
         """Return the number of values in a block, by the rules of the specification."""
         block_size: int = attributes["block_size"]
         if data.dtype.name == "uint8" and attributes["gather_axis"] not in (0, -data.ndim):
@@ -103,7 +104,7 @@ class GatherBlockQuantized(NodeOp):
         return text.replace(": `axis` ", ": `gather_axis` ")
 
 
-def _stretched(data: Array, scales: Array, axis: int) -> Array:
+def _stretched(data: NumpyArray, scales: NumpyArray, axis: int) -> NumpyArray:
     """Broadcast the scales of float8 data, where one scale may apply to a whole dimension."""
     if (
         data.dtype.name not in _FLOAT8

@@ -9,16 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx.reference.op_run import OpRun
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtype_rows import spellings
 from gatherum._model.reductions import known_to_onnx
 from gatherum._plans.plans import apply
 
 from .strings import apply_to_strings, is_string
-
-Array = NDArray[Any]
 
 SPELLING = {
     "float32": "float", "float64": "double", "float8_e4m3fn": "float8e4m3fn",
@@ -76,10 +74,10 @@ class NodeOp(OpRun):
     op: ClassVar[str]  # the name of gatherum's function
     names: ClassVar[tuple[str, ...]] = ("data", "indices", "updates")  # the names of the inputs
 
-    def run(self, *args: Any, **context: Any) -> tuple[Array, ...]:
+    def run(self, *args: Any, **context: Any) -> tuple[NumpyArray, ...]:
         """Run the node. Unwrap a TypeError, whose message ONNX would replace."""
         try:
-            result: tuple[Array, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
+            result: tuple[NumpyArray, ...] = super().run(*args, **context)  # type: ignore[no-untyped-call]
         except TypeError as wrapped:
             if isinstance(wrapped.__cause__, TypeError):
                 raise wrapped.__cause__ from None
@@ -168,7 +166,7 @@ class VersionedOp(NodeOp):
             count = most if least == most else f"{least} or {most}"
             raise ValueError(self._said(f"must have {count} inputs ({names}), got {inputs}"))
 
-    def _require_types(self, operands: dict[str, Array]) -> None:
+    def _require_types(self, operands: dict[str, NumpyArray]) -> None:
         formals = {formal.name: formal.type_str for formal in self._definition.inputs}
         for types, (name, operand) in zip(self._types, operands.items(), strict=False):
             if not isinstance(operand, np.ndarray):
@@ -207,8 +205,12 @@ class FamilyOp(VersionedOp):
         self._negative = self.since >= 11
 
     def _run(
-        self, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
-    ) -> tuple[Array]:
+        self,
+        data: NumpyArray,
+        indices: NumpyArray,
+        updates: NumpyArray | None = None,
+        **attributes: Any,
+    ) -> tuple[NumpyArray]:
         operands = {"data": data, "indices": indices}
         if updates is not None:
             operands["updates"] = updates
@@ -222,7 +224,7 @@ class FamilyOp(VersionedOp):
         except (TypeError, ValueError, IndexError) as error:
             raise type(error)(self._worded(error)) from error
 
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+    def _require_shapes(self, operands: dict[str, NumpyArray], attributes: dict[str, Any]) -> None:
         """Check the shape rules of ONNX that gatherum's functions do not check.
 
         The base class has no such rules.
@@ -240,7 +242,7 @@ class FamilyOp(VersionedOp):
         if reduction != "none" and is_string(dtype):
             raise TypeError(self._said(f"`reduction` {reduction!r} is not defined for string"))
 
-    def _require_updates(self, operands: dict[str, Array], expected: tuple[int, ...]) -> None:
+    def _require_updates(self, operands: dict[str, NumpyArray], expected: tuple[int, ...]) -> None:
         """Raise ValueError unless the updates have this shape; ONNX does not broadcast them."""
         shape = operands["updates"].shape
         if shape != expected:

@@ -6,10 +6,11 @@ from typing import Any
 
 import onnx
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import OPERATORS
 
 from .contrib import GatherBlockQuantized
-from .operators import Array, FamilyOp, NodeOp
+from .operators import FamilyOp, NodeOp
 from .tensor_scatter import TensorScatter
 
 
@@ -28,7 +29,7 @@ class GatherElements(FamilyOp, opsets=(11, 13)):
 class _TupleOp(FamilyOp):
     """An operator whose indices are tuples along their last dimension."""
 
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+    def _require_shapes(self, operands: dict[str, NumpyArray], attributes: dict[str, Any]) -> None:
         data, indices = operands["data"], operands["indices"]
         for name in ("data", "indices"):
             if operands[name].ndim == 0:
@@ -55,7 +56,7 @@ class _ScatterAlongAxis(FamilyOp):
 
     op = "scatter_elements"
 
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+    def _require_shapes(self, operands: dict[str, NumpyArray], attributes: dict[str, Any]) -> None:
         self._require_updates(operands, operands["indices"].shape)
 
 
@@ -72,7 +73,7 @@ class ScatterND(_TupleOp, opsets=(11, 13, 16, 18)):
 
     op = "scatter_nd"
 
-    def _require_shapes(self, operands: dict[str, Array], attributes: dict[str, Any]) -> None:
+    def _require_shapes(self, operands: dict[str, NumpyArray], attributes: dict[str, Any]) -> None:
         super()._require_shapes(operands, attributes)
         data, indices = operands["data"].shape, operands["indices"].shape
         shape = OPERATORS["scatter_nd"].addressing.moved_shape(self.op, data, indices, 0)

@@ -9,11 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from gatherum._model.arrays import NumpyArray
 from gatherum._plans.plans import apply
-
-Array = NDArray[Any]
 
 
 def is_string(dtype: np.dtype[Any]) -> bool:
@@ -22,8 +20,12 @@ def is_string(dtype: np.dtype[Any]) -> bool:
 
 
 def apply_to_strings(
-    op: str, data: Array, indices: Array, updates: Array | None = None, **attributes: Any
-) -> Array:
+    op: str,
+    data: NumpyArray,
+    indices: NumpyArray,
+    updates: NumpyArray | None = None,
+    **attributes: Any,
+) -> NumpyArray:
     """Run an operator on string tensors. Scatters must not have a reduction."""
     strings = data.reshape(-1)
     operands = [np.arange(data.size, dtype=np.int64).reshape(data.shape), indices]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gatherum._model import errors
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.shape_limits import resolve_axis
 from gatherum._plans.plans import apply
 
-from .operators import Array, VersionedOp
+from .operators import VersionedOp
 from .strings import apply_to_strings, is_string
 
 _MODES = ("linear", "circular")
@@ -22,12 +23,12 @@ class TensorScatter(VersionedOp, opsets=(24,)):
 
     def _run(
         self,
-        past_cache: Array,
-        update: Array,
-        write_indices: Array | None = None,
+        past_cache: NumpyArray,
+        update: NumpyArray,
+        write_indices: NumpyArray | None = None,
         mode: str = "linear",
         axis: int = -2,
-    ) -> tuple[Array]:
+    ) -> tuple[NumpyArray]:
         operands = {"past_cache": past_cache, "update": update}
         if write_indices is not None:
             operands["write_indices"] = write_indices
@@ -43,7 +44,7 @@ class TensorScatter(VersionedOp, opsets=(24,)):
         except (TypeError, ValueError, IndexError) as error:
             raise type(error)(self._worded(error)) from error
 
-    def _axis(self, cache: Array, mode: str, axis: int) -> int:
+    def _axis(self, cache: NumpyArray, mode: str, axis: int) -> int:
         """Return the nonnegative axis of the sequence."""
         if mode not in _MODES:
             raise errors.not_one_of(self.op, "mode", mode, _MODES)
@@ -54,7 +55,9 @@ class TensorScatter(VersionedOp, opsets=(24,)):
             raise ValueError(f"`axis` must not be that of the batch, 0, got {axis}")
         return sequence
 
-    def _starts(self, cache: Array, update: Array, starts: Array | None, axis: int) -> Array:
+    def _starts(
+        self, cache: NumpyArray, update: NumpyArray, starts: NumpyArray | None, axis: int
+    ) -> NumpyArray:
         """Check the shapes. Return the first position of each sample."""
         longest = cache.shape[axis]
         sizes = [str(size) for size in cache.shape]
@@ -74,7 +77,7 @@ class TensorScatter(VersionedOp, opsets=(24,)):
             )
         return starts
 
-    def _require_place(self, starts: Array, longest: int, length: int) -> None:
+    def _require_place(self, starts: NumpyArray, longest: int, length: int) -> None:
         """Raise IndexError unless every sample's update ends within the cache."""
         wrong = np.flatnonzero((starts < 0) | (starts > longest - length))
         if wrong.size:
@@ -85,7 +88,7 @@ class TensorScatter(VersionedOp, opsets=(24,)):
             )
 
 
-def _positions(starts: Array, longest: int, entries: tuple[int, ...]) -> Array:
+def _positions(starts: NumpyArray, longest: int, entries: tuple[int, ...]) -> NumpyArray:
     """Return an index tuple for each entry, broadcast over the inner dimensions of the entries."""
     if longest == 0:  # no entries either
         return np.zeros((*entries, 1), np.int64)

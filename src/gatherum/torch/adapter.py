@@ -17,7 +17,7 @@ from gatherum.torch.functions.tensor_calls import call
 
 from . import checks, dlpack, namespace
 from .functions import aggregation, prepared, quantized
-from .routes import route
+from .strategies import strategy
 
 
 class TorchAdapter(Framework):
@@ -32,11 +32,17 @@ class TorchAdapter(Framework):
     array_types = Tensor, torch.nn.Parameter
 
     def aggregate(
-        self, data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Any
+        self,
+        data: Any,
+        sources: Any,
+        targets: Any,
+        options: AggregateOptions,
+        weights: Any,
+        out: Any,
     ) -> Tensor:
         """Run `gatherum.aggregate` on a tensor."""
         checks.check_out_tensor(NAME, out)
-        return aggregation.run(data, sources, targets, fold, weights, out)
+        return aggregation.run(data, sources, targets, options, weights, out)
 
     def accumulator(self, data: Any) -> Any:
         """Return the accumulator class for a tensor on a CUDA device, or None on other devices."""
@@ -78,8 +84,8 @@ class TorchAdapter(Framework):
         return dlpack.array_or_spec(op, operand, value)
 
     def describe(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> str:
-        """Return the route that a call takes with the default `out` and `fill_value`."""
-        return route(data, indices, updates)
+        """Return the strategy of a call with the default `out` and `fill_value`."""
+        return strategy(data, indices, updates)
 
     def device(self, value: Any) -> str:
         """Return "cuda" for a tensor on a CUDA device, and "cpu" for any other value."""

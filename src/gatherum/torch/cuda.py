@@ -88,7 +88,7 @@ class _Torch(DeviceFramework):
         """Sort with CUB, or with torch's stable sort if CUB is missing."""
         count, widths = pairs.length, pairs.widths
         if count > _MOST_SORTED or cub.is_available():
-            return cub.radix_sort(self, pairs, device, stream)
+            return cub.sort_with_cub(self, pairs, device, stream)
         keys, order = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
         payload = pairs.payload.integers(count, widths.payload).index_select(0, order)
         sorted_keys, sorted_payload = (

@@ -74,7 +74,7 @@ def on_shim(machine, monkeypatch):
     if COMPILER is None:
         pytest.skip(NO_COMPILER)
 
-    monkeypatch.setattr("gatherum.cuda.cub.radix_sort", sort_on_host)
+    monkeypatch.setattr("gatherum.cuda.cub.sort_with_cub", sort_on_host)
     monkeypatch.setattr("gatherum.cuda.device_calls.open_device", ShimGpu)
     return machine
 

@@ -296,7 +296,7 @@ def memory_of(address, operand):
 
 
 def sort_on_host(framework, pairs, device, stream):
-    """Sort pairs in host memory, in place of `cub.radix_sort`."""
+    """Sort pairs in host memory, in place of `cub.sort_with_cub`."""
     arrays = [
         np.frombuffer(bytearray(ctypes.string_at(at.address, width * pairs[2])), f"u{width}")
         for at, width in zip(pairs[:2], pairs.widths[:2], strict=True)

@@ -229,7 +229,7 @@ def sorts(monkeypatch):
         counted.append(pairs)
         return sort_on_host(framework, pairs, *place)
 
-    monkeypatch.setattr(cub, "radix_sort", sort)
+    monkeypatch.setattr(cub, "sort_with_cub", sort)
     return counted
 
 
@@ -414,7 +414,7 @@ def test_errors_of_a_sort(monkeypatch):
         framework.allocate(100, 0, 0)
         raise ValueError("the sort's words")
 
-    monkeypatch.setattr(cub, "radix_sort", fails)
+    monkeypatch.setattr(cub, "sort_with_cub", fails)
     with pytest.raises((RuntimeError, ValueError), match="the sort's words"):
         jax.block_until_ready(run(*arrays))
 
@@ -422,11 +422,11 @@ def test_errors_of_a_sort(monkeypatch):
         XLA.has_memory(False)
         framework.allocate(100, 0, 0)
 
-    monkeypatch.setattr(cub, "radix_sort", allocates)
+    monkeypatch.setattr(cub, "sort_with_cub", allocates)
     with pytest.raises((RuntimeError, ValueError), match="RESOURCE_EXHAUSTED: XLA's words"):
         jax.block_until_ready(run(*arrays))
     XLA.has_memory(True)
-    monkeypatch.setattr(cub, "radix_sort", sort_on_host)
+    monkeypatch.setattr(cub, "sort_with_cub", sort_on_host)
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -94,5 +94,5 @@ def use() -> Xla:
         module.is_on_cpu = lambda value: not isinstance(value, jax.Array)  # type: ignore[attr-defined]
     adapter.is_on_cuda = lambda value: isinstance(value, jax.Array)  # type: ignore[attr-defined]
     cub.check_import = lambda: None  # type: ignore[assignment]
-    cub.radix_sort = sort_on_host
+    cub.sort_with_cub = sort_on_host
     return xla

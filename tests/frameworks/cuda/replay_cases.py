@@ -324,7 +324,7 @@ def test_the_first_zeros_of_a_device_are_not_made_in_a_graph(torch, monkeypatch)
 @slow
 @pytest.mark.parametrize(("op", "attributes"), CALLS)
 def test_protocol_arrays_give_the_result_of_arrays(running, op, attributes, monkeypatch):
-    monkeypatch.setattr(cub, "radix_sort", sort_on_host)
+    monkeypatch.setattr(cub, "sort_with_cub", sort_on_host)
     arrays = [each.numpy() for each in operands(running, op)]
     function = getattr(gatherum, op)
     expected = function(*arrays, **attributes)

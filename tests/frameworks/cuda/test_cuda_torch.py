@@ -207,7 +207,7 @@ def test_the_sort_is_stable(as_cuda, widths):
 def test_cub_sorts_more_keys_than_torch_can(monkeypatch):
     asked = []
     monkeypatch.setattr(
-        cuda.cub, "radix_sort", lambda *arguments: asked.append(arguments) or "sorted"
+        cuda.cub, "sort_with_cub", lambda *arguments: asked.append(arguments) or "sorted"
     )
     monkeypatch.setattr(cuda, "_MOST_SORTED", 3)
     memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
@@ -218,7 +218,7 @@ def test_cub_sorts_more_keys_than_torch_can(monkeypatch):
 
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_cub_sorts_if_it_is_installed(is_installed, monkeypatch):
-    monkeypatch.setattr(cuda.cub, "radix_sort", lambda *_: "sorted")
+    monkeypatch.setattr(cuda.cub, "sort_with_cub", lambda *_: "sorted")
     monkeypatch.setattr(cuda.cub, "is_available", lambda: is_installed)
     memory = [cuda._Scratch(torch.zeros(16, dtype=torch.uint8)) for _ in range(2)]
     result = cuda.FRAMEWORK.sort(Pairs(*memory, 4, Widths(4, 4, 3)), 0, 40)

@@ -9,7 +9,7 @@ from canaries import guarded, strays
 from gatherum._derivatives import elementary
 from gatherum._model import dtypes
 from gatherum.cuda import elementary as on_device
-from gatherum.cuda import execution
+from gatherum.cuda import launch_sizes
 from strategies import same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -54,7 +54,7 @@ def test_nothing_is_launched_for_no_items():
 
 
 def test_offsets_of_64_bits(monkeypatch):
-    monkeypatch.setattr(execution, "OFFSET_LIMIT", 1)
+    monkeypatch.setattr(launch_sizes, "OFFSET_LIMIT", 1)
     values = samples(np.dtype("f8"), 100)
     result, device = mapped("exp", values)
     assert same_bits(result, elementary.exp(values))
@@ -62,6 +62,6 @@ def test_offsets_of_64_bits(monkeypatch):
 
 
 def test_threads_take_more_where_the_grid_is_full(monkeypatch):
-    monkeypatch.setattr(execution, "BLOCKS_PER_PROCESSOR", 1)
+    monkeypatch.setattr(launch_sizes, "BLOCKS_PER_PROCESSOR", 1)
     values = samples(np.dtype("f4"), 1000)
     assert same_bits(mapped("log", values)[0], elementary.log(values))

@@ -10,7 +10,7 @@ import gatherum
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum._plans import sharing
-from gatherum.cuda import execution, folds, radix_sort
+from gatherum.cuda import folds, launch_sizes, radix_sort
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -189,7 +189,7 @@ def test_rows_of_which_a_warps_tile_holds_one():
 
 @slow
 def test_groups_take_more_runs_where_the_grid_is_small(shim, monkeypatch):
-    monkeypatch.setattr(execution, "BLOCKS_PER_PROCESSOR", 1)
+    monkeypatch.setattr(launch_sizes, "BLOCKS_PER_PROCESSOR", 1)
     monkeypatch.setattr(folds, "LONGEST_THREAD_SEGMENT", 2)
     monkeypatch.setattr(folds, "LONGEST_WARP_SEGMENT", 5)
     indices = runs(*RNG.integers(0, 8, 800))

@@ -19,7 +19,7 @@ def sorted_pairs(keys, payload, bits):
         buffer.inside[...] = array.view(np.uint8)
     slots = [programs.Slot(number) for number in range(4)]
     recorder = programs.Recorder(4)
-    results = radix_sort.sort(recorder, length, widths, tuple(slots[:2]), tuple(slots[2:]))
+    results = radix_sort.record_passes(recorder, length, widths, tuple(slots[:2]), tuple(slots[2:]))
     program = recorder.program()
     assert sum(each.nbytes for each in program.scratch) == radix_sort.scratch_bytes(length, widths)
     device.run_program(program, tuple(buffer.address for buffer in buffers))
@@ -52,7 +52,7 @@ def test_pairs_are_sorted_stably(length, bits, width, values):
 
 
 def test_there_may_be_more_tiles_than_threads_of_a_block(monkeypatch):
-    monkeypatch.setattr(radix_sort, "THREADS", 64)
+    monkeypatch.setattr(radix_sort, "RADIX_THREADS", 64)
     monkeypatch.setattr(radix_sort, "PAIRS_PER_THREAD", 1)
     keys = np.random.default_rng(1).integers(0, 8, 64 * 65).astype(np.uint32)
     payload = np.arange(keys.size, dtype=np.uint32)

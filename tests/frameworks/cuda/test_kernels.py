@@ -174,7 +174,7 @@ def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mo
     options = {"batch_dims": 1, "mode": mode}
     expected = gatherum.scatter_nd(data, indices[..., None], updates, **options)
     for small, names in ((0, ["winners", "scatter"]), (-(1 << 40), ["keys", "scatter_sorted"])):
-        monkeypatch.setattr(plan_launches, "_SMALL_TABLE", small)
+        monkeypatch.setattr(plan_launches, "SMALL_TABLE_BYTES", small)
         if small:
             monkeypatch.setattr(plan_launches, "_sort_bytes", lambda *_: 0)
         assert same_bits(shim.scatter_nd(data, indices[..., None], updates, **options), expected)

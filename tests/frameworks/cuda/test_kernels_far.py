@@ -8,7 +8,8 @@ from shim.functions import ShimFunctions
 import gatherum
 from gatherum.cuda import checks, plan_launches, programs
 from gatherum.cuda.device_nests import device_nest
-from gatherum.cuda.execution import OFFSET_LIMIT, Execution
+from gatherum.cuda.launch_sizes import OFFSET_LIMIT
+from gatherum.cuda.recording import CallRecording
 from sparse_files import NEEDS_HOLES, PLACES
 
 pytestmark = [
@@ -145,7 +146,7 @@ def test_positions_past_2_to_the_32(space, position):
             return record
 
     recorder, (data, places, _, out) = programs.Recorder(), map(programs.Slot, range(4))
-    call = Execution(recorder, 2, plan, device_nest(plan), data, places, out)
+    call = CallRecording(recorder, 2, plan, device_nest(plan), data, places, out)
     record = recorder.allocate(checks.RECORD_BYTES)
     checks.find_component(call, record)
     checks.read_record(call, record)

@@ -47,7 +47,7 @@ def strategy(request, monkeypatch, client):
     monkeypatch.setattr(choice, "SMALL_BYTES", -1)
     for module in (choice, operands):
         monkeypatch.setattr(module, "chunk_bytes", lambda: 2000)
-    with dask.config.set({"gatherum.way": request.param, "scheduler": client}):
+    with dask.config.set({"gatherum.strategy": request.param, "scheduler": client}):
         yield request.param
 
 
@@ -179,7 +179,7 @@ def test_an_unknown_distributed_warns_and_takes_tasks(client, monkeypatch, missi
     monkeypatch.setattr(choice, "SMALL_BYTES", -1)
     operands = da.from_array(DATA, chunks=(50, 7)), da.from_array(INDICES, chunks=70)
     said = pytest.warns(UserWarning, match=f"rows move as tasks: {re.escape(why)}")
-    with dask.config.set({"gatherum.way": "shuffle"}), said:
+    with dask.config.set({"gatherum.strategy": "shuffle"}), said:
         result = gatherum.gather(*operands)
     if missing == "version":  # the graph does not depend on the reason
         assert digest(result.compute()) == digest(gatherum.gather(DATA, INDICES))

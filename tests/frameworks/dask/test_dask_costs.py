@@ -44,7 +44,7 @@ def strategy(request, monkeypatch):
     monkeypatch.setattr(choice, "partial_pays", lambda *sizes: pays)
     if request.param in ("tasks", "shuffle"):
         monkeypatch.setattr(choice, "SMALL_BYTES", -1)
-        with dask.config.set({"gatherum.way": request.param}):
+        with dask.config.set({"gatherum.strategy": request.param}):
             yield request.param
     else:
         yield request.param

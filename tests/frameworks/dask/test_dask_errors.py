@@ -167,7 +167,7 @@ def test_chunks_that_known_indices_do_not_address_are_not_read():
     )
     table = table.map_blocks(once, dtype=np.int8, meta=table._meta)
     rows = np.array([[30_000, 599_999], [1, -1]])
-    with_strategy = dask.config.set({"gatherum.way": "tasks"})
+    with_strategy = dask.config.set({"gatherum.strategy": "tasks"})
     with_small = pytest.MonkeyPatch.context()
     with with_strategy, with_small as patch:
         patch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", 1000)
@@ -210,9 +210,9 @@ def declared_as(array, dtype, chunks):
 
 @pytest.mark.parametrize("value", ["fast", "blockwise", True, ["tasks"]])
 def test_a_setting_with_an_unknown_strategy(value):
-    message = f"gather: `gatherum.way` must be one of 'tasks', 'shuffle', got {value!r}"
+    message = f"gather: `gatherum.strategy` must be one of 'tasks', 'shuffle', got {value!r}"
     for call in (gatherum.gather, partial(gatherum.explain, "gather")):
-        with dask.config.set({"gatherum.way": value}), pytest.raises(ValueError) as caught:
+        with dask.config.set({"gatherum.strategy": value}), pytest.raises(ValueError) as caught:
             call(LAZY, [0, 1])
         assert str(caught.value) == message
 
@@ -224,7 +224,7 @@ def test_blocks_of_another_dtype_than_declared(op, strategy, monkeypatch):
     indices, updates = np.array(OPS[op][0]), OPS[op][1]
     if strategy:
         monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
-    with dask.config.set({"gatherum.way": strategy}):
+    with dask.config.set({"gatherum.strategy": strategy}):
         for dtype in ("f4", "bool"):
             for declared in ("<i8", ">i8"):
                 lazy = declared_as(indices.astype(dtype), declared, 1)
@@ -250,7 +250,7 @@ def test_blocks_of_data_in_another_byte_order(strategy):
     for order in ([0, 1, 2], [1, 0, 2]):
         data = da.concatenate([blocks[n] for n in order])
         expected = np.array([1.5, 2.5, 300.5], "f4")[order]
-        with dask.config.set({"gatherum.way": strategy}):
+        with dask.config.set({"gatherum.strategy": strategy}):
             result = gatherum.gather(data, [0, 2, 4]).compute(scheduler="synchronous")
         np.testing.assert_array_equal(result, expected)
 

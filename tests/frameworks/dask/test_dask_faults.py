@@ -128,7 +128,7 @@ def test_the_scheduler_goes_away(tmp_path, monkeypatch):
     (tmp_path / "table").mkdir()
     path = store(tmp_path / "table")
     with (
-        dask.config.set({"gatherum.way": "tasks", "array.chunk-size": "128KiB"}),
+        dask.config.set({"gatherum.strategy": "tasks", "array.chunk-size": "128KiB"}),
         outside(tmp_path / "workers") as (address, pid),
         Client(address, timeout=5) as client,
         dask.config.set(scheduler="distributed"),

@@ -54,7 +54,7 @@ def call(op, indices):
 def test_a_hot_row_needs_no_more_than_was_planned(op, monkeypatch):
     monkeypatch.setattr("gatherum.dask.planning.choice.SMALL_BYTES", -1)
     settings = {
-        "gatherum.way": "shuffle",
+        "gatherum.strategy": "shuffle",
         "array.chunk-size": 8 * MIB,
         "distributed.p2p.comm.buffer": BUFFER,
         "distributed.p2p.storage.buffer": BUFFER,

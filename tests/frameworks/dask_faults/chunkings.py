@@ -51,7 +51,7 @@ def test_fifty_chunkings_have_one_digest(strategy, name):
     for seed in range(50):
         rng = np.random.default_rng(seed)
         chunked = [cut(operand, rng) for operand in operands]
-        strategies.add(gatherum.explain(op, *chunked, **options).way.partition(":")[0])
+        strategies.add(gatherum.explain(op, *chunked, **options).strategy.partition(":")[0])
         digests.add(digest(getattr(gatherum, op)(*chunked, **options).compute()))
     assert len(digests) == 1
     assert strategy in strategies
@@ -99,5 +99,7 @@ def test_25_6_million_elements_are_added_in_one_order(strategy):
                 number_array(LONG, *updates),
             )
             result = gatherum.scatter_slices(*operands, reduction="add")
-            assert strategy in gatherum.explain("scatter_slices", *operands, reduction="add").way
+            assert (
+                strategy in gatherum.explain("scatter_slices", *operands, reduction="add").strategy
+            )
             assert digest(result.compute()) == digest(expected)

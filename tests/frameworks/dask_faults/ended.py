@@ -94,7 +94,7 @@ def test_the_scheduler_goes_away(call, tmp_path, monkeypatch):
     here = tmp_path / "table"
     here.mkdir()
     path = store(here)
-    settings = {"gatherum.way": "tasks", "array.chunk-size": "128KiB"}
+    settings = {"gatherum.strategy": "tasks", "array.chunk-size": "128KiB"}
     with (
         outside(workplace) as (address, pid),
         dask.config.set(settings),

@@ -44,14 +44,14 @@ def test_the_bits_of_numpy(dtype, reduction, mode):
     more = {"mode": mode, "negative": bool(rng.random() < 0.7)}
     if mode == "raise":
         more["negative"] = True
-    fold = edge_reductions.AggregateOptions(3, reduction, mode, more["negative"])
+    options = edge_reductions.AggregateOptions(3, reduction, mode, more["negative"])
     for scale in (None, weights):
         expected = gatherum.aggregate(data, sources, targets, 3, reduction, scale, **more)
         operands = [None if each is None else tensor_of(each)
                     for each in (data, sources, targets, scale)]  # fmt: skip
         result = gatherum.aggregate(*operands[:3], 3, reduction, operands[3], **more)
         assert array_of(result, dtype).tobytes() == expected.tobytes()
-        same = edge_reductions.aggregate_with_messages(namespace, *operands, fold)
+        same = edge_reductions.aggregate_with_messages(namespace, *operands, options)
         assert array_of(same, dtype).tobytes() == expected.tobytes()
         out = torch.empty_like(result)
         assert gatherum.aggregate(*operands[:3], 3, reduction, operands[3], out=out, **more) is out

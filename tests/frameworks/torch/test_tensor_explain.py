@@ -11,7 +11,7 @@ DATA, INDICES = np.arange(12.0).reshape(3, 4), np.array([2, 0, 2])
 
 def without_route(explanation):
     return "".join(
-        line for line in str(explanation).splitlines(True) if not line.startswith("  route")
+        line for line in str(explanation).splitlines(True) if not line.startswith("  strategy")
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import Operator
 
 from .numbers import Integer
@@ -71,7 +71,7 @@ def is_wanted(options: dict[str, Any]) -> bool:
 
 
 def run(
-    operator: Operator, table: str, others: tuple[str | Array, ...], out: str,
+    operator: Operator, table: str, others: tuple[str | NumpyArray, ...], out: str,
     options: dict[str, Any], *, shown: bool,
 ) -> str:  # fmt: skip
     """Run an operator on files on a cluster. Return a summary of the run.

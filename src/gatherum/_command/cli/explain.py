@@ -15,7 +15,7 @@ import numpy as np
 from click.shell_completion import CompletionItem
 
 from gatherum._model import errors
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS, Operator, find_operator
 from gatherum._system.regular_files import check_folder
@@ -65,7 +65,7 @@ class OperandSpec(Parsed):
             return mapped_input(_role(param, ctx))
         return super().convert(value, param, ctx)
 
-    def parse(self, text: str) -> Shape | Array | None:
+    def parse(self, text: str) -> Shape | NumpyArray | None:
         """Return the sizes in a string, or the array in a file."""
         if text.endswith(".npy"):
             return map_file(text)
@@ -95,7 +95,7 @@ class ValuesOrFile(Values):
             return array_input(operator, "INDICES")
         return super().convert(value, param, ctx)
 
-    def parse(self, text: str) -> list[int] | Array | None:
+    def parse(self, text: str) -> list[int] | NumpyArray | None:
         """Return the numbers in a string, or the array in a file."""
         return map_file(text) if text.endswith(".npy") else super().parse(text)
 

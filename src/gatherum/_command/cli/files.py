@@ -30,7 +30,7 @@ from .streams import (
 )
 
 if TYPE_CHECKING:
-    from gatherum._model.call import Array
+    from gatherum._model.arrays import NumpyArray
     from gatherum.files import Stats
     from gatherum.files.formats.format import Location
 
@@ -253,7 +253,7 @@ def _run_on_files(
         _run_alone(operator, operands, out, call, show=show, folder=folder)
 
 
-def _cluster_operand(operator: Operator, role: str, operand: Source) -> str | Array:
+def _cluster_operand(operator: Operator, role: str, operand: Source) -> str | NumpyArray:
     """Return an operand for a run on a cluster.
 
     Workers cannot read standard input, so it is read into memory.

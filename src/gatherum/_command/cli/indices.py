@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import Operator
 from gatherum._system.regular_files import read_regular
 from gatherum._system.text_numbers import number_of
@@ -27,7 +27,7 @@ class Values(Parsed):
     name = "values"
     expected = "integers such as 0,2,2,7"
 
-    def parse(self, text: str) -> list[int] | Array | None:
+    def parse(self, text: str) -> list[int] | NumpyArray | None:
         """Return a list of integers."""
         return integers(text)
 
@@ -52,7 +52,7 @@ def is_text(path: str) -> bool:
 
 def as_operand(
     operator: Operator, indices: str | list[int], role: str = "INDICES", *, components: int = 1
-) -> str | Array:
+) -> str | NumpyArray:
     """Return an array of numbers, or the path of an array file.
 
     `components` is the number of values after ``--values`` that form a tuple.
@@ -79,7 +79,7 @@ def as_operand(
     return indices
 
 
-def from_text(operator: Operator, name: str, content: bytes) -> Array:
+def from_text(operator: Operator, name: str, content: bytes) -> NumpyArray:
     """Parse a string with one row per line. Commas, tabs or blanks separate the numbers.
 
     If the operator takes tuples, each line is a tuple. Otherwise a single line or column is a flat
@@ -138,7 +138,7 @@ def _is_number(word: str) -> bool:
     return number_of(word) is not None
 
 
-def _array(where: str, rows: list[list[int]]) -> Array:
+def _array(where: str, rows: list[list[int]]) -> NumpyArray:
     """Return rows of integers as an array of int64, or of uint64 if int64 is too small."""
     shape = len(rows), len(rows[0]) if rows else 1
     for dtype in (np.int64, np.uint64):

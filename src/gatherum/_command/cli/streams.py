@@ -15,7 +15,7 @@ import click
 import numpy as np
 
 from gatherum._model import errors
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.operators import Operator
 from gatherum._system.regular_files import naming, open_regular
 
@@ -36,7 +36,7 @@ def stream_folder(spill_dir: str | None) -> Iterator[str]:
         yield folder
 
 
-def read_array(folder: str, operator: Operator, role: str) -> Location | Array:
+def read_array(folder: str, operator: Operator, role: str) -> Location | NumpyArray:
     """Read an array from standard input: a .npy file, copied to a folder, or numbers as text."""
     stream = open_input(role)
     with naming(INPUT):
@@ -52,7 +52,7 @@ def read_array(folder: str, operator: Operator, role: str) -> Location | Array:
     return from_text(operator, INPUT, read_input(role, LARGEST, first_bytes))
 
 
-def array_input(operator: Operator, role: str) -> Array:
+def array_input(operator: Operator, role: str) -> NumpyArray:
     """Read standard input into an array in memory."""
     with stream_folder(None) as folder:
         source = read_array(folder, operator, role)
@@ -86,7 +86,7 @@ def check_one(roles: Sequence[str]) -> None:
         raise click.UsageError(f"{named_roles} cannot both be standard input.")
 
 
-def mapped_input(role: str) -> Array:
+def mapped_input(role: str) -> NumpyArray:
     """Map a copy of the .npy file on standard input. The copy exists as long as the array."""
     with tempfile.TemporaryFile() as file:
         with naming(INPUT):
@@ -94,13 +94,13 @@ def mapped_input(role: str) -> Array:
         return _mapped(file, INPUT)
 
 
-def map_file(path: str, name: str | None = None) -> Array:
+def map_file(path: str, name: str | None = None) -> NumpyArray:
     """Map the array of a .npy file. Messages call the file `name`, if given."""
     with open(path, "rb", opener=open_regular) as file:  # NumPy's messages do not name the file
         return _mapped(file, name or path)
 
 
-def _mapped(file: IO[bytes], name: str) -> Array:
+def _mapped(file: IO[bytes], name: str) -> NumpyArray:
     from gatherum.files.formats import npy
 
     file.seek(0)

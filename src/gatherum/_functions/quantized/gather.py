@@ -14,7 +14,8 @@ from gatherum._frameworks import registry
 from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._functions import overloads
 from gatherum._model import errors, shape_limits
-from gatherum._model.call import Array, Attributes
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Attributes
 from gatherum._model.call_types import typed_as
 from gatherum._model.dtypes import DType, is_index, load_dtype
 from gatherum._model.errors import Shape
@@ -171,7 +172,7 @@ _ARRAYS = "data", "scales"
 
 def _on_arrays(
     attributes: QuantizedAttributes, data: Any, indices: Any, scales: Any, zero_points: Any
-) -> Array:
+) -> NumpyArray:
     zeros = None if zero_points is None else (zero_points.shape, zero_points.dtype)
     spec, dtype = _spec_and_dtype(
         attributes, data.shape, data.dtype, scales.shape, scales.dtype, zeros
@@ -204,12 +205,12 @@ def _spec_and_dtype(
 def run_on_arrays(
     attributes: QuantizedAttributes,
     spec: Spec,
-    data: Array,
-    indices: Array,
-    scales: Array,
-    zero_points: Array | None,
+    data: NumpyArray,
+    indices: NumpyArray,
+    scales: NumpyArray,
+    zero_points: NumpyArray | None,
     dtype: DType,
-) -> Array:
+) -> NumpyArray:
     """Check the indices of an otherwise checked call, and run it.
 
     The arrays may hold the bits of their types as integers, and `dtype` may be an integer type for
@@ -221,13 +222,13 @@ def run_on_arrays(
     shape = spec.result_shape(indices.shape)
     shape_limits.check_result(NAME, shape, dtype)
     rows = resolve_rows(indices, spec.axis, spec.rows, attributes.mode, attributes.negative)
-    out: Array = native.new_result(dtype, shape)
+    out: NumpyArray = native.new_result(dtype, shape)
     dequantize(spec, data, rows, scales, zero_points, out)
     return out
 
 
 def resolve_rows(
-    indices: Array, axis: int, size: int, mode: str, negative: bool
+    indices: NumpyArray, axis: int, size: int, mode: str, negative: bool
 ) -> NDArray[np.int64]:
     """Return a new array with the row of each index, or -1 for an index that is filled.
 
@@ -246,11 +247,11 @@ def resolve_rows(
 
 def dequantize(
     spec: Spec,
-    data: Array,
+    data: NumpyArray,
     rows: NDArray[np.int64],
-    scales: Array,
-    zero_points: Array | None,
-    out: Array,
+    scales: NumpyArray,
+    zero_points: NumpyArray | None,
+    out: NumpyArray,
 ) -> None:
     """Write the numbered rows to a contiguous array."""
     if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
@@ -271,8 +272,12 @@ def _core_arguments(spec: Spec) -> tuple[Any, ...]:
 
 
 def _contiguous_call(
-    spec: Spec, data: Array, rows: NDArray[np.int64], scales: Array, zero_points: Array | None
-) -> tuple[Spec, Array, NDArray[np.int64], Array, Array | None]:
+    spec: Spec,
+    data: NumpyArray,
+    rows: NDArray[np.int64],
+    scales: NumpyArray,
+    zero_points: NumpyArray | None,
+) -> tuple[Spec, NumpyArray, NDArray[np.int64], NumpyArray, NumpyArray | None]:
     """Return an equivalent call on contiguous arrays that contain only the rows."""
     axis = spec.axis
     if spec.divides_bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.conversion import fill_item
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING
 from gatherum._model.reductions import ROWS
@@ -41,9 +41,9 @@ class Cell:
 class CallValues(NamedTuple):
     """The values of a call. Unknown values are None."""
 
-    data: Array | None = None
-    indices: Array | None = None
-    updates: Array | None = None
+    data: NumpyArray | None = None
+    indices: NumpyArray | None = None
+    updates: NumpyArray | None = None
     fill_value: object = 0
 
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.indices import number_rows
-from gatherum._model.call import Array, Call
+from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING, MOVING
 
@@ -77,7 +78,10 @@ class Scene(NamedTuple):
 
 
 def scene_of(
-    call: Call, indices: Array | None = None, raises: bool = False, most_across: int = MOST_ACROSS
+    call: Call,
+    indices: NumpyArray | None = None,
+    raises: bool = False,
+    most_across: int = MOST_ACROSS,
 ) -> Scene:
     """Create the scene of a call, with example indices if there are none.
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._functions.accumulator import Accumulator, new_accumulator
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
 from gatherum._plans.plans import apply
@@ -22,7 +22,7 @@ from gatherum.dask.errors import mixed_blocks
 from gatherum.dask.planning.routing import ChunkRoute, OwnerRows
 
 
-def as_declared(dtype: DType, block: Array) -> Array:
+def as_declared(dtype: DType, block: NumpyArray) -> NumpyArray:
     """Return a block in the byte order of its array; Dask makes the order native in joined blocks.
 
     A block with another dtype is returned unchanged; the function that uses it checks its dtype.
@@ -30,14 +30,14 @@ def as_declared(dtype: DType, block: Array) -> Array:
     return block.astype(dtype, copy=False) if np.can_cast(block.dtype, dtype, "equiv") else block
 
 
-def gather_block(call: DaskCall, _: None, table: Array, indices: Array) -> Array:
+def gather_block(call: DaskCall, _: None, table: NumpyArray, indices: NumpyArray) -> NumpyArray:
     """Gather from a block that contains all rows that a block of indices can address."""
     fill = call.fill_item[0]
     table = call.data_block(table)
     return apply(call.array_call.op, table, indices, fill_value=fill, **call.attributes())
 
 
-def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) -> Array:
+def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[NumpyArray]) -> NumpyArray:
     """Join a grid of blocks, given in row-major order, along the dimensions `dims`."""
     joined = list(blocks)
     for count, d in zip(reversed(grid), reversed(dims), strict=True):
@@ -46,7 +46,7 @@ def assemble(grid: Sequence[int], dims: Sequence[int], blocks: Sequence[Array]) 
     return joined[0]
 
 
-def _concatenated(blocks: Sequence[Array], axis: int) -> Array:
+def _concatenated(blocks: Sequence[NumpyArray], axis: int) -> NumpyArray:
     """Concatenate blocks as bytes, because NumPy would change their byte order and drop padding."""
     dtype = blocks[0].dtype
     if len(blocks) == 1 or dtype.itemsize == 0 or (dtype.isnative and dtype.kind != "V"):
@@ -60,8 +60,8 @@ def _concatenated(blocks: Sequence[Array], axis: int) -> Array:
 
 
 def read_requested_rows(
-    call: DaskCall, _: None, blocks: Sequence[Array], parts: Sequence[OwnerRows]
-) -> list[Array]:
+    call: DaskCall, _: None, blocks: Sequence[NumpyArray], parts: Sequence[OwnerRows]
+) -> list[NumpyArray]:
     """Return the rows that each part requests of adjacent owners, shaped (before, rows, after)."""
     tables = [call.table(block) for block in blocks]
     results = []
@@ -76,8 +76,12 @@ def read_requested_rows(
 
 
 def read_routed_rows(
-    call: DaskCall, checked: None, blocks: Sequence[Array], first: int, routes: Sequence[ChunkRoute]
-) -> list[Array]:
+    call: DaskCall,
+    checked: None,
+    blocks: Sequence[NumpyArray],
+    first: int,
+    routes: Sequence[ChunkRoute],
+) -> list[NumpyArray]:
     """Call `read_requested_rows` with the parts of the routes that belong to the owners."""
     return read_requested_rows(
         call, checked, blocks, [r.part(first, first + len(blocks)) for r in routes]
@@ -90,8 +94,8 @@ def merge_rows(
     route: ChunkRoute,
     shapes: Sequence[Shape],
     owners: Sequence[range],
-    replies: Iterable[Array],
-) -> list[Array]:
+    replies: Iterable[NumpyArray],
+) -> list[NumpyArray]:
     """Return the blocks of a gather's result that contain the entries of a route.
 
     `replies` contains the rows sent by each group of consecutive owners, in the order of the route.
@@ -110,7 +114,7 @@ def merge_rows(
     return [out.reshape(shape) for out, shape in zip(results, shapes, strict=True)]
 
 
-def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
+def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> NumpyArray:
     if not has_invalid or prod(shape) == 0:
         return np.empty(shape, call.dtype)
     item = call.fill_item
@@ -118,8 +122,12 @@ def _filled(call: DaskCall, shape: Shape, has_invalid: bool) -> Array:
 
 
 def routed_updates(
-    call: DaskCall, _: None, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
-) -> Array:
+    call: DaskCall,
+    _: None,
+    route: ChunkRoute,
+    shapes: Sequence[Shape],
+    blocks: Sequence[NumpyArray],
+) -> NumpyArray:
     """Return the updates of adjacent blocks in the order of their route.
 
     The shape is (before, entries, after), with size 1 where updates broadcast.
@@ -146,8 +154,8 @@ def routed_updates(
 
 
 def updates_by_owner(
-    call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[Array]
-) -> Iterator[tuple[int, OwnerRows, Array]]:
+    call: DaskCall, route: ChunkRoute, shapes: Sequence[Shape], blocks: Sequence[NumpyArray]
+) -> Iterator[tuple[int, OwnerRows, NumpyArray]]:
     """Yield the result of `routed_updates` owner by owner: (owner, part, updates).
 
     Each `updates` is a separate array. Owners without entries are skipped.
@@ -175,7 +183,7 @@ def updates_by_owner(
         yield owner, part, out
 
 
-def _in_three_dimensions(call: DaskCall, block: Array, shape: Shape) -> Array:
+def _in_three_dimensions(call: DaskCall, block: NumpyArray, shape: Shape) -> NumpyArray:
     """Reshape a block of updates to (before, entries, after), with size 1 where it broadcasts."""
     first, last = call.moved_rows
     block = block.reshape((1,) * (len(shape) - block.ndim) + block.shape)
@@ -189,8 +197,8 @@ def _in_three_dimensions(call: DaskCall, block: Array, shape: Shape) -> Array:
 
 
 def updates_for_owners(
-    call: DaskCall, route: ChunkRoute, values: Array, first: int, last: int
-) -> tuple[OwnerRows, Array]:
+    call: DaskCall, route: ChunkRoute, values: NumpyArray, first: int, last: int
+) -> tuple[OwnerRows, NumpyArray]:
     """Return the part of a route for adjacent owners, and the updates in its order."""
     part = route.part(first, last)
     if call.broadcasts_update:
@@ -201,16 +209,16 @@ def updates_for_owners(
 class BlockFold:
     """A block of data that folds updates batch by batch."""
 
-    def __init__(self, call: DaskCall, data: Array) -> None:
+    def __init__(self, call: DaskCall, data: NumpyArray) -> None:
         attributes = call.array_call.attributes
         self.fold_keywords = attributes.fold_keywords
-        self.folded: Array | Accumulator
+        self.folded: NumpyArray | Accumulator
         if attributes.fold.needs_accumulator(call.dtype):
             self.folded = new_accumulator(data, attributes)
         else:
             self.folded = apply("gather_nd", data, np.empty(0, np.int64))
 
-    def add(self, op: str, indices: Array, updates: Array, **attributes: Any) -> None:
+    def add(self, op: str, indices: NumpyArray, updates: NumpyArray, **attributes: Any) -> None:
         """Fold a batch with the operator of this name."""
         if isinstance(self.folded, Accumulator):
             axis = attributes.get("axis", attributes.get("batch_dims", 0))
@@ -235,7 +243,7 @@ class BlockFold:
             continued.folded = apply("gather_nd", self.folded, np.empty(0, np.int64))
         return continued
 
-    def finish(self) -> Array:
+    def finish(self) -> NumpyArray:
         """Return the block after all updates."""
         return self.folded.finish() if isinstance(self.folded, Accumulator) else self.folded
 
@@ -243,9 +251,9 @@ class BlockFold:
 def fold_block(
     call: DaskCall,
     _: None,
-    initial: Array | BlockFold,
-    indices: Sequence[Array],
-    updates: Sequence[Array],
+    initial: NumpyArray | BlockFold,
+    indices: Sequence[NumpyArray],
+    updates: Sequence[NumpyArray],
 ) -> BlockFold:
     """Fold blocks of updates, in order, into a block that contains all rows of its column."""
     if isinstance(initial, BlockFold):
@@ -262,8 +270,8 @@ def fold_block(
 def fold_updates(
     call: DaskCall,
     _: None,
-    initial: Sequence[Array | BlockFold],
-    parts: Sequence[tuple[OwnerRows, Array]],
+    initial: Sequence[NumpyArray | BlockFold],
+    parts: Sequence[tuple[OwnerRows, NumpyArray]],
 ) -> list[BlockFold]:
     """Fold the updates of routes into adjacent owners, in the order of the routes."""
     folds = []
@@ -281,10 +289,10 @@ def fold_updates(
 def fold_routed_updates(
     call: DaskCall,
     checked: None,
-    initial: Sequence[Array],
+    initial: Sequence[NumpyArray],
     first: int,
     route: ChunkRoute,
-    values: Array,
+    values: NumpyArray,
 ) -> list[BlockFold]:
     """Call `fold_updates` with the part of a route that belongs to the owners."""
     return fold_updates(
@@ -295,11 +303,11 @@ def fold_routed_updates(
     )
 
 
-def finished_block(folds: Sequence[BlockFold], block: int, shape: Shape) -> Array:
+def finished_block(folds: Sequence[BlockFold], block: int, shape: Shape) -> NumpyArray:
     """Return one of the folded blocks."""
     return folds[block].finish().reshape(shape)
 
 
-def unchanged_block(_: None, block: Array) -> Array:
+def unchanged_block(_: None, block: NumpyArray) -> NumpyArray:
     """Return an unchanged block of data, after all entries have been checked."""
     return block

@@ -101,11 +101,11 @@ def choose(call: DaskCall, layout: ChunkLayout) -> Choice:
 
 
 def _wanted(op: str) -> str | None:
-    """Return the strategy that Dask's setting ``gatherum.way`` requests, or None."""
-    wanted: str | None = config.get("gatherum.way", None)
+    """Return the strategy that Dask's setting ``gatherum.strategy`` requests, or None."""
+    wanted: str | None = config.get("gatherum.strategy", None)
     choices = [str(Strategy.TASKS), str(Strategy.SHUFFLE)]
     if wanted is not None and wanted not in choices:
-        raise errors.not_one_of(op, "gatherum.way", wanted, choices)
+        raise errors.not_one_of(op, "gatherum.strategy", wanted, choices)
     return wanted
 
 

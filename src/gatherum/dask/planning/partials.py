@@ -14,7 +14,7 @@ import numpy as np
 from gatherum._functions.accumulator import Accumulator, new_accumulator
 from gatherum._functions.accumulator_state import ALL
 from gatherum._functions.fold_properties import can_merge
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
 from gatherum._plans.plans import apply
@@ -28,7 +28,7 @@ def can_be_partial(call: DaskCall) -> bool:
 
 
 def fold_to_table(
-    call: DaskCall, shape: Shape, indices: Sequence[Array], updates: Sequence[Array]
+    call: DaskCall, shape: Shape, indices: Sequence[NumpyArray], updates: Sequence[NumpyArray]
 ) -> Accumulator:
     """Fold blocks of updates, in order, into a new table of this shape.
 
@@ -51,7 +51,7 @@ def merge_tables(call: DaskCall, tables: Sequence[Accumulator]) -> Accumulator:
     return total
 
 
-def finish_column(call: DaskCall, _: None, column: Array, updated: Accumulator) -> Array:
+def finish_column(call: DaskCall, _: None, column: NumpyArray, updated: Accumulator) -> NumpyArray:
     """Return a column of the data with the updates of a table applied."""
     total = new_accumulator(call.data_block(column), call.array_call.attributes)
     _merge_table(call, total, updated)
@@ -66,7 +66,7 @@ def _merge_table(call: DaskCall, total: Accumulator, table: Accumulator) -> None
     total.scatter_nd(coordinates, apply("gather_nd", table.finish(), coordinates))
 
 
-def copy_block(column: Array, starts: Shape, shape: Shape) -> Array:
+def copy_block(column: NumpyArray, starts: Shape, shape: Shape) -> NumpyArray:
     """Return a copy of a block of a column, so that the column's memory can be freed."""
     box = tuple(slice(start, start + size) for start, size in zip(starts, shape, strict=True))
     return apply("gather_nd", column[box], ALL)

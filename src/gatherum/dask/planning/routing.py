@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gatherum._arguments.indices import Invalid, first_invalid, number_entries
 from gatherum._model import errors
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import is_index
 from gatherum._model.errors import Shape
 from gatherum._plans.index_errors import invalid_index
@@ -46,7 +46,7 @@ class ChunkRoute:
         return OwnerRows(starts - starts[0], self.rows[starts[0] : starts[-1]])
 
 
-def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: Array) -> Invalid | None:
+def find_invalid(call: DaskCall, shape: Shape, origin: Shape, block: NumpyArray) -> Invalid | None:
     """Return the first entry of a block of indices that makes the call raise, or None."""
     _check_dtype(call, block)
     array_call, operator = call.array_call, call.operator
@@ -72,7 +72,11 @@ def _first_invalid(invalid: Sequence[Invalid | None]) -> Invalid | None:
 
 
 def make_route(
-    call: DaskCall, keyed: Chunks, shape: Shape, origins: Sequence[Shape], blocks: Sequence[Array]
+    call: DaskCall,
+    keyed: Chunks,
+    shape: Shape,
+    origins: Sequence[Shape],
+    blocks: Sequence[NumpyArray],
 ) -> ChunkRoute:
     """Return the entries of adjacent blocks, ordered by the owners of their rows.
 
@@ -104,14 +108,14 @@ def make_route(
     )
 
 
-def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: Array) -> tuple[int, ...]:
+def owners_of(call: DaskCall, keyed: Chunks, shape: Shape, block: NumpyArray) -> tuple[int, ...]:
     """Return the owners of the rows that the entries of a block address, in ascending order."""
     row_numbers = _row_numbers(call, shape, block)
     owner, _ = _owners_and_rows(call, keyed, shape, row_numbers[row_numbers >= 0])
     return tuple(np.flatnonzero(np.bincount(owner)).tolist())
 
 
-def _row_numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64]:
+def _row_numbers(call: DaskCall, shape: Shape, block: NumpyArray) -> NDArray[np.int64]:
     """Return the number of the row that each entry addresses in the data of its column."""
     _check_dtype(call, block)
     array_call, operator = call.array_call, call.operator
@@ -119,7 +123,7 @@ def _row_numbers(call: DaskCall, shape: Shape, block: Array) -> NDArray[np.int64
     return number_entries(operator, space, block, axis, array_call.mode, array_call.negative)
 
 
-def _check_dtype(call: DaskCall, block: Array) -> None:
+def _check_dtype(call: DaskCall, block: NumpyArray) -> None:
     """Raise TypeError for a block without an integer dtype, even if its array declares one."""
     if not is_index(block.dtype):
         raise errors.not_an_index_dtype(call.operator.name, block.dtype, call.operator.takes_tuples)

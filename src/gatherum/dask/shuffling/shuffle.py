@@ -14,7 +14,7 @@ import numpy as np
 from dask import config
 from distributed.exceptions import Reschedule
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.errors import Shape
 from gatherum.dask import private
 from gatherum.dask.dask_call import DaskCall
@@ -113,7 +113,7 @@ def send_rows(
     sender: int,
     call: DaskCall,
     checked: None,
-    blocks: Sequence[Array],
+    blocks: Sequence[NumpyArray],
     first: int,
     routes: Sequence[ChunkRoute],
     most: int,
@@ -128,7 +128,7 @@ def send_requested_rows(
     owner: int,
     call: DaskCall,
     checked: None,
-    blocks: Sequence[Array],
+    blocks: Sequence[NumpyArray],
     requests: ShuffleId,
     run: int,
     most: int,
@@ -144,7 +144,7 @@ def _row_shards(
     sender: int,
     call: DaskCall,
     checked: None,
-    blocks: Sequence[Array],
+    blocks: Sequence[NumpyArray],
     parts: Iterable[tuple[int, OwnerRows]],
 ) -> Iterator[tuple[int, Shard]]:
     """Yield the rows for one block of entries at a time, to limit memory use."""
@@ -163,7 +163,7 @@ def receive_rows(
     route: ChunkRoute,
     shapes: Sequence[Shape],
     owners: Sequence[range],
-) -> list[Array]:
+) -> list[NumpyArray]:
     """Return blocks of a gather's result. `owners` are the groups that send rows, possibly none."""
     if not owners:
         return block_kernels.merge_rows(call, checked, route, shapes, [], [])
@@ -173,7 +173,9 @@ def receive_rows(
     return block_kernels.merge_rows(call, checked, route, shapes, sent, rows)
 
 
-def receive_block(id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any) -> Array:
+def receive_block(
+    id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any
+) -> NumpyArray:
     """Return the only block of `receive_rows`."""
     (block,) = receive_rows(id, receiver, run, call, *arguments)
     return block
@@ -186,7 +188,7 @@ def send_updates(
     checked: None,
     route: ChunkRoute,
     shapes: Sequence[Shape],
-    blocks: Sequence[Array],
+    blocks: Sequence[NumpyArray],
     most: int,
 ) -> int:
     """Send each owner its updates from a run of blocks, in order."""
@@ -195,7 +197,9 @@ def send_updates(
     return send(id, sender, shards, most)
 
 
-def receive_updates(id: ShuffleId, receiver: int, run: int, call: DaskCall, block: Array) -> Array:
+def receive_updates(
+    id: ShuffleId, receiver: int, run: int, call: DaskCall, block: NumpyArray
+) -> NumpyArray:
     """Fold the updates that were sent to a block of data, one shard at a time; return the block."""
     fold = block_kernels.BlockFold(call, call.table(block))
     for shard in receive(id, receiver, run).one_by_one():

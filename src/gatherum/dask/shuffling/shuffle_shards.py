@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
 from gatherum.dask import errors as dask_errors
@@ -30,24 +30,24 @@ class Shard(NamedTuple):
 
     sender: int
     item: int
-    rows: Array
+    rows: NumpyArray
     shape: Shape
-    values: Array
+    values: NumpyArray
 
 
-def pack_shard(sender: int, rows: Array, values: Array) -> Shard:
+def pack_shard(sender: int, rows: NumpyArray, values: NumpyArray) -> Shard:
     """Return a shard of row numbers and the values of these rows."""
     return Shard(sender, rows.dtype.itemsize, _bytes(rows), values.shape, _bytes(values))
 
 
-def _bytes(array: Array) -> Array:
+def _bytes(array: NumpyArray) -> NumpyArray:
     """Return the bytes of an array, without a reference to a larger array."""
     if array.base is None and array.flags.c_contiguous and array.nbytes:
         return array.reshape(-1).view(np.uint8)
     return np.frombuffer(array.tobytes(), np.uint8)
 
 
-def unpacked(shard: Shard, dtype: DType) -> tuple[Array, Array]:
+def unpacked(shard: Shard, dtype: DType) -> tuple[NumpyArray, NumpyArray]:
     """Return the row numbers and the values of a shard, as views of its memory."""
     values = np.asarray(shard.values).view(np.uint8)
     return (

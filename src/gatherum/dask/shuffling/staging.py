@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import DType
 from gatherum._model.errors import Shape
 from gatherum.files.durable.build import Build, remove_path
@@ -81,7 +81,7 @@ def _discard(build: Build) -> None:
         time.sleep(_PAUSE)
 
 
-def write(folder: str, box: Box, values: Array) -> None:
+def write(folder: str, box: Box, values: NumpyArray) -> None:
     """Write a box of whole chunks. If the run has ended, remove the chunks again."""
     try:
         ZarrArray(folder, Meter(), writable=True, watched=False).write_box(box, values)

@@ -47,26 +47,33 @@ def aggregate(data: Tensor, *edges: Any, **options: Any) -> Any:
 
 
 def run(
-    data: Any, sources: Any, targets: Any, fold: AggregateOptions, weights: Any, out: Tensor | None
+    data: Any,
+    sources: Any,
+    targets: Any,
+    options: AggregateOptions,
+    weights: Any,
+    out: Tensor | None,
 ) -> Tensor:
     """Run `aggregate` with a tensor as data."""
-    size = namespace.as_size(NAME, "size", fold.size)
+    size = namespace.as_size(NAME, "size", options.size)
     data = namespace.as_values(NAME, "data", data)
     sources = namespace.as_groups(NAME, "gather_indices", sources, data)
     if isinstance(targets, Pointer):
-        fold, targets = fold._replace(pointer=targets.operand), targets.indptr
+        options, targets = options._replace(pointer=targets.operand), targets.indptr
     else:
         targets = namespace.as_groups(NAME, "scatter_indices", targets, data)
     if weights is not None:
         weights = _as_weights(weights, data)
     with errors.for_tensors():
-        ends = sources, sources if fold.pointer else targets
+        ends = sources, sources if options.pointer else targets
         axis = edge_reductions.check_edges(
-            namespace.plan_dtype, data, *ends, weights, fold.reduction, fold.axis
+            namespace.plan_dtype, data, *ends, weights, options.reduction, options.axis
         )
-        fill = None if fold.fill_value is None else operands.as_fill(NAME, fold.fill_value, data)
-    fold = fold._replace(size=size, axis=axis, fill_value=fill)
-    result = _aggregate(data, sources, targets, weights, fold)
+        fill = (
+            None if options.fill_value is None else operands.as_fill(NAME, options.fill_value, data)
+        )
+    options = options._replace(size=size, axis=axis, fill_value=fill)
+    result = _aggregate(data, sources, targets, weights, options)
     return result if out is None else checked_out(NAME, out, result).copy_(result)
 
 
@@ -90,8 +97,8 @@ def _array(tensor: Tensor, plan_dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _on_cpu(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
-    bounds, negative, pointer, fill, axis = options
+    data, sources, targets, size, reduction, weights, *others = _with_defaults(call)
+    bounds, negative, pointer, fill, axis = others
     plan_dtype: Any = dtypes.plan_dtype(NAME, "data", data.dtype)
     if not isinstance(plan_dtype, np.dtype):  # NumPy lacks the dtype until ml_dtypes is imported
         plan_dtype = load_dtype(plan_dtype.name)
@@ -114,13 +121,13 @@ def _on_cpu(*call: Any) -> Tensor:
 
 
 def _aggregate_with_messages(*call: Any) -> Tensor:
-    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
-    bounds, negative, pointer, fill, axis = options
-    fold = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
+    data, sources, targets, size, reduction, weights, *others = _with_defaults(call)
+    bounds, negative, pointer, fill, axis = others
+    options = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
     targets = _targets_of_edges(targets, sources.shape[0], pointer)
     with namespace.float_mode():
         result: Tensor = edge_reductions.aggregate_with_messages(
-            namespace, data, sources, targets, weights, fold
+            namespace, data, sources, targets, weights, options
         )
     return result
 
@@ -129,8 +136,8 @@ def _on_cuda(*call: Any) -> Tensor:
     """Fold rows straight from the data if the axis is 0 and an edge has at most one weight."""
     from gatherum.torch import cuda
 
-    data, sources, targets, size, reduction, weights, *options = _with_defaults(call)
-    bounds, negative, pointer, fill, axis = options
+    data, sources, targets, size, reduction, weights, *others = _with_defaults(call)
+    bounds, negative, pointer, fill, axis = others
     folds_rows = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
     if weights is not None:
         folds_rows = (
@@ -143,8 +150,8 @@ def _on_cuda(*call: Any) -> Tensor:
         if not folds_rows or shared is None or 0 in (*data.shape, size):
             edges = data, sources, targets, size, reduction, weights
             return _aggregate_with_messages(*edges, bounds, negative, "", fill, axis)
-        fold = AggregateOptions(size, reduction, bounds, negative, "", fill)
-        return _fold_rows(data, sources, targets, weights, fold, shared)
+        options = AggregateOptions(size, reduction, bounds, negative, "", fill)
+        return _fold_rows(data, sources, targets, weights, options, shared)
 
 
 def _fold_rows(
@@ -152,28 +159,28 @@ def _fold_rows(
     sources: Tensor,
     targets: Tensor,
     weights: Tensor | None,
-    fold: AggregateOptions,
+    options: AggregateOptions,
     shared: Shared,
 ) -> Tensor:
     from gatherum.cuda import edges
     from gatherum.torch import cuda
 
     rows = data.shape[0]
-    if fold.skips:
-        targets = edge_reductions.valid_targets(namespace, sources, targets, rows, fold)
+    if options.skips:
+        targets = edge_reductions.valid_targets(namespace, sources, targets, rows, options)
     index_dtype = dtypes.of_plan(edges.source_dtype(rows))
 
     def numbers() -> Tensor:
         positions = torch.arange(rows, dtype=index_dtype, device=data.device)
-        return namespace.gather(fold.gather, positions, sources).contiguous()
+        return namespace.gather(options.gather, positions, sources).contiguous()
 
-    table = edge_reductions.empty_table(namespace, data, fold)
-    negative = fold.negative and not fold.skips
+    table = edge_reductions.empty_table(namespace, data, options)
+    negative = options.negative and not options.skips
     if weights is not None:
         weights = weights.expand(sources.shape).contiguous().resolve_conj()
         weights = weights.clone() if weights.data_ptr() % weights.element_size() else weights
-    row_edges = edges.Edges(sources, numbers, targets, fold.mode, negative, weights)
-    return cuda.fold_rows(shared, data, row_edges, table, fold.reduction)
+    row_edges = edges.Edges(sources, numbers, targets, options.mode, negative, weights)
+    return cuda.fold_rows(shared, data, row_edges, table, options.reduction)
 
 
 def _targets_of_edges(targets: Tensor, edges: int, pointer: str) -> Tensor:
@@ -191,7 +198,7 @@ def _fake(data: Tensor, *edges: Any) -> Tensor:
     return data.new_empty((*data.shape[:axis], size, *data.shape[axis + 1 :]))
 
 
-_Function: Any = private.recorded_function(lambda ctx: (*ctx.fold, ctx.rows))
+_Function: Any = private.recorded_function(lambda ctx: (*ctx.options, ctx.rows))
 
 
 class _Sum(_Function):  # type: ignore[misc]
@@ -208,10 +215,10 @@ class _Sum(_Function):  # type: ignore[misc]
         ctx.save_for_forward(*saved)
         ctx.set_materialize_grads(False)
         # Derivatives do not depend on the fill value.
-        ctx.fold = AggregateOptions(size, reduction, bounds, negative, pointer, axis=axis)
+        ctx.options = AggregateOptions(size, reduction, bounds, negative, pointer, axis=axis)
         ctx.rows = data.shape[axis]
-        options = bounds, negative, pointer, fill, axis
-        call = data, sources, targets, size, reduction, weights, *options
+        others = bounds, negative, pointer, fill, axis
+        call = data, sources, targets, size, reduction, weights, *others
         with shared_results.sharing_calls() as ctx.shared:
             return run_below_this_level(overload(NAME), keyset, *call)
 
@@ -232,46 +239,59 @@ class _Sum(_Function):  # type: ignore[misc]
                 weights = None if weights is None else without_tangent(weights)
             result_tangents = []
             if tangents[1] is not None:
-                result_tangents.append(_aggregate(tangents[1], sources, targets, weights, ctx.fold))
+                result_tangents.append(
+                    _aggregate(tangents[1], sources, targets, weights, ctx.options)
+                )
             if tangents[6] is not None:
-                result_tangents.append(_aggregate(data, sources, targets, tangents[6], ctx.fold))
+                result_tangents.append(_aggregate(data, sources, targets, tangents[6], ctx.options))
             return sum(result_tangents[1:], result_tangents[0]) if result_tangents else None
 
 
 def _gradients(ctx: Any, gradient: Tensor) -> Any:
     """Return the gradients of the arguments of `_Sum`."""
     data, sources, targets, *saved_weights = ctx.saved_tensors
-    targets = _targets_of_edges(targets, sources.shape[0], ctx.fold.pointer)
-    fold, weights = ctx.fold._replace(pointer=""), saved_weights[0] if saved_weights else None
-    if divides(Reduction[fold.reduction]):
+    targets = _targets_of_edges(targets, sources.shape[0], ctx.options.pointer)
+    options, weights = ctx.options._replace(pointer=""), saved_weights[0] if saved_weights else None
+    if divides(Reduction[options.reduction]):
         ones = data.new_ones(ctx.rows, dtype=dtypes.derivative_dtype(data.dtype))
-        counts = _aggregate(ones, sources, targets, None, fold._replace(reduction="add", axis=0))
+        counts = _aggregate(ones, sources, targets, None, options._replace(reduction="add", axis=0))
         counts = counts.real.clamp(min=1) if counts.is_complex() else counts.clamp(min=1)
-        trailing = (1,) * (gradient.dim() - 1 - fold.axis)
+        trailing = (1,) * (gradient.dim() - 1 - options.axis)
         gradient = gradient.to(ones.dtype) / counts.reshape(-1, *trailing)
         data, weights = data.to(ones.dtype), None if weights is None else weights.to(ones.dtype)
     of_data = of_weights = None
     if ctx.needs_input_grad[1]:
-        reversed_fold = fold._replace(size=ctx.rows, reduction="add")
+        reversed_options = options._replace(size=ctx.rows, reduction="add")
         factors = None if weights is None else weights.conj()
-        of_data = _aggregate(gradient, targets, sources, factors, reversed_fold).to(
+        of_data = _aggregate(gradient, targets, sources, factors, reversed_options).to(
             ctx.saved_tensors[0].dtype
         )
     if weights is not None and ctx.needs_input_grad[6]:
         ends = sources, targets
         per_edge = edge_reductions.weight_gradients(
-            namespace, gradient, data, *ends, saved_weights[0].dim(), fold
+            namespace, gradient, data, *ends, saved_weights[0].dim(), options
         )
         of_weights = namespace.sum_to(per_edge, saved_weights[0].shape).to(saved_weights[0].dtype)
     return None, of_data, None, None, None, None, of_weights, None, None, None, None, None
 
 
 def _aggregate(
-    data: Tensor, sources: Tensor, targets: Tensor, weights: Tensor | None, fold: AggregateOptions
+    data: Tensor,
+    sources: Tensor,
+    targets: Tensor,
+    weights: Tensor | None,
+    options: AggregateOptions,
 ) -> Tensor:
-    options = fold.size, fold.reduction, weights, fold.mode, fold.negative, fold.pointer
-    axis_and_fill = () if fold[5:] == (None, 0) else (fold.fill_value, fold.axis)
-    call = data, sources, targets, *options, *axis_and_fill
+    others = (
+        options.size,
+        options.reduction,
+        weights,
+        options.mode,
+        options.negative,
+        options.pointer,
+    )
+    axis_and_fill = () if options[5:] == (None, 0) else (options.fill_value, options.axis)
+    call = data, sources, targets, *others, *axis_and_fill
     tensors = (data, sources, targets) if weights is None else (data, sources, targets, weights)
     runs_on_device = shared_results.on_device(data) and not is_dispatched(*tensors)
     result: Tensor = (_on_cuda if runs_on_device else overload(NAME))(*call)
@@ -293,11 +313,11 @@ def _run_autograd(keyset: Any, *arguments: Any) -> Any:
 
 
 def _run_batch(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
-    data, sources, targets, size, reduction, weights, *options, axis = _with_defaults(call)
+    data, sources, targets, size, reduction, weights, *others, axis = _with_defaults(call)
     if dims[0] is not None and all(dim is None for dim in dims[1:]) and data.dim() > 1:
-        call = sources, targets, size, reduction, weights, *options, axis + 1
+        call = sources, targets, size, reduction, weights, *others, axis + 1
         return overload(NAME)(data.movedim(dims[0], 0), *call), 0
-    bounds, negative, pointer, fill = options
+    bounds, negative, pointer, fill = others
     edges = shape_of_one(sources, dims[1])
     targets = _targets_of_edges(targets, prod(edges), pointer)
     data, sources, targets = (
@@ -311,9 +331,9 @@ def _run_batch(info: Any, dims: Any, *call: Any) -> tuple[Tensor, int]:
         weights = edge_reductions.weights_of_moved_axis(
             namespace, broadcast_updates(weights, shape), len(edges) + 1, axis
         )
-    fold = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
+    options = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
     result = edge_reductions.aggregate_with_messages(
-        namespace, data.movedim(axis + 1, 1), sources, targets, weights, fold, batched=True
+        namespace, data.movedim(axis + 1, 1), sources, targets, weights, options, batched=True
     )
     return result.movedim(1, axis + 1), 0
 

@@ -1,4 +1,4 @@
-"""The routes of a call on tensors, and the reason why the core declines one.
+"""The strategies of a call on tensors, and the reason why the core declines one.
 
 ===== ========================================================================================
 eager The core runs the call on the tensors' memory (`core/python/torch`), and autograd records it
@@ -7,7 +7,7 @@ op    torch's dispatcher runs the call, by the custom ops of `library.ops`.
 meta  A fake kernel of the same ops computes the shape (`tracing.fakes`).
 ===== ========================================================================================
 
-A call with `out`, or with a fill value other than the integer 0, also takes the route "op". The
+A call with `out`, or with a fill value other than the integer 0, also has the strategy "op". The
 reasons are in ``kDeclined`` of ``core/python/torch/tensor_routes.cpp``, with fields for the
 operand.
 """
@@ -20,8 +20,8 @@ from gatherum._model.call import is_spec
 from gatherum._system import native
 
 
-def route(data: object, indices: object, updates: object) -> str:
-    """Return the route of a call in one line, with the reason if the core declines it.
+def strategy(data: object, indices: object, updates: object) -> str:
+    """Return the strategy of a call in one line, with the reason if the core declines it.
 
     Return "" if an operand is a spec (a shape and a dtype without values).
     """

@@ -1,4 +1,4 @@
-"""`explain` names the route of a call on tensors, and why the core declined it."""
+"""`explain` names the strategy of a call on tensors, and why the core declined it."""
 
 import pytest
 from tensors import torch
@@ -16,7 +16,7 @@ def leaf():
     return torch.zeros(3, requires_grad=True)
 
 
-ROUTES = {
+STRATEGIES = {
     "plain": (torch.zeros(3), INDICES, "eager"),
     "recorded": (leaf(), INDICES, "eager, recorded by autograd"),
     "complex": (
@@ -33,20 +33,20 @@ ROUTES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ROUTES)
-def test_the_route_is_named(name):
-    data, indices, route = ROUTES[name]
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_the_strategy_is_named(name):
+    data, indices, strategy = STRATEGIES[name]
     explanation = gatherum.explain("gather", data, indices)
-    assert explanation.way == route
-    assert ("\n  route     " in str(explanation)) == bool(route)
+    assert explanation.strategy == strategy
+    assert ("\n  strategy  " in str(explanation)) == bool(strategy)
 
 
-def test_a_mode_or_no_gradient_changes_the_route():
+def test_a_mode_or_no_gradient_changes_the_strategy():
     with torch.no_grad():
-        assert gatherum.explain("gather", leaf(), INDICES).way == "eager"
+        assert gatherum.explain("gather", leaf(), INDICES).strategy == "eager"
     watched = "op: a mode, transform or level of forward-mode differentiation is active"
     with torch.autograd.forward_ad.dual_level():
-        assert gatherum.explain("gather", torch.zeros(3), INDICES).way == watched
+        assert gatherum.explain("gather", torch.zeros(3), INDICES).strategy == watched
 
     class Mode(torch.overrides.TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -54,15 +54,15 @@ def test_a_mode_or_no_gradient_changes_the_route():
 
     data = torch.zeros(3)
     with Mode():
-        assert gatherum.explain("gather", data, INDICES).way == watched
+        assert gatherum.explain("gather", data, INDICES).strategy == watched
 
 
-def test_only_the_op_route_calls_the_dispatcher():
-    """The routes are those that calls take: only torch's dispatcher profiles the ops."""
-    for data, indices, route in ROUTES.values():
-        if not route or route.startswith("meta"):
+def test_only_the_op_strategy_calls_the_dispatcher():
+    """The strategies are those that calls have: only torch's dispatcher profiles the ops."""
+    for data, indices, strategy in STRATEGIES.values():
+        if not strategy or strategy.startswith("meta"):
             continue
         with torch.profiler.profile() as profile:
             gatherum.gather(data, indices)
         ops = [event.key for event in profile.key_averages() if event.key == "gatherum::gather"]
-        assert bool(ops) == route.startswith("op")
+        assert bool(ops) == strategy.startswith("op")
