@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import gatherum
-from recipes import copied, patched, run
+from recipes import copied, copy_installed_core, patched, run
 from source import ROOT
 
 # The patches, and how many files each may change.
@@ -34,12 +33,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         changed = patched(folder, patch)
         assert len(set(changed)) <= most, changed
     run(folder, "tools/signatures")
-    package = Path(gatherum.__file__).parent
-    for built in (*package.glob("_core*"), *package.glob("lib/*")):
-        target = folder / "src" / "gatherum" / built.relative_to(package)
-        target.parent.mkdir(exist_ok=True)
-        if built.is_file() and not target.exists():
-            shutil.copy(built, target)
+    copy_installed_core(folder)
     return folder
 
 

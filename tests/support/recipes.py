@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import gatherum
 from source import ROOT
 
 COMPILER = os.environ.get("CXX", "g++")
@@ -40,6 +41,16 @@ def copied(folder: Path, *parts: str) -> Path:
         else:
             shutil.copy(ROOT / part, folder / part)
     return folder
+
+
+def copy_installed_core(folder: Path) -> None:
+    """Copy the compiled modules of the installed package to a copy of the tree."""
+    package = Path(gatherum.__file__).parent
+    for built in (*package.glob("_core*"), *package.glob("lib/*")):
+        target = folder / "src" / "gatherum" / built.relative_to(package)
+        target.parent.mkdir(exist_ok=True)
+        if built.is_file() and not target.exists():
+            shutil.copy(built, target)
 
 
 def patched(folder: Path, patch: Path) -> list[str]:

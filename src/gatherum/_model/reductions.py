@@ -36,7 +36,7 @@ class ReductionRow(NamedTuple):
     picture : tuple of str
         The text before, between and after the terms of a fold in pictures, with ``{n}`` for the
         number of terms.
-    linear : bool
+    is_linear : bool
         Whether a scatter is linear in data and updates together. Its derivative then needs no
         values.
     cuda_atomic : bool

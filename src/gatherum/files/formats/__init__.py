@@ -28,9 +28,9 @@ def checked(formats: list[Format]) -> list[Format]:
         if (
             not file_format.suffixes
             and not file_format.stores_directories
-            and format_class.begins is Format.begins
+            and format_class.is_start is Format.is_start
         ):
-            missing.append("suffixes` or `begins")
+            missing.append("suffixes` or `is_start")
         if missing:
             raise TypeError(
                 f"the format {format_class.__name__} has no `{'`, no `'.join(missing)}`"
@@ -145,7 +145,7 @@ def _by_content(text: str) -> Location:
         with open(open_regular(file), "rb") as opened:
             head = opened.read(START)
         for file_format in FORMATS:
-            if file_format.begins(head):
+            if file_format.is_start(head):
                 _check_alone(file_format, file, None if member is None else f":{member}")
                 return Location(text, file, file_format, member)
         for begin, (found, expected, command) in OLD_FORMATS.items():

@@ -41,7 +41,7 @@ class Arrow(Format):
     name, example, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
         return head.startswith((b"PAR1", b"ARROW1", FEATHER1, STREAM))
 

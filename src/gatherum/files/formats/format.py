@@ -123,8 +123,8 @@ class Format(Protocol):
             return (text.rstrip(f"/{os.sep}"), None) if named else None
         return find_named(text, *self.suffixes, members=self.has_members)
 
-    def begins(self, head: bytes) -> bool:
-        """Return True if a file of this format can begin with these bytes.
+    def is_start(self, head: bytes) -> bool:
+        """Return True if a file of this format can start with these bytes.
 
         This is called if the name of a file does not determine the format.
         """

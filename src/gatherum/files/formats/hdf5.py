@@ -47,7 +47,7 @@ class Hdf5(Format):
     name, example, suffixes = "hdf5", "'x.h5:dataset'", ("h5", "hdf5")
     stores_packed = True
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
         return any(head[offset : offset + 8] == SIGNATURE for offset in (0, *USERBLOCKS))
 

@@ -49,7 +49,7 @@ class Npy(Format):
     suffixes, has_members = ("npy",), False
     any_order = reads_urls = True
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
         return head.startswith(MAGIC)
 

@@ -26,7 +26,7 @@ class Npz(Format):
     name, example, suffixes = "npz", "'x.npz:name'", ("npz",)
     read_only = ".npz files are read only"
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
         return head.startswith((b"PK\3\4", b"PK\5\6"))
 

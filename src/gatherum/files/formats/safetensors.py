@@ -56,7 +56,7 @@ class Safetensors(Format):
     reads_urls = True
     temporary = "safetensors:copied"
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
         return head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= LONGEST_HEADER
 

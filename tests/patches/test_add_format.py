@@ -24,7 +24,7 @@ class Toy(Format):
 
     name, example, suffixes, has_members = "toy", "'x.toy'", ("toy",), False
 
-    def begins(self, head: bytes) -> bool:
+    def is_start(self, head: bytes) -> bool:
         return head.startswith(b'{"shape": ')
 
     def open(self, location: Location, resources: Resources) -> Source:
@@ -100,8 +100,8 @@ class Again(Toy):
     ("format_class", "message"),
     [
         (Unread, "abstract method '?open'?$"),
-        (Bare, "Bare has no `name`, no `example`, no `header` or `read_only`, no `suffixes` or `b"),
-        (Named, "Named has no `header` or `read_only`, no `suffixes` or `begins`$"),
+        (Bare, "Bare has no `name`, no `example`, no `header` or `read_only`, no `suffixes` or `i"),
+        (Named, "Named has no `header` or `read_only`, no `suffixes` or `is_start`$"),
         (Again, "the format Again repeats toy$"),
     ],
 )  # fmt: skip
