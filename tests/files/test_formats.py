@@ -78,8 +78,7 @@ def test_a_file_of_netcdf(tmp_path: Path) -> None:
             assert bits(files.gather_file(f"{path}:x", ROWS)) == bits(TABLE[ROWS])
         else:
             assert refused(tmp_path, f"{path}:x") == (
-                f"{path.name}: is a file of netCDF 3, which is not read; nccopy -k nc4 makes one "
-                "of netCDF 4 of it"
+                f"{path.name}: must be a file of netCDF 4, got netCDF 3; nccopy -k nc4 converts it"
             )
 
 
@@ -91,7 +90,7 @@ UNKNOWN = f"is not a known kind of file, by its name or its first bytes: {EXPECT
 @pytest.mark.parametrize(
     ("name", "content", "line"),
     [
-        ("t.hdf", b"\x0e\x03\x13\x01" + bytes(60), "t.hdf: is a file of HDF4, which is not read; "),
+        ("t.hdf", b"\x0e\x03\x13\x01" + bytes(60), "t.hdf: must be a file of HDF5, got HDF4; "),
         ("t.txt", b"1 2 3", f"'t.txt' {UNKNOWN}"),
         ("t", b"", f"'t' {UNKNOWN}"),
         ("t", struct.pack("<Q", 1 << 40) + b"{}", f"'t' {UNKNOWN}"),

@@ -65,7 +65,7 @@ from gatherum import files
         ),
         (
             npy_bytes(described("(" + "1," * 65 + ")")),
-            "t.npy: the header's shape has 65 dimensions, at most 64 work",
+            "t.npy: the header's shape must have at most 64 dimensions, got 65",
         ),
         (
             npy_bytes(described("(5, 5)")),
@@ -373,7 +373,7 @@ def test_a_link_that_leads_out_of_a_zarr_store_is_refused(tmp_path: Path) -> Non
     [
         ({"shape": [-1, 2]}, "t.zarr: the shape [-1, 2] is not a list of sizes"),
         ({"shape": None}, "t.zarr: the shape None is not a list of sizes"),
-        ({"shape": [1] * 65}, "t.zarr: has 65 dimensions, at most 64 work"),
+        ({"shape": [1] * 65}, "t.zarr: the shape must have at most 64 dimensions, got 65"),
         ({"node_type": "group"}, "t.zarr: expected an array, got a group without arrays"),
         ({"node_type": "table"}, "t.zarr: not a Zarr array"),
         (

@@ -99,7 +99,7 @@ def check_items(op: str, operand: str, value: object) -> None:
 def refuse_text(op: str, operand: str, value: object) -> None:
     """Raise TypeError for a Python string or bytes."""
     if isinstance(value, (str, bytes)) and not isinstance(value, np.generic):
-        raise errors.no_array(op, operand, value)
+        raise errors.not_array_like(op, operand, value)
 
 
 def convert(op: str, operand: str, value: object) -> NumpyArray:
@@ -107,12 +107,12 @@ def convert(op: str, operand: str, value: object) -> NumpyArray:
     try:
         array = np.asanyarray(value)
     except ValueError as why:  # ragged lists
-        raise errors.not_an_array(op, operand, why) from None
+        raise errors.not_convertible_to_array(op, operand, why) from None
     if is_masked(array):  # returned by the object's __array__
         raise errors.masked_array(op, operand)
     array = np.asarray(array)
     if array.dtype.kind == "O" and array.ndim == 0 and not isinstance(value, (int, np.ndarray)):
-        raise errors.no_array(op, operand, value)
+        raise errors.not_array_like(op, operand, value)
     return array
 
 
@@ -121,5 +121,5 @@ def check_decimals(op: str, operand: str, array: NumpyArray) -> NumpyArray:
     # `flat` supports at most 32 dimensions.
     items = array[(0,) * (array.ndim - 1)][:100] if array.ndim and array.size else []
     if array.dtype.kind == "O" and any(isinstance(item, Decimal) for item in items):
-        raise errors.decimals(op, operand)
+        raise errors.has_decimals(op, operand)
     return array

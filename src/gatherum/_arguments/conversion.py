@@ -68,7 +68,9 @@ def as_out(op: str, out: object) -> NumpyArray:
     """Return `out` unchanged if it is an ndarray without a mask."""
     if is_plain(out):
         return out  # type: ignore[return-value]  # is_plain has checked it
-    raise errors.masked_array(op, "out") if is_masked(out) else errors.out_not_an_array(op, out)
+    raise (
+        errors.masked_array(op, "out") if is_masked(out) else errors.out_not_a_numpy_array(op, out)
+    )
 
 
 def as_plain_out(op: str, out: object, shape: Shape, dtype: DType) -> NumpyArray:

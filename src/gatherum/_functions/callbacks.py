@@ -97,7 +97,7 @@ def _plan_of(
     data_spec, indices_spec = _spec(data), _spec(indices)
     if updates is None and OPERATORS[op].scatters:
         check_before_updates(op, data_spec, indices_spec, attributes.axis)
-        raise errors.no_array(op, "updates", None)
+        raise errors.not_array_like(op, "updates", None)
     optional = (None if operand is None else _spec(operand) for operand in (updates, out))
     return build(Call(attributes, data_spec, indices_spec, *optional))
 
@@ -119,7 +119,7 @@ def check_operands(
     )
     for name, expected, array in operands:
         if array is not None and not array_likes.is_plain(array):
-            raise errors.not_an_operand(call.op, name, array)
+            raise errors.not_a_plain_array(call.op, name, array)
         actual = None if array is None else ArraySpec.of(array)
         if actual is not None:
             check_units(call.op, name, actual.dtype)

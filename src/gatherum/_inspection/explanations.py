@@ -302,7 +302,7 @@ def _of_plan(
             continue
         values[name] = near = registry.spec(call.op, name, value)
         if not array_likes.is_plain(near):
-            raise errors.not_an_operand(call.op, name, value)
+            raise errors.not_a_plain_array(call.op, name, value)
         actual, expected = ArraySpec.of(near), getattr(call, name)  # type: ignore[arg-type]
         if not same_spec(actual, expected):
             raise errors.other_layout(call.op, name, expected, actual)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .errors import index_out_of_bounds, no_group
+from .errors import group_out_of_bounds, index_out_of_bounds
 
 
 class Caller(NamedTuple):
@@ -55,7 +55,7 @@ class Caller(NamedTuple):
         """
         if self.entry == "group":
             valid = -size if negative else 0, size
-            return no_group(self.op, value, valid, position, mode, self.indices)
+            return group_out_of_bounds(self.op, value, valid, position, mode, self.indices)
         has_same_place = position is None or self.place == "same"
         known_position = position if has_same_place else ()
         error = index_out_of_bounds(self.op, value, axis, size, known_position, mode, self.indices)

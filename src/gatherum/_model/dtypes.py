@@ -129,7 +129,7 @@ def narrow_index_dtype(size: int) -> DType:
 def check_movable(op: str, operand: str, dtype: AnyDType) -> None:
     """Raise TypeError unless elements are plain bytes, without objects or references."""
     if dtype.hasobject:
-        raise errors.objects(op, operand, dtype)
+        raise errors.has_objects(op, operand, dtype)
     check_units(op, operand, dtype)
 
 
@@ -139,7 +139,7 @@ def check_units(op: str, operand: str, dtype: AnyDType) -> None:
     NumPy divides by the step, which crashes the process.
     """
     if isinstance(dtype, np.dtype) and _has_empty_step(dtype):
-        raise errors.empty_step(op, operand, dtype)
+        raise errors.datetime_step_too_small(op, operand, dtype)
 
 
 def _has_empty_step(dtype: DType) -> bool:

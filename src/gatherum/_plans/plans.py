@@ -302,7 +302,7 @@ def planned_with_operands(
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if registry.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
-        raise errors.no_updates(op)
+        raise errors.takes_no_updates(op)
     data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
     updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
     inputs = data, indices, updates
@@ -338,7 +338,7 @@ def _describe(op: str, operand: str, value: Any) -> ArraySpec:
         value = value.plain
     if not is_spec(value):
         if not array_likes.is_plain(value):
-            raise errors.not_an_operand(op, operand, value)
+            raise errors.not_a_plain_array(op, operand, value)
         return ArraySpec.of(value)
     shape, dtype = plain_values.as_shape(op, operand, value[0]), _dtype(op, operand, value[1])
     shape_limits.check_size(op, operand, shape, dtype.itemsize)

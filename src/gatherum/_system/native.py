@@ -33,6 +33,12 @@ returns the address of memory for a result of views; and ``only_plain``. With ``
 result is None for tensors that torch must handle, because they are not plain arrays in memory (for
 example, subclasses and lazily negated tensors). `run_on_tensors` and `run_if_plain` name the
 arguments for tensors.
+
+Modules outside of `_system` import from `_core` only enumerations (`Reduction`, `Value`, `Mode`,
+`DType`, `Gradient`) and functions that compute facts about a call from its description, such as
+`is_exact` and `lower`. `_model`, which this package may import, needs these facts too. All
+functions that run a call, or that change a setting or the state of the core, are imported from this
+module.
 """
 
 from __future__ import annotations

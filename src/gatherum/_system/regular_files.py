@@ -40,7 +40,7 @@ def check_folder(path: str | os.PathLike[str]) -> None:
     """Raise FileNotFoundError if the folder of a new file does not exist."""
     folder = os.path.dirname(os.path.realpath(path))
     if not os.path.lexists(folder):
-        raise errors.no_folder(path, folder)
+        raise errors.missing_folder(path, folder)
 
 
 def open_regular(path: str | os.PathLike[str], flags: int = os.O_RDONLY, mode: int = 0o666) -> int:

@@ -38,6 +38,10 @@ def not_writable(op: str, output: object, why: object) -> ValueError:
     return ValueError(f"{op}: {output} cannot be written, {why}")
 
 
+def old_format(file: str, expected: str, found: str, command: str) -> ValueError:
+    return ValueError(f"{file}: must be a file of {expected}, got {found}; {command} converts it")
+
+
 def output_exists(output: object, reason: str) -> FileExistsError:
     return FileExistsError(f"{output}: exists already, and {reason} keeps it")
 

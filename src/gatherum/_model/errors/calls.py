@@ -58,7 +58,7 @@ def unknown_argument(op: str, unknown: Mapping[str, object], *, has_axis: bool =
     return TypeError(f"{op}: unknown argument {name!r}{suffix}")
 
 
-def no_folder(path: object, folder: str) -> FileNotFoundError:
+def missing_folder(path: object, folder: str) -> FileNotFoundError:
     return FileNotFoundError(f"{path}: the directory {folder} does not exist")
 
 
@@ -89,7 +89,7 @@ def out_of_range(op: str, name: str, value: int, low: int, high: int) -> ValueEr
     return ValueError(f"{op}: `{name}` must be in [{low}, {high}), got {value}")
 
 
-def not_an_array(op: str, operand: str, why: object) -> ValueError:
+def not_convertible_to_array(op: str, operand: str, why: object) -> ValueError:
     return ValueError(f"{op}: `{operand}` cannot be converted to an array: {why}")
 
 
@@ -97,11 +97,11 @@ def masked_array(op: str, operand: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
 
 
-def no_updates(op: str) -> TypeError:
+def takes_no_updates(op: str) -> TypeError:
     return TypeError(f"{op}: takes no `updates`; the scatters do")
 
 
-def no_array(op: str, operand: str, value: object) -> TypeError:
+def not_array_like(op: str, operand: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be an array, got {type(value).__name__}")
 
 
@@ -119,13 +119,13 @@ def holds_arrays(op: str, value: object, operand: str = "indices") -> TypeError:
     )
 
 
-def objects(op: str, operand: str, dtype: object) -> TypeError:
+def has_objects(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must have a dtype without objects or references, got {dtype}"
     )
 
 
-def decimals(op: str, operand: str) -> TypeError:
+def has_decimals(op: str, operand: str) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must have a dtype without objects or references, got decimals; count "
         "in integers of the smallest unit, such as cents: "
@@ -133,7 +133,7 @@ def decimals(op: str, operand: str) -> TypeError:
     )
 
 
-def empty_step(op: str, operand: str, dtype: object) -> TypeError:
+def datetime_step_too_small(op: str, operand: str, dtype: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have datetimes in steps of at least 1, got {dtype}")
 
 
@@ -236,13 +236,13 @@ def not_a_dtype(op: str, operand: str, value: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have a dtype that NumPy reads, got {short(value)}")
 
 
-def not_an_operand(op: str, operand: str, value: object) -> TypeError:
+def not_a_plain_array(op: str, operand: str, value: object) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must be a numpy.ndarray without a mask, got {type(value).__name__}"
     )
 
 
-def out_not_an_array(op: str, out: object) -> TypeError:
+def out_not_a_numpy_array(op: str, out: object) -> TypeError:
     return TypeError(f"{op}: `out` must be a numpy.ndarray, got {type(out).__name__}")
 
 
@@ -286,7 +286,7 @@ def index_out_of_bounds(
     return IndexError(f"{op}: index {value} {problem} ({indexed(operand, position)})")
 
 
-def no_group(
+def group_out_of_bounds(
     op: str,
     value: object,
     valid: tuple[int, int],
@@ -309,6 +309,9 @@ def no_group(
     else:
         problem = f"is not in [{valid[0]}, {valid[1]})"
     return IndexError(f"{op}: group {value} {problem} ({indexed(operand, position)})")
+
+
+no_group = group_out_of_bounds  # the name in `groups` and `files.grouped`
 
 
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:

@@ -31,7 +31,7 @@ class Receiver:
                 spec = ArraySpec(outcome.shape, dtype, outcome.strides)
             check_out_spec(op, shape, dtype, spec)
             if (tensor_bytes := bytes_of(out)) is None:
-                raise errors.out_not_an_array(op, out)
+                raise errors.out_not_a_numpy_array(op, out)
             self.array = tensor_bytes.view(dtype).reshape(shape)
             return
         self.array = conversion.as_plain_out(op, outcome, shape, dtype)

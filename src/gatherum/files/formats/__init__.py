@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from gatherum._system.regular_files import open_regular
+from gatherum.files import errors
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.hdf5 import Hdf5
@@ -43,9 +44,11 @@ def checked(formats: list[Format]) -> list[Format]:
 
 FORMATS = checked([Npy(), Npz(), Safetensors(), Hdf5(), Arrow(), Zarr()])
 START = 64 << 10  # bytes of a file that determine its format
-UNREAD = {
-    b"CDF": "a file of netCDF 3, which is not read; nccopy -k nc4 makes one of netCDF 4 of it",
-    b"\x0e\x03\x13\x01": "a file of HDF4, which is not read; h4toh5 makes one of HDF5 of it",
+# The first bytes of old formats, their names, the formats that replace them, and a command that
+# converts a file.
+OLD_FORMATS = {
+    b"CDF": ("netCDF 3", "netCDF 4", "nccopy -k nc4"),
+    b"\x0e\x03\x13\x01": ("HDF4", "HDF5", "h4toh5"),
 }
 
 
@@ -145,9 +148,9 @@ def _by_content(text: str) -> Location:
             if file_format.begins(head):
                 _check_alone(file_format, file, None if member is None else f":{member}")
                 return Location(text, file, file_format, member)
-        why = next((why for begin, why in UNREAD.items() if head.startswith(begin)), None)
-        if why is not None:
-            raise ValueError(f"{file}: is {why}")
+        for begin, (found, expected, command) in OLD_FORMATS.items():
+            if head.startswith(begin):
+                raise errors.old_format(file, expected, found, command)
         raise UnknownFormat(
             f"{file!r} is not a known kind of file, by its name or its first bytes: expected "
             f"{_examples()}"

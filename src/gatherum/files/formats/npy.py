@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gatherum._model import errors
 from gatherum._model.shape_limits import MAX_RANK
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold, is_added
 from gatherum.files.formats.format import Format, Location
@@ -202,9 +203,7 @@ def checked_shape(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     if any(extent < 0 for extent in shape):
         raise ValueError(f"{name}: the header's shape {shape} has a negative extent")
     if len(shape) > MAX_RANK:
-        raise ValueError(
-            f"{name}: the header's shape has {len(shape)} dimensions, at most {MAX_RANK} work"
-        )
+        raise errors.too_many_dimensions(name, "the header's shape", MAX_RANK, len(shape))
     if math.prod(extent for extent in shape if extent) > sys.maxsize:
         raise ValueError(f"{name}: the header's shape {shape} overflows the address type")
     return shape

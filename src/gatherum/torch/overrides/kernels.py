@@ -45,11 +45,11 @@ def _kernel(
     """Return a kernel that runs `complete`, or torch's kernel if it does not support the call."""
 
     def kernel(keyset: Any, *args: Any, **options: Any) -> Any:
-        runs_quietly = False
+        raises_error_of_call = False
         try:
             result = complete(args, options)
         except Declined as reason:
-            runs_quietly = isinstance(reason, Invalid)
+            raises_error_of_call = isinstance(reason, Invalid)
         except torch.OutOfMemoryError:
             raise
         except (IndexError, MemoryError, TypeError, ValueError, RuntimeError) as error:
@@ -59,8 +59,8 @@ def _kernel(
             # from the core. Nothing is written yet, so torch's kernel can run the call or raise its
             # error. On a device, an index out of bounds would make the device unusable for the
             # process.
-            runs_quietly = isinstance(error, IndexError)
-            if device and runs_quietly:
+            raises_error_of_call = isinstance(error, IndexError)
+            if device and raises_error_of_call:
                 raise
         else:
             with _COUNT_LOCK:
@@ -68,8 +68,8 @@ def _kernel(
             return result
         with _COUNT_LOCK:
             _RUNS_IN_TORCH[name] += 1
-        if runs_quietly:
-            return _run_quietly(name, torch_kernel, keyset, args, options)
+        if raises_error_of_call:
+            return _run_for_error(name, torch_kernel, keyset, args, options)
         return torch_kernel.call_boxed(keyset, *args, **options)
 
     private.leave_untraced(kernel)
@@ -96,7 +96,7 @@ def _core_first(
     return core_first
 
 
-def _run_quietly(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
+def _run_for_error(name: str, torch_kernel: Any, keyset: Any, args: Any, options: Any) -> Any:
     """Run an invalid call on torch's kernel without torch's deterministic mode.
 
     The kernel then raises the error of the call, not an error about determinism. torch accepts

@@ -30,7 +30,7 @@ def as_indices(op: str, indices: Any, data: Tensor) -> Tensor:
     if _holds_tensors(indices):
         raise TypeError(_of_tensors(op, type(indices).__name__))
     if not isinstance(indices, (int, float, list, tuple, range, np.ndarray, np.generic)):
-        raise errors.no_array(op, "indices", indices)
+        raise errors.not_array_like(op, "indices", indices)
     tensor = torch.as_tensor(indices, device=data.device)
     listed = isinstance(indices, (list, tuple))
     return tensor.to(torch.int64) if listed and tensor.numel() == 0 else tensor

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gatherum._model import errors
 from gatherum._model.errors.audience import hint
 from gatherum._model.shape_limits import MAX_RANK
 from gatherum._system.regular_files import check_regular, naming, read_regular
@@ -266,7 +267,7 @@ def check_document(path: str, file: str, content: bytes) -> int:
     if not isinstance(shape, list) or not all(type(n) is int and n >= 0 for n in shape):
         raise ValueError(f"{path}: the shape {shape!r} is not a list of sizes")
     if len(shape) > MAX_RANK:
-        raise ValueError(f"{path}: has {len(shape)} dimensions, at most {MAX_RANK} work")
+        raise errors.too_many_dimensions(path, "the shape", MAX_RANK, len(shape))
     _check_grid(path, metadata.get("chunk_grid"))
     for chunks in _chunk_shapes(metadata):
         if len(chunks) == len(shape) and any(
