@@ -140,7 +140,7 @@ SENTENCES = [
         "scatter_nd: `batch_dims` must be in [0, 2), got 2",
     ),
     (
-        "not_an_array", "gather", ([[1], [2, 3]], [0]), {}, ValueError,
+        "not_convertible_to_array", "gather", ([[1], [2, 3]], [0]), {}, ValueError,
         "gather: `data` cannot be converted to an array: " + words_of_numpy([[1], [2, 3]]),
     ),
     (
@@ -191,11 +191,11 @@ SENTENCES = [
         "as `indices`",
     ),
     (
-        "no_array", "gather", (b"data", [0]), {}, TypeError,
+        "not_array_like", "gather", (b"data", [0]), {}, TypeError,
         "gather: `data` must be an array, got bytes",
     ),
     (
-        "no_array", "scatter_nd", (TWO, ROWS, None), {}, TypeError,
+        "not_array_like", "scatter_nd", (TWO, ROWS, None), {}, TypeError,
         "scatter_nd: `updates` must be an array, got NoneType",
     ),
     (
@@ -214,20 +214,20 @@ SENTENCES = [
         "np.stack(arrays, -1), makes index tuples",
     ),
     (
-        "objects", "gather", (OBJECTS, [0]), {}, TypeError,
+        "has_objects", "gather", (OBJECTS, [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got object",
     ),
     (
-        "decimals", "gather", (np.array([Decimal("1.5")]), [0]), {}, TypeError,
+        "has_decimals", "gather", (np.array([Decimal("1.5")]), [0]), {}, TypeError,
         "gather: `data` must have a dtype without objects or references, got decimals; count in "
         "integers of the smallest unit, such as cents: [int(one.scaleb(2)) for one in data]",
     ),
     (
-        "empty_step", "gather", (ZERO_SECONDS, [0]), {}, TypeError,
+        "datetime_step_too_small", "gather", (ZERO_SECONDS, [0]), {}, TypeError,
         "gather: `data` must have datetimes in steps of at least 1, got datetime64[0s]",
     ),
     (
-        "empty_step", "scatter_nd", (np.zeros(2, "M8[s]"), ROWS, ZERO_SECONDS[:1]), {},
+        "datetime_step_too_small", "scatter_nd", (np.zeros(2, "M8[s]"), ROWS, ZERO_SECONDS[:1]), {},
         TypeError,
         "scatter_nd: `updates` must have datetimes in steps of at least 1, got datetime64[0s]",
     ),
@@ -499,11 +499,11 @@ SENTENCES = [
         "gather: `indices` must have sizes of at least 0, got (-1,)",
     ),
     (
-        "no_updates", "plan", ("gather", TWO, [0], TWO), {}, TypeError,
+        "takes_no_updates", "plan", ("gather", TWO, [0], TWO), {}, TypeError,
         "gather: takes no `updates`; the scatters do",
     ),
     (
-        "no_updates", "explain", ("gather_nd", TWO, ROWS, 1.0), {}, TypeError,
+        "takes_no_updates", "explain", ("gather_nd", TWO, ROWS, 1.0), {}, TypeError,
         "gather_nd: takes no `updates`; the scatters do",
     ),
     (
@@ -525,7 +525,7 @@ SENTENCES = [
         "address space, got (100000000000000000000,)",
     ),
     (
-        "out_not_an_array", "gather", (TWO, [0]), {"out": [0.0]}, TypeError,
+        "out_not_a_numpy_array", "gather", (TWO, [0]), {"out": [0.0]}, TypeError,
         "gather: `out` must be a numpy.ndarray, got list",
     ),
     (
@@ -590,7 +590,7 @@ SENTENCES = [
     ),
     *(
         (
-            "not_an_array", "gather", (TWO, ragged), {}, ValueError,
+            "not_convertible_to_array", "gather", (TWO, ragged), {}, ValueError,
             "gather: `indices` cannot be converted to an array: " + words_of_numpy(ragged),
         )
         for ragged in ([[0], [0, 1]], [[0, 1], [0]])
@@ -617,7 +617,7 @@ SENTENCES = [
     ),
     *(
         (
-            "no_array", "gather", arguments, {}, TypeError,
+            "not_array_like", "gather", arguments, {}, TypeError,
             f"gather: `{name}` must be an array, got NoneType",
         )
         for name, arguments in (("data", (None, np.array([0]))), ("indices", (TWO, None)))

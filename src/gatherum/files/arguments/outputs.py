@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gatherum._model.defaults import MEMORY
-from gatherum._model.errors import no_folder
+from gatherum._model.errors import missing_folder
 from gatherum._model.errors.audience import option
 from gatherum._model.operators import OPERATORS
 from gatherum.files import errors
@@ -182,7 +182,7 @@ def check_target(
     if out.format.read_only:
         raise errors.not_writable(op, out, out.format.read_only)
     if not os.path.isdir(os.path.dirname(target)):
-        raise no_folder(out, os.path.dirname(target))
+        raise missing_folder(out, os.path.dirname(target))
     out.format.check_target(op, out, meter)
 
 
