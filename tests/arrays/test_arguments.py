@@ -7,21 +7,21 @@ import gatherum
 from gatherum import reference
 from gatherum._model import operators
 
-TWO = np.zeros((2, 3), np.float32)
+ZEROS_2X3 = np.zeros((2, 3), np.float32)
 
 
 @pytest.mark.parametrize("indices", [[0], np.array([0])], ids=["list", "array"])
 def test_attributes_are_checked_for_any_operands(indices):
     with pytest.raises(ValueError, match="`mode`") as caught:
-        gatherum.gather(TWO, indices, mode="ignore")
+        gatherum.gather(ZEROS_2X3, indices, mode="ignore")
     assert str(caught.value) == (
         "gather: `mode` must be one of 'raise', 'clip', 'wrap', 'fill', 'drop', got 'ignore'"
     )
     with pytest.raises(ValueError, match="`axis`") as caught:
-        gatherum.gather(TWO, indices, 10**30)
+        gatherum.gather(ZEROS_2X3, indices, 10**30)
     assert str(caught.value) == f"gather: `axis` must be in [-2, 2), got {10**30}"
     with pytest.raises(TypeError, match="`axis`") as caught:
-        gatherum.gather(TWO, indices, None)
+        gatherum.gather(ZEROS_2X3, indices, None)
     assert str(caught.value) == "gather: `axis` must be an integer, got None"
 
 
@@ -75,7 +75,7 @@ def test_lists_that_hold_lists_that_hold_themselves():
     endless = [1]
     endless += [endless, np.array([1])]
     with pytest.raises(TypeError, match="a list that holds arrays"):
-        gatherum.gather(TWO, endless)
+        gatherum.gather(ZEROS_2X3, endless)
     doubled = [np.ma.array([1])]
     for _ in range(60):  # 2^60 of them if each occurrence were visited
         doubled = [doubled, doubled]

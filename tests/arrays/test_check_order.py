@@ -7,8 +7,8 @@ import gatherum
 from gatherum._model import operators
 from strategies import OPERATORS
 
-TWO = np.zeros((2, 3), np.float32)
-ROWS = np.zeros((1, 1), np.int64)
+ZEROS_2X3 = np.zeros((2, 3), np.float32)
+FIRST_ROW = np.zeros((1, 1), np.int64)
 HALVES, WHOLES = np.full((2, 1), 0.5), np.zeros((2, 1), int)
 
 
@@ -139,9 +139,9 @@ def test_a_plan_and_a_report_check_in_the_same_order():
     with pytest.raises(ValueError, match="`mode` must be one of"):
         gatherum.plan("gather", masked, [0], mode="ignore")
     with pytest.raises(ValueError, match="`axis` must be in"):
-        gatherum.plan("scatter_elements", TWO, ROWS, 1j, axis=2)
+        gatherum.plan("scatter_elements", ZEROS_2X3, FIRST_ROW, 1j, axis=2)
     with pytest.raises(ValueError, match="`indices` must have as many dimensions"):
-        gatherum.plan("gather_elements", TWO, [0], out=masked)
+        gatherum.plan("gather_elements", ZEROS_2X3, [0], out=masked)
     with pytest.raises(TypeError, match="`indices` must have an integer dtype"):
         gatherum.index_report("gather", (), [0.5])
     with pytest.raises(ValueError, match="`axis` must be in"):

@@ -470,59 +470,59 @@ def test_inexact_fill_values(dtype: str, fill_value: Any) -> None:
     assert same_bits(reference.gather(data, [0], mode="clip", fill_value=fill_value), data)
 
 
-TWO = np.zeros((2, 2), np.float32)
-ROWS = np.zeros((1, 1), np.int64)
+ZEROS_2X2 = np.zeros((2, 2), np.float32)
+FIRST_ROW = np.zeros((1, 1), np.int64)
 RAISED: list[tuple[type[Exception], str, tuple[Any, ...], dict[str, Any]]] = [
-    (TypeError, "gather", (TWO, [0], 0.0), {}),
-    (TypeError, "gather", (TWO, [0], None), {}),
-    (TypeError, "gather_nd", (TWO, ROWS, "0"), {}),
-    (TypeError, "gather", (TWO, [0.0]), {}),
-    (TypeError, "gather", (TWO, [True]), {}),
-    (TypeError, "gather", (TWO, np.zeros(0)), {}),
-    (TypeError, "gather", (TWO, np.zeros(0, bool)), {}),
-    (TypeError, "gather", (TWO, np.zeros(1, "m8[s]")), {}),
+    (TypeError, "gather", (ZEROS_2X2, [0], 0.0), {}),
+    (TypeError, "gather", (ZEROS_2X2, [0], None), {}),
+    (TypeError, "gather_nd", (ZEROS_2X2, FIRST_ROW, "0"), {}),
+    (TypeError, "gather", (ZEROS_2X2, [0.0]), {}),
+    (TypeError, "gather", (ZEROS_2X2, [True]), {}),
+    (TypeError, "gather", (ZEROS_2X2, np.zeros(0)), {}),
+    (TypeError, "gather", (ZEROS_2X2, np.zeros(0, bool)), {}),
+    (TypeError, "gather", (ZEROS_2X2, np.zeros(1, "m8[s]")), {}),
     (TypeError, "gather", (np.array([None]), [0]), {}),
     (TypeError, "gather", (np.array(["a"], np.dtypes.StringDType()), [0]), {}),
     (TypeError, "gather", (np.ma.array([1.0]), [0]), {}),
-    (TypeError, "gather", (TWO, np.ma.array([0])), {}),
-    (TypeError, "scatter_nd", (TWO, ROWS, np.ma.array([1.0, 2.0])), {}),
-    (TypeError, "scatter_nd", (TWO, ROWS, np.float64(1)), {}),
-    (TypeError, "scatter_nd", (TWO, ROWS, np.zeros((1, 2), ">f4")), {}),
-    (TypeError, "scatter_nd", (TWO, ROWS, "1"), {}),
-    (ValueError, "scatter_nd", (TWO, ROWS, 1j), {}),
-    (ValueError, "scatter_nd", (np.zeros((2, 2), int), ROWS, 1.5), {}),
-    (ValueError, "scatter_nd", (np.zeros((2, 2), bool), ROWS, 1), {}),
-    (ValueError, "scatter_nd", (np.zeros((2, 2), np.int8), ROWS, 300), {}),
-    (ValueError, "gather", (TWO, [0], 2), {}),
-    (ValueError, "gather", (TWO, [0], -3), {}),
+    (TypeError, "gather", (ZEROS_2X2, np.ma.array([0])), {}),
+    (TypeError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, np.ma.array([1.0, 2.0])), {}),
+    (TypeError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, np.float64(1)), {}),
+    (TypeError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, np.zeros((1, 2), ">f4")), {}),
+    (TypeError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, "1"), {}),
+    (ValueError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, 1j), {}),
+    (ValueError, "scatter_nd", (np.zeros((2, 2), int), FIRST_ROW, 1.5), {}),
+    (ValueError, "scatter_nd", (np.zeros((2, 2), bool), FIRST_ROW, 1), {}),
+    (ValueError, "scatter_nd", (np.zeros((2, 2), np.int8), FIRST_ROW, 300), {}),
+    (ValueError, "gather", (ZEROS_2X2, [0], 2), {}),
+    (ValueError, "gather", (ZEROS_2X2, [0], -3), {}),
     (ValueError, "gather", (5, 0), {}),
-    (ValueError, "gather", (TWO, [0]), {"mode": "ignore"}),
+    (ValueError, "gather", (ZEROS_2X2, [0]), {"mode": "ignore"}),
     (ValueError, "gather", (np.zeros((1,) * 64), np.zeros((1,) * 2, int)), {}),
     (ValueError, "gather", (np.zeros((1,) * 2), np.zeros((1,) * 64, int)), {}),
     (
         ValueError,
         "gather",
-        (np.broadcast_to(TWO[0, 0], (2**40, 1)), np.broadcast_to(0, 2**40), 1),
+        (np.broadcast_to(ZEROS_2X2[0, 0], (2**40, 1)), np.broadcast_to(0, 2**40), 1),
         {},
     ),
-    (ValueError, "gather_elements", (TWO, [0]), {}),
-    (ValueError, "gather_elements", (TWO, [[0, 0, 0]]), {}),
-    (ValueError, "gather_nd", (TWO, 0), {}),
-    (ValueError, "gather_nd", (TWO, ROWS, -1), {}),
-    (ValueError, "gather_nd", (TWO, ROWS, 2), {}),
-    (ValueError, "gather_nd", (TWO, [[0, 0, 0]]), {}),
-    (ValueError, "gather_nd", (TWO, np.zeros((4, 1), int), 1), {}),
-    (ValueError, "scatter_nd", (TWO, ROWS, np.zeros((1, 3), np.float32)), {}),
-    (ValueError, "scatter_nd", (TWO, ROWS, np.zeros((1, 1, 2), np.float32)), {}),
-    (ValueError, "scatter_nd", (TWO, ROWS, TWO[:1]), {"reduction": "sum"}),
-    (IndexError, "gather", (TWO, [0, 2]), {}),
-    (IndexError, "gather", (TWO, [-1]), {"negative": False}),
-    (IndexError, "gather", (TWO, np.array([2**64 - 1], np.uint64)), {}),
+    (ValueError, "gather_elements", (ZEROS_2X2, [0]), {}),
+    (ValueError, "gather_elements", (ZEROS_2X2, [[0, 0, 0]]), {}),
+    (ValueError, "gather_nd", (ZEROS_2X2, 0), {}),
+    (ValueError, "gather_nd", (ZEROS_2X2, FIRST_ROW, -1), {}),
+    (ValueError, "gather_nd", (ZEROS_2X2, FIRST_ROW, 2), {}),
+    (ValueError, "gather_nd", (ZEROS_2X2, [[0, 0, 0]]), {}),
+    (ValueError, "gather_nd", (ZEROS_2X2, np.zeros((4, 1), int), 1), {}),
+    (ValueError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, np.zeros((1, 3), np.float32)), {}),
+    (ValueError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, np.zeros((1, 1, 2), np.float32)), {}),
+    (ValueError, "scatter_nd", (ZEROS_2X2, FIRST_ROW, ZEROS_2X2[:1]), {"reduction": "sum"}),
+    (IndexError, "gather", (ZEROS_2X2, [0, 2]), {}),
+    (IndexError, "gather", (ZEROS_2X2, [-1]), {"negative": False}),
+    (IndexError, "gather", (ZEROS_2X2, np.array([2**64 - 1], np.uint64)), {}),
     (IndexError, "gather", (np.zeros((0, 2)), [0]), {"mode": "clip"}),
     (IndexError, "gather", (np.zeros((0, 2)), [0]), {"mode": "wrap"}),
     (IndexError, "gather", (np.zeros((2, 0)), [2]), {}),
     (IndexError, "scatter_nd", (np.zeros((2, 0)), [[2]], np.zeros((1, 0))), {}),
-    (IndexError, "gather_nd", (TWO, [[0, 2]]), {}),
+    (IndexError, "gather_nd", (ZEROS_2X2, [[0, 2]]), {}),
 ]
 
 
@@ -555,7 +555,7 @@ def test_reductions_that_have_no_meaning(dtype: str, reduction: str) -> None:
 
 def test_the_first_bad_index_is_named() -> None:
     with pytest.raises(IndexError) as caught:
-        reference.gather_nd(TWO[None], [[[0, 1], [0, -3]], [[5, 5], [0, 0]]])
+        reference.gather_nd(ZEROS_2X2[None], [[[0, 1], [0, -3]], [[5, 5], [0, 0]]])
     sentence = "gather_nd: index -3 is out of bounds for axis 1 of size 2 (indices[0, 1, 1])"
     assert str(caught.value) == sentence
 
@@ -563,12 +563,12 @@ def test_the_first_bad_index_is_named() -> None:
 def test_checks_come_in_order() -> None:
     bad = np.zeros((3, 3), np.float32)
     with pytest.raises(ValueError, match="`mode`"):
-        reference.scatter_nd(TWO, [[0.5]], bad, mode="ignore")
+        reference.scatter_nd(ZEROS_2X2, [[0.5]], bad, mode="ignore")
     with pytest.raises(TypeError, match="`indices`"):
-        reference.scatter_nd(TWO, [[0.5]], bad)
+        reference.scatter_nd(ZEROS_2X2, [[0.5]], bad)
     with pytest.raises(TypeError, match="`updates`"):
-        reference.scatter_nd(TWO, [[9]], bad.astype(np.float64))
+        reference.scatter_nd(ZEROS_2X2, [[9]], bad.astype(np.float64))
     with pytest.raises(ValueError, match="`updates`"):
-        reference.scatter_nd(TWO, [[9]], bad)
+        reference.scatter_nd(ZEROS_2X2, [[9]], bad)
     with pytest.raises(IndexError, match="index 9"):
-        reference.scatter_nd(TWO, [[9]], bad[:1, :2])
+        reference.scatter_nd(ZEROS_2X2, [[9]], bad[:1, :2])

@@ -29,8 +29,8 @@ NAMES = {
     "index_select", "gather", "take", "__getitem__", "_unsafe_masked_index_put_accumulate",
 }  # fmt: skip
 OPS = [op for op in op_db if op.name in NAMES]
-TWO, ROWS = torch.ones(4, 3), torch.tensor([0, 1, 1])
-ODD = torch.tensor([2**24, 1, 1], dtype=torch.float32)  # its sum depends on the order
+ONES_4X3, INDICES = torch.ones(4, 3), torch.tensor([0, 1, 1])
+INEXACT_SUM = torch.tensor([2**24, 1, 1], dtype=torch.float32)  # its sum depends on the order
 
 
 @pytest.fixture
@@ -148,39 +148,50 @@ def test_few_and_many_rows_have_the_same_bits(monkeypatch, name, without_core):
 
 def test_order_of_updates():
     with room.reproducible():
-        forward = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), ODD)
-        reverse = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), ODD.flip(0))
-        last = torch.zeros(1).index_put_((torch.zeros(3, dtype=torch.int64),), ODD)
+        forward = torch.zeros(1).index_add_(0, torch.zeros(3, dtype=torch.int64), INEXACT_SUM)
+        reverse = torch.zeros(1).index_add_(
+            0, torch.zeros(3, dtype=torch.int64), INEXACT_SUM.flip(0)
+        )
+        last = torch.zeros(1).index_put_((torch.zeros(3, dtype=torch.int64),), INEXACT_SUM)
     assert (forward.item(), reverse.item(), last.item()) == (2**24, 2**24 + 2, 1)
 
 
-def into_out(name, *operands, like=TWO, **more):
+def into_out(name, *operands, like=ONES_4X3, **more):
     out = torch.empty_like(like)
     assert getattr(torch, name)(*operands, **more, out=out) is out
     return out
 
 
 FORMS = {
-    "index_add_": lambda: TWO.clone().index_add_(0, ROWS, TWO[:3]),
-    "index_add.out": lambda: into_out("index_add", TWO, 0, ROWS, TWO[:3]),
-    "index_copy_": lambda: TWO.clone().index_copy_(0, ROWS, TWO[:3] * 2),
-    "index_copy.out": lambda: into_out("index_copy", TWO, 0, ROWS, TWO[:3] * 2),
-    "index_reduce_": lambda: TWO.clone().index_reduce_(0, ROWS, TWO[:3] * 2, "prod"),
-    "index_reduce.out": lambda: into_out("index_reduce", TWO, 0, ROWS, TWO[:3], "amax"),
-    "scatter_add_": lambda: TWO.clone().scatter_add_(0, ROWS[None], TWO[:1]),
-    "scatter_add.out": lambda: into_out("scatter_add", TWO, 0, ROWS[None], TWO[:1]),
-    "scatter_.src": lambda: TWO.clone().scatter_(1, ROWS[None], TWO[:1]),
-    "scatter.src_out": lambda: into_out("scatter", TWO, 1, ROWS[None], TWO[:1] * 5),
-    "scatter_.reduce": lambda: TWO.clone().scatter_(1, ROWS[None], TWO[:1], reduce="add"),
-    "scatter_.value_reduce": lambda: TWO.clone().scatter_(1, ROWS[None], 3, reduce="multiply"),
-    "scatter_reduce_.two": lambda: TWO.clone().scatter_reduce_(1, ROWS[None], TWO[:1], "mean"),
-    "scatter_reduce.two_out": lambda: into_out("scatter_reduce", TWO, 1, ROWS[None], TWO[:1],
-                                               "prod"),
-    "put_": lambda: TWO.t().clone().t().put_(ROWS, TWO[0], accumulate=True),
-    "_index_put_impl_": lambda: TWO.expand(2, 4, 3).clone().index_put_(
-        (ROWS[:2, None] * 0, ROWS), TWO[:3]
+    "index_add_": lambda: ONES_4X3.clone().index_add_(0, INDICES, ONES_4X3[:3]),
+    "index_add.out": lambda: into_out("index_add", ONES_4X3, 0, INDICES, ONES_4X3[:3]),
+    "index_copy_": lambda: ONES_4X3.clone().index_copy_(0, INDICES, ONES_4X3[:3] * 2),
+    "index_copy.out": lambda: into_out("index_copy", ONES_4X3, 0, INDICES, ONES_4X3[:3] * 2),
+    "index_reduce_": lambda: ONES_4X3.clone().index_reduce_(0, INDICES, ONES_4X3[:3] * 2, "prod"),
+    "index_reduce.out": lambda: into_out(
+        "index_reduce", ONES_4X3, 0, INDICES, ONES_4X3[:3], "amax"
     ),
-}  # fmt: skip
+    "scatter_add_": lambda: ONES_4X3.clone().scatter_add_(0, INDICES[None], ONES_4X3[:1]),
+    "scatter_add.out": lambda: into_out("scatter_add", ONES_4X3, 0, INDICES[None], ONES_4X3[:1]),
+    "scatter_.src": lambda: ONES_4X3.clone().scatter_(1, INDICES[None], ONES_4X3[:1]),
+    "scatter.src_out": lambda: into_out("scatter", ONES_4X3, 1, INDICES[None], ONES_4X3[:1] * 5),
+    "scatter_.reduce": lambda: ONES_4X3.clone().scatter_(
+        1, INDICES[None], ONES_4X3[:1], reduce="add"
+    ),
+    "scatter_.value_reduce": lambda: ONES_4X3.clone().scatter_(
+        1, INDICES[None], 3, reduce="multiply"
+    ),
+    "scatter_reduce_.two": lambda: ONES_4X3.clone().scatter_reduce_(
+        1, INDICES[None], ONES_4X3[:1], "mean"
+    ),
+    "scatter_reduce.two_out": lambda: into_out(
+        "scatter_reduce", ONES_4X3, 1, INDICES[None], ONES_4X3[:1], "prod"
+    ),
+    "put_": lambda: ONES_4X3.t().clone().t().put_(INDICES, ONES_4X3[0], accumulate=True),
+    "_index_put_impl_": lambda: (
+        ONES_4X3.expand(2, 4, 3).clone().index_put_((INDICES[:2, None] * 0, INDICES), ONES_4X3[:3])
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -208,14 +219,14 @@ def test_plain_calls_run_no_python():
 
 
 NO_INDICES = {
-    "put_": lambda data: data.put_(ROWS[:0], TWO[0, :0], accumulate=True),
-    "index_add_": lambda data: data.index_add_(0, ROWS[:0], TWO[:0]),
+    "put_": lambda data: data.put_(INDICES[:0], ONES_4X3[0, :0], accumulate=True),
+    "index_add_": lambda data: data.index_add_(0, INDICES[:0], ONES_4X3[:0]),
 }
 
 
 @pytest.mark.parametrize("name", NO_INDICES)
 def test_calls_without_indices_run_no_python(name):
-    functions, data = [], TWO.clone()
+    functions, data = [], ONES_4X3.clone()
     with room.reproducible() as context:
         NO_INDICES[name](data)
         sys.setprofile(lambda frame, event, _: functions.append(frame.f_code.co_filename))
@@ -225,16 +236,16 @@ def test_calls_without_indices_run_no_python(name):
             sys.setprofile(None)
     assert not [each for each in functions if "gatherum/" in each]
     assert context.report() == ({name: 2}, {})
-    assert bits([data]) == bits([TWO])
+    assert bits([data]) == bits([ONES_4X3])
 
 
 def test_a_mask_without_rows_is_not_remembered():
-    data, mask = TWO.clone(), torch.zeros(4, dtype=torch.bool)
+    data, mask = ONES_4X3.clone(), torch.zeros(4, dtype=torch.bool)
     with room.reproducible():
-        data[mask] = TWO[:0]
+        data[mask] = ONES_4X3[:0]
         mask[1] = True
-        data[mask] = TWO[3:]
-    assert bits([data[1]]) == bits([TWO[3]])
+        data[mask] = ONES_4X3[3:]
+    assert bits([data[1]]) == bits([ONES_4X3[3]])
 
 
 def test_remembered_calls_read_their_own_values(without_core):
@@ -249,33 +260,35 @@ def test_remembered_calls_read_their_own_values(without_core):
 
 
 def test_remembered_calls_check_their_operands():
-    data = TWO.clone()
+    data = ONES_4X3.clone()
     with room.reproducible():
-        data.index_add_(0, ROWS, TWO[:3])
+        data.index_add_(0, INDICES, ONES_4X3[:3])
         with pytest.raises(RuntimeError, match="index 4 is out of bounds for dimension 0"):
-            data.index_add_(0, ROWS + 3, TWO[:3])
+            data.index_add_(0, INDICES + 3, ONES_4X3[:3])
         with pytest.raises(RuntimeError, match="written-to tensor refers to a single"):
-            TWO[:1].expand(4, 3).index_add_(0, ROWS, TWO[:3])
+            ONES_4X3[:1].expand(4, 3).index_add_(0, INDICES, ONES_4X3[:3])
         out = torch.empty(4, 3)
-        torch.index_add(data, 0, ROWS, TWO[:3], out=out)
-        assert torch.index_add(data, 0, ROWS, TWO[:3], out=data) is data
+        torch.index_add(data, 0, INDICES, ONES_4X3[:3], out=out)
+        assert torch.index_add(data, 0, INDICES, ONES_4X3[:3], out=data) is data
         for number in (1, 2):
-            total = into_out("index_add", ODD[1], 0, ROWS[0], ODD[number], like=ODD[1])
+            total = into_out(
+                "index_add", INEXACT_SUM[1], 0, INDICES[0], INEXACT_SUM[number], like=INEXACT_SUM[1]
+            )
             assert total.item() == 2
         with pytest.raises(RuntimeError, match="input tensor and the written-to tensor refer"):
-            torch.index_add(out, 0, ROWS, data[:3], out=data)
+            torch.index_add(out, 0, INDICES, data[:3], out=data)
     assert bits([data]) == bits([out])
 
 
 ITEMS = {
-    "two": (ROWS, ROWS),
-    "broadcast": (ROWS[:, None], ROWS.int()),
-    "apart": (ROWS[:2], slice(None), ROWS[:2, None] * 0),
-    "behind": (slice(None), ROWS, ROWS - 2),
-    "out of bounds": (ROWS, ROWS + 2),
-    "not alike": (ROWS, ROWS[:2]),
-    "mask": (TWO[:, 0] > 0, ROWS[:1]),
-    "none": (ROWS[:0], ROWS[:0]),
+    "two": (INDICES, INDICES),
+    "broadcast": (INDICES[:, None], INDICES.int()),
+    "apart": (INDICES[:2], slice(None), INDICES[:2, None] * 0),
+    "behind": (slice(None), INDICES, INDICES - 2),
+    "out of bounds": (INDICES, INDICES + 2),
+    "not alike": (INDICES, INDICES[:2]),
+    "mask": (ONES_4X3[:, 0] > 0, INDICES[:1]),
+    "none": (INDICES[:0], INDICES[:0]),
 }
 
 
@@ -304,31 +317,35 @@ def test_items(name, accumulate, without_core):
 def test_views_are_written_through():
     with room.reproducible():
         whole = torch.zeros(4, 6)
-        whole[:, ::2].index_add_(1, ROWS, TWO)
-        whole.t()[1].put_(ROWS[:2], torch.tensor([5.0, 6.0]))
+        whole[:, ::2].index_add_(1, INDICES, ONES_4X3)
+        whole.t()[1].put_(INDICES[:2], torch.tensor([5.0, 6.0]))
         version = whole._version
-        whole[ROWS, 3] += 1
+        whole[INDICES, 3] += 1
     assert whole[:, ::2].tolist() == [[1, 2, 0]] * 4
     assert (whole[0, 1], whole[1, 1], whole[1, 3], whole._version) == (5, 6, 1, version + 1)
 
 
 INVALID = {
-    "bounds": lambda: torch.zeros(4, 3).index_add_(0, ROWS + 3, TWO[:3]),
-    "negative": lambda: torch.zeros(4, 3).scatter_add_(0, ROWS[None] - 1, TWO),
-    "shape": lambda: torch.zeros(4, 3).index_add_(0, ROWS, TWO[:2]),
-    "dtype": lambda: torch.zeros(4, 3).index_put_((ROWS,), TWO[:3].double()),
-    "word": lambda: torch.zeros(4, 3).scatter_reduce_(0, ROWS[None], TWO, "median"),
-    "dim": lambda: torch.zeros(4, 3).index_copy_(2, ROWS, TWO),
-    "broadcast": lambda: torch.zeros(4, 3).index_put_((ROWS,), TWO[0, :2]),
-    "expanded": lambda: torch.zeros(1, 3).expand(4, 3).index_add_(0, ROWS, TWO[:3]),
-    "overlap": lambda: (x := torch.zeros(4, 3)).index_add_(0, ROWS, x[:3]),
-    "put": lambda: torch.zeros(4).put_(ROWS + 9, TWO[0]),
-    "put dtype": lambda: torch.zeros(4).put_(ROWS, TWO[0].double()),
-    "out dtype": lambda: torch.index_add(TWO, 0, ROWS, TWO[:3], out=torch.zeros(4, 3).double()),
-    "out overlap": lambda: torch.index_add(TWO, 0, ROWS, (x := TWO.clone())[:3], out=x),
-    "bincount": lambda: torch.bincount(ROWS - 1, TWO[0]),
-    "bag": lambda: torch.nn.functional.embedding_bag(ROWS + 3, TWO, ROWS[:2]),
-    "segments": lambda: torch.segment_reduce(TWO, "sum", lengths=torch.tensor([1, 1])),
+    "bounds": lambda: torch.zeros(4, 3).index_add_(0, INDICES + 3, ONES_4X3[:3]),
+    "negative": lambda: torch.zeros(4, 3).scatter_add_(0, INDICES[None] - 1, ONES_4X3),
+    "shape": lambda: torch.zeros(4, 3).index_add_(0, INDICES, ONES_4X3[:2]),
+    "dtype": lambda: torch.zeros(4, 3).index_put_((INDICES,), ONES_4X3[:3].double()),
+    "word": lambda: torch.zeros(4, 3).scatter_reduce_(0, INDICES[None], ONES_4X3, "median"),
+    "dim": lambda: torch.zeros(4, 3).index_copy_(2, INDICES, ONES_4X3),
+    "broadcast": lambda: torch.zeros(4, 3).index_put_((INDICES,), ONES_4X3[0, :2]),
+    "expanded": lambda: torch.zeros(1, 3).expand(4, 3).index_add_(0, INDICES, ONES_4X3[:3]),
+    "overlap": lambda: (x := torch.zeros(4, 3)).index_add_(0, INDICES, x[:3]),
+    "put": lambda: torch.zeros(4).put_(INDICES + 9, ONES_4X3[0]),
+    "put dtype": lambda: torch.zeros(4).put_(INDICES, ONES_4X3[0].double()),
+    "out dtype": lambda: torch.index_add(
+        ONES_4X3, 0, INDICES, ONES_4X3[:3], out=torch.zeros(4, 3).double()
+    ),
+    "out overlap": lambda: torch.index_add(
+        ONES_4X3, 0, INDICES, (x := ONES_4X3.clone())[:3], out=x
+    ),
+    "bincount": lambda: torch.bincount(INDICES - 1, ONES_4X3[0]),
+    "bag": lambda: torch.nn.functional.embedding_bag(INDICES + 3, ONES_4X3, INDICES[:2]),
+    "segments": lambda: torch.segment_reduce(ONES_4X3, "sum", lengths=torch.tensor([1, 1])),
 }
 
 
@@ -370,18 +387,22 @@ def test_gradient_of_bags_of_another_number(bags, without_core):
 
 NONE = torch.zeros(0, dtype=torch.int64)
 AS_TORCH = {
-    "bool in index_reduce": lambda: TWO[0].bool().index_reduce(0, ROWS, TWO[0].bool(), "prod"),
-    "bool slices": lambda: TWO.bool().index_reduce(0, ROWS, TWO[:3].bool(), "prod"),
-    "complex in index_reduce": lambda: (
-        TWO[0].cfloat().index_reduce_(0, ROWS, TWO[0].cfloat(), "prod")
+    "bool in index_reduce": lambda: (
+        ONES_4X3[0].bool().index_reduce(0, INDICES, ONES_4X3[0].bool(), "prod")
     ),
-    "nothing in index_reduce": lambda: TWO[0].bool().index_reduce(0, NONE, NONE.bool(), "prod"),
-    "int32 in index_copy": lambda: torch.zeros(3).index_copy_(0, ROWS[:1].int(), torch.ones(1)),
+    "bool slices": lambda: ONES_4X3.bool().index_reduce(0, INDICES, ONES_4X3[:3].bool(), "prod"),
+    "complex in index_reduce": lambda: (
+        ONES_4X3[0].cfloat().index_reduce_(0, INDICES, ONES_4X3[0].cfloat(), "prod")
+    ),
+    "nothing in index_reduce": lambda: (
+        ONES_4X3[0].bool().index_reduce(0, NONE, NONE.bool(), "prod")
+    ),
+    "int32 in index_copy": lambda: torch.zeros(3).index_copy_(0, INDICES[:1].int(), torch.ones(1)),
     "dim of an empty index": lambda: torch.zeros(3).scatter(5, NONE, torch.zeros(0)),
     "overlap, empty index": lambda: torch.zeros(1).expand(2).scatter_add_(0, NONE, torch.zeros(0)),
-    "add to nothing": lambda: torch.zeros(0, 2).index_add(0, ROWS[1:2], torch.zeros(1, 2)),
-    "copy to nothing": lambda: torch.zeros(4, 0).index_copy(0, ROWS[1:2] + 8, torch.zeros(1, 0)),
-    "put into nothing": lambda: torch.zeros(1, 0).index_put_((ROWS + 3,), torch.zeros(3, 0)),
+    "add to nothing": lambda: torch.zeros(0, 2).index_add(0, INDICES[1:2], torch.zeros(1, 2)),
+    "copy to nothing": lambda: torch.zeros(4, 0).index_copy(0, INDICES[1:2] + 8, torch.zeros(1, 0)),
+    "put into nothing": lambda: torch.zeros(1, 0).index_put_((INDICES + 3,), torch.zeros(3, 0)),
 }
 
 
@@ -401,7 +422,7 @@ def test_rare_calls_are_those_of_torch(name, without_core):
 
 
 def test_torch_may_not_run_what_gatherum_rejects():
-    put = next(row for row in kernels.ROWS if row.in_place == "put_")
+    put = next(row for row in kernels.INDICES if row.in_place == "put_")
     complete = kernels._Overload(put, "put_").complete
     kernel = kernels._kernel(
         "put_", complete, SimpleNamespace(call_boxed=lambda *call: None), False
@@ -413,7 +434,7 @@ def test_torch_may_not_run_what_gatherum_rejects():
 
 def test_leaving_restores_torch():
     def ran():
-        return torch.zeros(4, 3).index_add_(0, ROWS, TWO[:3])
+        return torch.zeros(4, 3).index_add_(0, INDICES, ONES_4X3[:3])
 
     with room.reproducible() as context:
         ran()
@@ -443,9 +464,9 @@ def test_nested_and_as_a_decorator():
 
     with room.reproducible() as outer:
         with room.reproducible() as inner:
-            TWO.clone().index_add_(0, ROWS, TWO[:3])
+            ONES_4X3.clone().index_add_(0, INDICES, ONES_4X3[:3])
         assert room.is_reproducible()
-        TWO.clone().index_add_(0, ROWS, TWO[:3])
+        ONES_4X3.clone().index_add_(0, INDICES, ONES_4X3[:3])
         assert decorated(2)
         assert not torch.is_deterministic_algorithms_warn_only_enabled()
     assert outer.report().gatherum == {"index_add_": 2}
@@ -462,7 +483,7 @@ def test_for_a_whole_script():
         room.set_reproducible(True)
         assert room.is_reproducible()
         with room.reproducible() as context:
-            TWO.clone().index_add_(0, ROWS, TWO[:3])
+            ONES_4X3.clone().index_add_(0, INDICES, ONES_4X3[:3])
         assert room.is_reproducible()
         assert context.report().gatherum == {"index_add_": 1}
     finally:
@@ -486,8 +507,8 @@ def test_threads_share_the_context():
     with room.reproducible() as context:
         other.start()
         inside.wait(10)
-        table = TWO.clone().requires_grad_()
-        table[ROWS].sum().backward()  # in a thread of autograd for a device, in this one here
+        table = ONES_4X3.clone().requires_grad_()
+        table[INDICES].sum().backward()  # in a thread of autograd for a device, in this one here
     assert room.is_reproducible()
     leave.set()
     other.join()

@@ -10,7 +10,7 @@ INDICES = torch.tensor([[0, 2], [2, 2], [1, 0], [0, 0]])
 generator = torch.Generator().manual_seed(3)
 DATA = torch.randn(3, 2, dtype=torch.float64, generator=generator)
 UPDATES = torch.randn(4, 2, dtype=torch.float64, generator=generator)
-TWO = torch.stack([DATA, DATA * 2])
+BATCH = torch.stack([DATA, DATA * 2])
 func = torch.func
 
 
@@ -102,13 +102,13 @@ TRANSFORMS = {
     "autograd twice": twice,
 }
 BATCHED = {
-    "vmap": lambda f: func.vmap(f)(TWO),
-    "vmap of grad": lambda f: func.vmap(func.grad(f))(TWO),
-    "grad of vmap": lambda f: func.grad(lambda x: func.vmap(f)(x).sum())(TWO),
-    "vmap of jvp": lambda f: func.vmap(lambda x: func.jvp(f, (x,), (x,))[1])(TWO),
-    "jvp of vmap": lambda f: func.jvp(func.vmap(f), (TWO,), (TWO * 3,))[1],
-    "vmap of hessian": lambda f: func.vmap(func.hessian(f))(TWO),
-    "vmap of vmap": lambda f: func.vmap(func.vmap(f))(torch.stack([TWO, TWO + 1])),
+    "vmap": lambda f: func.vmap(f)(BATCH),
+    "vmap of grad": lambda f: func.vmap(func.grad(f))(BATCH),
+    "grad of vmap": lambda f: func.grad(lambda x: func.vmap(f)(x).sum())(BATCH),
+    "vmap of jvp": lambda f: func.vmap(lambda x: func.jvp(f, (x,), (x,))[1])(BATCH),
+    "jvp of vmap": lambda f: func.jvp(func.vmap(f), (BATCH,), (BATCH * 3,))[1],
+    "vmap of hessian": lambda f: func.vmap(func.hessian(f))(BATCH),
+    "vmap of vmap": lambda f: func.vmap(func.vmap(f))(torch.stack([BATCH, BATCH + 1])),
 }
 
 
