@@ -216,8 +216,8 @@ SENTENCES = [
         "gather: `data` must have datetimes in steps of at least 1, got datetime64[0s]",
     ),
     (
-        "datetime_step_too_small", "scatter_nd", (np.zeros(2, "M8[s]"), FIRST_ROW, ZERO_SECONDS[:1]), {},
-        TypeError,
+        "datetime_step_too_small",
+        "scatter_nd", (np.zeros(2, "M8[s]"), FIRST_ROW, ZERO_SECONDS[:1]), {}, TypeError,
         "scatter_nd: `updates` must have datetimes in steps of at least 1, got datetime64[0s]",
     ),
     (
