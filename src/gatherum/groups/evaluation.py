@@ -15,7 +15,6 @@ from . import errors
 from .dtypes import not_a_number
 from .functions import FUNCTIONS, TRANSFORMS
 from .grouping import Grouping
-from .options import plain
 from .rows import FunctionRow, Method, TransformRow
 from .skipping import skipping
 
@@ -24,16 +23,10 @@ WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 
 
 def reduced(
-    name: str,
-    values: Array,
-    grouping: Grouping,
-    ddof: int,
-    fill_value: object,
-    row: FunctionRow | None = None,
+    row: FunctionRow, values: Array, grouping: Grouping, ddof: int, fill_value: object
 ) -> Array:
     """Run `reduce` on an array and its grouping, by the function's row or one with arguments."""
-    xp, skips = grouping.xp, name not in FUNCTIONS
-    row = row or FUNCTIONS[plain(name)]
+    xp, name = grouping.xp, row.full_name
     values_dtype = xp.plan_dtype(values)
     check_defined(grouping.op, row, name, values_dtype)
     dtype = row.result(values_dtype)
@@ -42,13 +35,13 @@ def reduced(
     if row.sorts and xp.in_chunks:
         if initial is None:
             raise errors.unknown_groups(grouping.op)
-        call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
+        call = partial(reduced, row, ddof=ddof, fill_value=fill_value)
         return xp.in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
-        if skips and has_nan(values_dtype):
-            unweighted = row is FUNCTIONS[row.name]
+        if row.skips_nan and has_nan(values_dtype):
+            unweighted = row is FUNCTIONS[name]
             result = skipping(row, values, grouping, initial, ddof) if unweighted else None
             if result is not None:
                 return result
@@ -57,12 +50,12 @@ def reduced(
                 if not isinstance(values, np.ndarray):
                     values = xp.replaced(values, left_out, 0)  # otherwise, gradients have 0 * NaN
         if initial is None:
-            return _without_empty_groups(name, row, dtype, values, grouping, ddof)
+            return _without_empty_groups(row, dtype, values, grouping, ddof)
         return row.compose(values, grouping, initial, ddof)
 
 
 def _without_empty_groups(
-    name: str, row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
+    row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
 ) -> Array:
     """Return the result of a function, or raise ValueError if a group is empty.
 
@@ -77,7 +70,8 @@ def _without_empty_groups(
         coordinates = grouping.first_empty(grouping.filled())
     if coordinates is not None:
         where = coordinates if grouping.elements else ()
-        raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], where)
+        group = coordinates[grouping.axis]
+        raise errors.empty_group(grouping.op, row.full_name, dtype, group, where)
     return row.compose(values, grouping, initial, ddof) if result is None else result
 
 

@@ -59,6 +59,7 @@ def _fold_row(
         reduction=reduction,
         method=Method.FOLD,
         takes=takes,
+        copies=dtypes.nothing,
     )
 
 
@@ -85,6 +86,7 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
         reduction=None,
         method=Method.POSITION,
         takes=(),
+        copies=dtypes.nothing,
     )
 
 
@@ -100,6 +102,7 @@ def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
         reduction=None,
         method=Method.COMPOSITION,
         takes=("weights", "dtype"),
+        copies=lambda dtype: dtype.kind != "f",
     )
 
 
@@ -115,6 +118,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         reduction=extreme,
         method=Method.TRUTH,
         takes=(),
+        copies=dtypes.nothing,
     )
 
 
@@ -143,6 +147,7 @@ _ROWS = (
         reduction=None,
         method=Method.SELECTION,
         takes=(),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="last",
@@ -155,6 +160,7 @@ _ROWS = (
         reduction="none",
         method=Method.SELECTION,
         takes=(),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="count",
@@ -167,6 +173,7 @@ _ROWS = (
         reduction="add",
         method=Method.COUNT,
         takes=(),
+        copies=dtypes.nothing,
     ),
     _truth_row("any", "max", 0),
     _truth_row("all", "min", 1),
@@ -181,6 +188,7 @@ _ROWS = (
         reduction=None,
         method=Method.COMPOSITION,
         takes=(),
+        copies=dtypes.anything,
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
@@ -195,6 +203,7 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=("q",),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="median",
@@ -207,6 +216,7 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="nunique",
@@ -219,6 +229,7 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="mode",
@@ -231,17 +242,19 @@ _ROWS = (
         reduction=None,
         method=Method.SORT,
         takes=(),
+        copies=dtypes.nothing,
     ),
 )
 
-FUNCTIONS = {row.name: row for row in _ROWS}
-REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
-# The functions that take an argument, without the nan forms.
+_SKIPPING = (replace(row, skips_nan=True) for row in _ROWS)
+FUNCTIONS = {row.full_name: row for row in (*_ROWS, *_SKIPPING)}
+REDUCES = tuple(FUNCTIONS)
+# The functions that take an argument, without those that skip NaN.
 TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
 }
-IN_FILES = tuple(name for name in REDUCES if name.removeprefix("nan") not in TAKERS["q"])
+IN_FILES = tuple(name for name, row in FUNCTIONS.items() if "q" not in row.takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:

@@ -20,6 +20,7 @@ from gatherum._system import native
 
 from . import errors
 from .evaluation import reduced
+from .functions import FUNCTIONS
 from .grouping import Grouping
 from .numpy_groupies_dtypes import (
     DEFAULT_FILL_VALUE,
@@ -300,13 +301,15 @@ def _reduced(
         if name == "sumofsquares":
             work = work * work
         direct = holds_fill(name, work.dtype, target)
-        wide = reduced(_OURS.get(name, name), work, grouping, ddof, fill if direct else 0)
+        wide = reduced(
+            FUNCTIONS[_OURS.get(name, name)], work, grouping, ddof, fill if direct else 0
+        )
         result: NDArray[Any] = wide.astype(target, copy=False)
         least = ddof if name in ("var", "std") else 0
         if least or not direct:
             np.copyto(result, fill, where=grouping.count() <= least)
         if name in ("argmax", "argmin") and not skips and nan.any():
-            np.copyto(result, fill, where=reduced("any", nan, grouping, 0, None))
+            np.copyto(result, fill, where=reduced(FUNCTIONS["any"], nan, grouping, 0, None))
     return result
 
 

@@ -84,7 +84,7 @@ def converted(
     if target == xp.plan_dtype(array) and scale is None:
         return array, None
     for name in names:
-        check_defined(grouping.op, FUNCTIONS[options.plain(name)], name, target)
+        check_defined(grouping.op, FUNCTIONS[name], name, target)
     with np.errstate(all="ignore"), grouping.float_mode():
         array = _as_dtype(grouping, "values", array, target)
         real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target

@@ -42,24 +42,19 @@ def names_of(
     return tuple(map(str, names))
 
 
-def plain(name: str) -> str:
-    """Return the name of a function without the prefix ``nan``."""
-    return name if name in FUNCTIONS else name.removeprefix("nan")
-
-
 def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> None:
     """Raise ValueError if an argument is given and a function does not accept it."""
     if value is None:
         return
     takers = TAKERS[argument]
     for name in names:
-        if plain(name) not in takers:
+        if FUNCTIONS[name].name not in takers:
             raise errors.not_taken(op, argument, name, takers)
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
     """Return the numbers of quantiles as Python floats; None if all functions ignore them."""
-    if not any(plain(name) in TAKERS["q"] for name in names):
+    if not any("q" in FUNCTIONS[name].takes for name in names):
         check_taken(op, names, "q", q)
         return None
     quantiles = (
@@ -92,7 +87,7 @@ def row_with_rank(row: TransformRow, method: str) -> TransformRow:
 
 def of_one(name: str, keywords: dict[str, object]) -> dict[str, object]:
     """Return the keywords for one function of a list: `q` belongs to quantiles only."""
-    if plain(name) in TAKERS["q"]:
+    if "q" in FUNCTIONS[name].takes:
         return keywords
     return {key: value for key, value in keywords.items() if key != "q"}
 

@@ -334,17 +334,17 @@ class ReduceOptions:
     quantile_method: str = "linear"
     fill_value: object = None
 
-    def reduced(self, name: str, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
+    def reduced(self, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
         """Return the result of a function."""
         ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
         if row.name != "quantile" or quantiles is None:
-            return reduced(name, array, grouping, ddof, fill_value, row)
+            return reduced(row, array, grouping, ddof, fill_value)
         if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
             rows = (options.row_with_q(row, each, self.quantile_method) for each in quantiles)
-            results = [reduced(name, array, grouping, ddof, fill_value, each) for each in rows]
+            results = [reduced(each, array, grouping, ddof, fill_value) for each in rows]
             return grouping.xp.stack(results, 0)
         row = options.row_with_q(row, quantiles, self.quantile_method)
-        return reduced(name, array, grouping, ddof, fill_value, row)
+        return reduced(row, array, grouping, ddof, fill_value)
 
 
 def of_decimals(
@@ -377,9 +377,9 @@ def evaluated(
         array, scale = (without_dropped_gradients(each, grouping) for each in (array, scale))
 
     def run(name: str) -> Any:
-        row = FUNCTIONS[options.plain(name)]
+        row = FUNCTIONS[name]
         row = row if scale is None else weighted.row_with(row, scale)
-        call = partial(arguments.reduced, name, row, array, grouping)
+        call = partial(arguments.reduced, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)

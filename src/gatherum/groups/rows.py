@@ -35,9 +35,9 @@ class Method(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
-    """The properties of one function. No field has a default, so each row is complete."""
+    """The properties of one function. Only `skips_nan` has a default, so each row is complete."""
 
-    name: str  # the prefix ``nan`` makes a function skip NaN
+    name: str  # without the prefix ``nan`` of a function that skips NaN
     compose: Composition  # the function, as a composition of the operators
     composes: str  # a one-line description of `compose`, for the documentation
     accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
@@ -49,6 +49,14 @@ class FunctionRow:
     reduction: str | None
     method: Method
     takes: tuple[Argument, ...]  # the arguments that only some functions take
+    # Whether it needs converted copies of values of a dtype.
+    copies: Callable[[AnyDType], bool]
+    skips_nan: bool = False  # `functions` adds such a row for each function
+
+    @property
+    def full_name(self) -> str:
+        """The name that callers use."""
+        return f"nan{self.name}" if self.skips_nan else self.name
 
     @property
     def locates(self) -> bool:

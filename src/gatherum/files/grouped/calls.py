@@ -25,7 +25,7 @@ from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import errors, options
+from gatherum.groups import errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
@@ -99,7 +99,7 @@ class _Opened:
         if "weights" in self.sources:
             return
         for name in self.call.names:
-            row = FUNCTIONS[options.plain(name)]
+            row = FUNCTIONS[name]
             check_defined(REDUCE_FILE, row, name, self.dtype)
             if None not in self.shape:
                 shape_limits.check_result(REDUCE_FILE, self.shape, row.result(self.dtype))
@@ -133,17 +133,16 @@ class _Opened:
 
     def _copies(self, name: str) -> float:
         """Return the memory that a function needs in memory, in sizes of the operands."""
-        row = FUNCTIONS[options.plain(name)]
+        row = FUNCTIONS[name]
         if row.sorts:
             return SORTING
-        plain = name in FUNCTIONS and "weights" not in self.sources and name != "logsumexp"
-        is_fused = row.name not in ("var", "std") or self.dtype.kind == "f"
-        return READING if plain and is_fused else CONVERTING
+        converts = row.skips_nan or "weights" in self.sources or row.copies(self.dtype)
+        return CONVERTING if converts else READING
 
     def _is_one_scatter(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""
-        row = FUNCTIONS.get(name)
-        if row is None or row.reduction is None or row.method is Method.TRUTH:
+        row = FUNCTIONS[name]
+        if row.skips_nan or row.reduction is None or row.method is Method.TRUTH:
             return False
         if "weights" in self.sources:
             return False

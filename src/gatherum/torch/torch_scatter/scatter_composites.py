@@ -179,7 +179,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with called(grouping.destinations), grouping.float_mode(), grouping.sharing():
         if out is None:
-            whole: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
+            whole: Tensor = evaluation.reduced(row, src, grouping, 0, 0)
             return whole
         values, old = compositions.working(src, grouping), compositions.working(out, grouping)
         shift = grouping.destinations.put(old.detach(), values.detach(), FoldRule("max"))
