@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from difflib import get_close_matches
@@ -180,7 +181,7 @@ def _summary(out: str, folder: str, stats: Any) -> str:
     from gatherum.files.resources.stats import size_text
 
     table = describe_table(out)
-    result = f"{table}, {size_text(stats.bytes_written)}" if table else description(out, folder)
+    result = f"{table}, {size_text(os.path.getsize(out))}" if table else description(out, folder)
     rows = f"{stats.rows:,} {'row' if stats.rows == 1 else 'rows'}"
     memory = size_text(stats.peak_memory)
     return f"{out}: {result}; from {rows} in {stats.seconds:.2f} s, peak memory {memory}"

@@ -18,6 +18,7 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.stats import Meter, Stats
 from gatherum.groups.factorizing import factorize
 
 from .batches import batches
@@ -31,10 +32,14 @@ Arrays = tuple[Any, ...]  # of NumPy or Arrow
 
 @dataclass(frozen=True)
 class Keys:
-    """The number of each key, -1 for a missing one, and the distinct keys of each column."""
+    """The number of each key, -1 for a missing one, and the distinct keys of each column.
+
+    `stats` are the statistics of the run that read the keys.
+    """
 
     numbers: NDArray[Any]
     labels: dict[str, NDArray[Any]]
+    stats: Stats
 
     @property
     def count(self) -> int:
@@ -59,11 +64,12 @@ def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
                 return None
             names = [column.name for column in columns]
             rows: Iterable[Any] = zip(*(column.batches() for column in columns), strict=True)
-            return _numbered(names, columns[0].length, rows, settings)
+            return _numbered(names, columns[0].length, rows, settings, resources.meter)
         source = _array_of_keys(operand, resources)
         if source is None:
             return None
-        return _numbered(["group"], source.shape[0], batches([source], resources), settings)
+        rows = batches([source], resources)
+        return _numbered(["group"], source.shape[0], rows, settings, resources.meter)
 
 
 def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
@@ -175,7 +181,9 @@ def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield from ((chunk,) for chunk in keys[0].chunks)
 
 
-def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunSettings) -> Keys:
+def _numbered(
+    names: list[str], length: int, rows: Iterable[Any], settings: RunSettings, meter: Meter
+) -> Keys:
     """Return the numbers of all keys, in a file without a name, and the distinct keys."""
     with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
         numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
@@ -186,8 +194,9 @@ def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunS
         ends.append(ends[-1] + len(codes))
         labels.add(distinct)
     if len(ends) == 1:
-        return Keys(np.empty(0, np.int64), {name: np.empty(0, "U1") for name in names})
+        empty = {name: np.empty(0, "U1") for name in names}
+        return Keys(np.empty(0, np.int64), empty, meter.stats())
     final, maps = labels.finish()
     for start, stop, numbers_of in zip(ends, ends[1:], maps, strict=False):
         numbers[start:stop] = np.append(numbers_of, -1)[numbers[start:stop]]
-    return Keys(numbers, dict(zip(names, final, strict=True)))
+    return Keys(numbers, dict(zip(names, final, strict=True)), meter.stats())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -78,27 +77,17 @@ def labelled(labels: Results, results: Results) -> Results:
     return labels | named
 
 
-def write_results(
-    results: Results, out: Path, settings: RunSettings, stats: Stats | None, suffix: str | None
-) -> Stats:
-    """Write results to a file, and return the statistics of the run."""
-    if not results and stats is not None:  # the run has written its result
-        return stats
-    started = time.perf_counter()
+def write_results(results: Results, out: Path, settings: RunSettings, suffix: str | None) -> Stats:
+    """Write results to a file, and return the statistics of the write."""
     if suffix is not None:
         for name, result in results.items():
             if result.ndim != 1:
                 raise errors.not_a_table("reduce_file", out, name, result.shape)
         content = _csv(results) if suffix == "csv" else _arrow(results, out, suffix)
         write_files({os.fspath(out): content})
-        written = Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
-    else:
-        array = next(iter(results.values())) if len(results) == 1 else _records(results)
-        written = write_array(array, out, settings)
-    if stats is None:
-        return written
-    seconds = stats.seconds + time.perf_counter() - started
-    return replace(stats, bytes_written=written.bytes_written, seconds=seconds)
+        return Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
+    array = next(iter(results.values())) if len(results) == 1 else _records(results)
+    return replace(write_array(array, out, settings), chunks_touched=0, _in_chunks=False)
 
 
 def _records(results: Results) -> NDArray[Any]:
@@ -112,13 +101,13 @@ def _records(results: Results) -> NDArray[Any]:
     return records
 
 
-def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Any:
+def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Stats:
     """Write an array to a file in a format that `gather_file` writes."""
     updates = np.zeros((0, *array.shape[1:]), array.dtype)
     operands = {"table": array, "indices": np.zeros(0, np.int64), "updates": updates}
     keywords = Attributes("scatter_slices", 0).keywords
     quiet = replace(settings, progress=None)
-    return FileCall("scatter_slices", operands, out, keywords, quiet).run()
+    return FileCall("scatter_slices", operands, out, keywords, quiet).measured()[1]
 
 
 def describe_table(out: Path) -> str | None:
