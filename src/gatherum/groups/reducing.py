@@ -313,7 +313,7 @@ def reduce(
         fill_value=fill_value,
     )  # fmt: skip
     if (numbers := decimals_in(REDUCE, values)) is not None:
-        results = of_decimals(names, numbers, groups, arguments)
+        results = of_decimals(REDUCE, names, numbers, groups, arguments)
     else:
         results = evaluated(REDUCE, names, values, groups, arguments)
     return results[names[0]] if isinstance(func, str) else results
@@ -348,20 +348,18 @@ class ReduceOptions:
 
 
 def of_decimals(
-    names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
+    op: str, names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function of decimals, by functions of integers."""
     for argument, value in (("weights", arguments.weights), ("dtype", arguments.dtype)):
         if value is not None:
-            raise errors.no_argument_of_decimals(REDUCE, argument)
+            raise errors.no_argument_of_decimals(op, argument)
 
-    def run(name: str, integers: NDArray[Any], fill: object) -> NDArray[Any]:
-        call = REDUCE, (name,), integers, groups, replace(arguments, fill_value=fill)
-        result: NDArray[Any] = evaluated(*call)[name]
-        return result
+    def run(names: Sequence[str], integers: NDArray[Any], fill: object) -> dict[str, Any]:
+        return evaluated(op, names, integers, groups, replace(arguments, fill_value=fill))
 
-    axis = plain_values.as_integer(REDUCE, "axis", arguments.axis)
-    return decimals.reduced(REDUCE, names, numbers, run, axis, arguments.fill_value)
+    axis = plain_values.as_integer(op, "axis", arguments.axis)
+    return decimals.reduced(op, names, numbers, run, axis, arguments.fill_value)
 
 
 def evaluated(

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import click
+import numpy as np
 from click.shell_completion import CompletionItem
 
 from gatherum._model.operators import OPERATORS
@@ -161,7 +162,7 @@ def _run(
 def _text(result: Any) -> str:
     """Return results as text: a table with one column for each result, if they allow it."""
     if not isinstance(result, dict):
-        return str(result)
+        return np.array2string(result, formatter={"object": str})
     if any(part.ndim != 1 for part in result.values()):
         return "\n".join(f"{name}:\n{part}" for name, part in result.items())
     length = len(next(iter(result.values())))

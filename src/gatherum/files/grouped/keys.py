@@ -23,7 +23,7 @@ from gatherum.groups.factorizing import factorize
 
 from .batches import batches
 
-__all__ = ["Keys", "columns_of", "number_keys"]
+__all__ = ["Keys", "columns_of", "located", "number_keys", "resources_of"]
 
 KINDS = "SUMmb"  # of the dtypes of arrays of keys
 MERGED = 1 << 20  # labels of several batches from which they are merged
@@ -50,14 +50,14 @@ class Keys:
 def columns_of(operand: Operand, settings: RunSettings) -> list[str]:
     """Return the names of the columns that the path of a table names; none for other operands."""
     with ExitStack() as stack:
-        location, resources = _located(operand), _resources(stack, settings)
+        location, resources = located(operand), resources_of(stack, settings)
         return [] if location is None else location.format.named_columns(location, resources)
 
 
 def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
     """Return the keys of a file or an array. Return None if they are the numbers of groups."""
     with ExitStack() as stack:
-        location, resources = _located(operand), _resources(stack, settings)
+        location, resources = located(operand), resources_of(stack, settings)
         columns = [] if location is None else location.format.open_keys(location, resources)
         if columns:
             if len(columns) == 1 and not columns[0].is_key:
@@ -87,7 +87,7 @@ def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
     return source if source.dtype.kind in KINDS and len(source.shape) == 1 else None
 
 
-def _located(operand: Operand) -> Location | None:
+def located(operand: Operand) -> Location | None:
     """Return the location of a file; None for arrays, and for files that are not read."""
     if not isinstance(operand, (str, os.PathLike, Location)):
         return None
@@ -97,7 +97,8 @@ def _located(operand: Operand) -> Location | None:
         return None
 
 
-def _resources(stack: ExitStack, settings: RunSettings) -> Resources:
+def resources_of(stack: ExitStack, settings: RunSettings) -> Resources:
+    """Return the resources to read an operand before the call runs."""
     return Resources.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
 
 
@@ -187,6 +188,7 @@ def _numbered(
     """Return the numbers of all keys, in a file without a name, and the distinct keys."""
     with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
         numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
+    meter.in_chunks = False
     labels, ends = _Labels(), [0]
     for keys in (part for batch in rows for part in _parts(batch)):
         codes, distinct = _factorized(keys)

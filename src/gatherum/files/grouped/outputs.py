@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -145,6 +146,8 @@ def _csv(results: Results) -> bytes:
 def _texts(column: NDArray[Any]) -> list[Any]:
     if column.dtype.kind == "S":
         return [item.decode("utf-8", "backslashreplace") for item in column.tolist()]
+    if column.dtype.kind == "O":
+        return [f"{item:f}" if isinstance(item, Decimal) else item for item in column]
     texts: list[Any] = (column.astype(str) if column.dtype.kind in "mMfc" else column).tolist()
     return texts
 
@@ -170,7 +173,20 @@ def _arrow(results: Results, out: Path, suffix: str) -> bytes:
 def _column(result: NDArray[Any], out: Path) -> Any:
     import pyarrow
 
+    if result.dtype.kind == "O" and result.size and isinstance(result[0], Decimal):
+        return _decimal_column(result.tolist())
     try:
         return pyarrow.array(result)
     except (pyarrow.ArrowException, TypeError):
         raise errors.no_column("reduce_file", out, name_of(result.dtype)) from None
+
+
+def _decimal_column(numbers: list[Decimal]) -> Any:
+    """Return a column of decimals of 38 digits, or of 76 if a number has more."""
+    import pyarrow
+
+    scale = max(0, *(-int(number.as_tuple().exponent) for number in numbers))
+    try:
+        return pyarrow.array(numbers, pyarrow.decimal128(38, scale))
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array(numbers, pyarrow.decimal256(76, scale))

@@ -24,6 +24,7 @@ from gatherum.groups import errors, options
 from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
+from .decimals import find_decimals, reduced
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
@@ -126,6 +127,10 @@ def reduce_file(
     median, nunique and mode, their nan forms, and functions with weights, need all values in
     memory.
 
+    Columns of decimals are reduced as by `gatherum.groups.reduce`, and the results are arrays of
+    ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits, in units of the last
+    digit, need all values in memory.
+
     Several results in an array file are records with named fields. A table of group numbers has a
     first column with the number of each group, named like the column of groups.
 
@@ -222,10 +227,17 @@ def _run(
     """Run a call on each column of values. Return the results, and the statistics of all runs."""
     results: dict[str, NDArray[Any]] = {}
     runs: list[Stats] = []
+    exact = {column: find_decimals(values, call.settings) for column, values in columns.items()}
+    if out is not None and any(exact.values()):
+        raise errors.no_decimals(REDUCE_FILE, out)
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}
-        of_column, stats = replace(call, operands=used).run(out, direct=direct)
+        of_one = replace(call, operands=used)
+        if (decimals := exact[column]) is not None:
+            of_column, stats = reduced(of_one, decimals)
+        else:
+            of_column, stats = of_one.run(out, direct=direct)
         runs.append(stats)
         prefix = f"{column}_" if len(columns) > 1 else ""
         results |= {f"{prefix}{name}": result for name, result in of_column.items()}
