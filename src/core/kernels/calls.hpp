@@ -195,7 +195,7 @@ struct Extremes {
 // The results of a scatter of squared distances from exact means (scatter_spreads.hpp): contiguous arrays
 // with an item for each destination.
 struct Spreads {
-  double* squares;
+  double* squares;  // null: only the numbers of rows are counted
   int64_t* counts;
 };
 // Returns true if the values have a kernel for them.

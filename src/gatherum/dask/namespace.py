@@ -186,6 +186,7 @@ in_chunks, traces_pointers = True, DEFAULTS.traces_pointers
 fused = DEFAULTS.fused
 squares = DEFAULTS.squares
 without_nan = DEFAULTS.without_nan
+numbers = DEFAULTS.numbers
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode
 traced_segments = DEFAULTS.traced_segments

@@ -234,6 +234,13 @@ def squares(
     return spreads.squares_and_counts(*call)
 
 
+def numbers(values: Array, destinations: Destinations) -> Array | None:
+    indices = destinations.indices
+    specs = ArraySpec.of(indices), ArraySpec.of(values)
+    call = destinations.attributes, destinations.shape, specs, indices, values
+    return spreads.counts_of_numbers(*call)
+
+
 def without_nan(
     values: Array, reduction: str, destinations: Destinations, initial: Array
 ) -> Array | None:

@@ -64,6 +64,11 @@ class FunctionRow:
         return self.method is Method.POSITION
 
     @property
+    def extreme(self) -> str:
+        """The extreme whose position is the result: "max" or "min"."""
+        return self.name.removeprefix("arg")
+
+    @property
     def compares(self) -> bool:
         """Whether the result is the largest or the smallest value."""
         return self.method is Method.EXTREME

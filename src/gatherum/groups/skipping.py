@@ -20,18 +20,38 @@ def skipping(
 
     `initial` is the result of empty groups.
     """
+    is_plain = isinstance(values, np.ndarray) and values.dtype.name in _FLOATS
+    if row.locates:
+        return _positions(row, values, grouping, initial) if is_plain else None
     if initial is None:
         return None
     if row.folds and row.reduction is not None:
         return grouping.without_nan(values, row.reduction, initial)
     if row.name in ("var", "std"):
         return spreads.variance_of_numbers(row.name == "std", values, grouping, initial, ddof)
-    if row.method is not Method.COUNT or grouping.elements or not isinstance(values, np.ndarray):
+    return _of_floats(row, values, grouping, initial) if is_plain else None
+
+
+def _positions(
+    row: FunctionRow, values: Array, grouping: Grouping, initial: Array | None
+) -> Array | None:
+    """Return the positions of extremes; None if the framework has other steps, or for an error."""
+    nowhere = -1 if initial is None else initial
+    positions = grouping.position(row.extreme, values, nowhere, skips_nan=True)
+    is_error = positions is not None and initial is None and (positions < 0).any()
+    return None if is_error else positions
+
+
+def _of_floats(row: FunctionRow, values: Array, grouping: Grouping, initial: Array) -> Array | None:
+    """Return copies of values, or counts, of a NumPy array of floats."""
+    if row.method is Method.SELECTION:
+        return grouping.without_nan(values, "none", initial, reverses=row.reduction is None)
+    if row.method is not Method.COUNT or grouping.elements:
         return None
-    if values.dtype.name not in _FLOATS:
-        return None
-    counts = grouping.count() - _masked(np.isnan(values), grouping)
-    return np.where(counts == 0, initial, counts)
+    counts: Array | None = grouping.numbers(values)
+    if counts is None:
+        counts = grouping.count() - _masked(np.isnan(values), grouping)
+    return grouping.xp.replaced(counts, counts == 0, initial) if initial != 0 else counts
 
 
 def _masked(left_out: Array, grouping: Grouping) -> Array:

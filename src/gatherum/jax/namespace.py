@@ -295,6 +295,7 @@ in_chunks = DEFAULTS.in_chunks
 fused = DEFAULTS.fused
 squares = DEFAULTS.squares
 without_nan = DEFAULTS.without_nan
+numbers = DEFAULTS.numbers
 in_blocks = DEFAULTS.in_blocks
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode

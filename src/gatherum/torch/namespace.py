@@ -157,6 +157,7 @@ size_of = group_operands.size_of
 sharing_calls = shared_results.sharing_calls
 squares = plain_folds.squares
 without_nan = plain_folds.without_nan
+numbers = DEFAULTS.numbers
 in_chunks = DEFAULTS.in_chunks
 in_blocks = DEFAULTS.in_blocks
 isinf = torch.isinf

@@ -51,10 +51,15 @@ void group_gradients(const GroupedScatter& call, const Gradients& gradients, con
 // The counting sort numbers updates with 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kMost>
 GroupExtremes::Part part_of(const Combine& combine, bool counted) {
-  return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::Part {
+  const bool skips = combine.skips_nan;
+  return by_value<false>(combine.value, combine.reduction, [=](auto fold) -> GroupExtremes::Part {
     using F = decltype(fold);
     if constexpr (kHasKeys<F>) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
+      if constexpr (OrderKeys<F>::kHasNaN)
+        if (skips)
+          return counted ? &GroupExtremes::part<F, kMost, Narrow, true>
+                         : &GroupExtremes::part<F, kMost, uint64_t, true>;
       return counted ? &GroupExtremes::part<F, kMost, Narrow> : &GroupExtremes::part<F, kMost, uint64_t>;
     } else {
       impossible();

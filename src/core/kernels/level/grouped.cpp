@@ -11,11 +11,28 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64
   return SortedGroups(call, scratch).sort(operands.index, unit);
 }
 
+// Returns the function that folds a part of a row and skips NaN.
+FoldGroups::Part part_of_numbers(const Combine& combine) {
+  if (can_skip_nan(combine))
+    return by_numbers(combine,
+                      [](auto fold) { return FoldGroups::Part{&FoldGroups::numbers<decltype(fold)>}; });
+  return by_type(combine.value, [&](auto type) -> FoldGroups::Part {
+    using V = typename decltype(type)::type;
+    if constexpr (std::is_floating_point_v<V> || kIsHalf<V>) {
+      if (combine.reduction == Reduction::none) return &FoldGroups::last_number<V>;
+      if (combine.reduction == Reduction::fsum) return &FoldGroups::exact_numbers<Fold<V, Reduction::fsum>>;
+      return &FoldGroups::exact_numbers<Fold<V, Reduction::fmean>>;
+    } else {
+      impossible();
+    }
+  });
+}
+
 void fold_groups(const GroupedScatter& call, const Operands& operands, const GroupShare& share) {
   const FloatMode mode;
   const auto part_of = [](auto fold) { return FoldGroups::Part{&FoldGroups::part<decltype(fold)>}; };
   const Combine& combine = call.combine;
-  const auto part = combine.skips_nan ? by_numbers(combine, part_of)
+  const auto part = combine.skips_nan ? part_of_numbers(combine)
                                       : by_value<true>(combine.value, combine.reduction, part_of);
   each_group(call, share, FoldGroups(call, operands, share.unit, part));
 }

@@ -65,7 +65,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& where, nb::handle nu
   const uint64_t version = cache.version();
   const int64_t missed = find_missing(cache, a, missing);
   if (missed == 0) return nb::none();
-  if (missed == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
+  if (missed == RowCache::kOutside) return nb::make_tuple("outside", 0, 0, 0, 0, 0, 0);
   std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and positions, in the order of the file
   wanted.reserve(static_cast<size_t>(missed));
   for (int64_t i = 0; i < missed; ++i) {
