@@ -399,7 +399,7 @@ def extremes(
     out: Array | View | None,
     positions: Array | View,
     none: int,
-    skips_nan: bool = False,
+    skips_nan: bool,
 ) -> bool: ...
 def skip_nan(
     plan: object,
@@ -521,7 +521,7 @@ def read_file_rows(
     once: bool,
     scratch: int,
     in_flight: int,
-    sorts: bool = False,
+    sorts: bool,
 ) -> tuple[str, int, int, int, int, int, int]: ...
 def file_rows_bridge(where: tuple[int, int, int, int], numbers: object, waste: float) -> int: ...
 def start_writing(file: int, offset: int, nbytes: int) -> None: ...

@@ -126,8 +126,8 @@ bool keeps_lock(const gatherum_rows& reads) {
 }  // namespace
 
 nb::tuple run_reads(const gatherum_rows& reads) {
-  // Pages between rows are read only to save time at the disk.
-  if (keeps_lock(reads))
+  // pages between rows are read only to save time at the disk
+  if (keeps_lock(reads) && gatherum_rows_bridge(&reads) == 0)
     if (const std::optional<ReadOutcome> o = CachedReads(reads).run())
       return nb::make_tuple(text(name_of(o->status)), o->error, o->position, o->until, o->bytes, o->runs, 0);
   gatherum_rows_read result;
@@ -213,7 +213,7 @@ int64_t write_file_at(int file, nb::handle data, int64_t offset) {
 void bind_files(nb::module_& m) {
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("where"), nb::arg("numbers"),
         nb::arg("positions").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
-        nb::arg("in_flight"), nb::arg("sorts") = false);
+        nb::arg("in_flight"), nb::arg("sorts"));
   m.def("file_rows_bridge", &file_rows_bridge, nb::arg("where"), nb::arg("numbers"), nb::arg("waste"));
   m.def(
       "start_writing",

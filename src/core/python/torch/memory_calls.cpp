@@ -214,7 +214,7 @@ void bind_memory_calls(nb::module_& m) {
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
-        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"), nb::arg("skips_nan") = false);
+        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"), nb::arg("skips_nan"));
   m.def("skip_nan", &skip_nan, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out"));
   m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"),

@@ -88,12 +88,12 @@ class FlatReads(RowReads):
     def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows in the order of the file."""
         count = row_numbers.size
-        sorts = count <= SORTED and not self._waited
-        if count > 1 and not sorts:
+        resident = count <= SORTED and not self._waited
+        if count > 1 and not resident:
             row_numbers, positions = _sorted(row_numbers, positions)
             if self._waited and not self.expect(row_numbers):
                 return False
-        took = self._file.read_few(self._stored, row_numbers, positions, flat, sorts=sorts)
+        took = self._file.read_few(self._stored, row_numbers, positions, flat, resident=resident)
         return self._noted(took, count)
 
     def _noted(self, took: int | None, count: int) -> bool:
@@ -115,7 +115,8 @@ class FlatReads(RowReads):
         """Read rows in one call of the core, unless the previous call waited for the disk."""
         if self._waited:
             return super().read_kept(cache, row_numbers, positions, flat)
-        took = self._file.read_few(self._stored, row_numbers, positions, flat, cache)
+        few = row_numbers.size <= SORTED
+        took = self._file.read_few(self._stored, row_numbers, positions, flat, cache, resident=few)
         return self._noted(took, row_numbers.size)
 
     def are_resident(self, row_numbers: Ints) -> bool:

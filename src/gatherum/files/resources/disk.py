@@ -133,7 +133,7 @@ class DiskFile:
         row_numbers = np.ascontiguousarray(row_numbers)
         positions = positions if positions is None else np.ascontiguousarray(positions)
         status = native.read_file_rows(
-            self.fd, stored, row_numbers, positions, into, *reading, self.in_flight
+            self.fd, stored, row_numbers, positions, into, *reading, self.in_flight, False
         )
         self.meter.read(status[4])
         if status[0] != "done":
@@ -148,17 +148,18 @@ class DiskFile:
         flat: Bytes,
         cache: native.RowCache | None = None,
         *,
-        sorts: bool = False,
+        resident: bool = False,
     ) -> int | None:
         """Read a few rows like `read_rows`. Return None if a number is out of bounds.
 
         Otherwise, return the nanoseconds that the read took, without the time to get the lock of
-        the interpreter again; 0 if the rows were in a cache. If `sorts`, the rows are read in the
-        order of the file.
+        the interpreter again; 0 if the rows were in a cache. If `resident`, the rows are probably
+        in the page cache: the core sorts them, and reads no pages between them.
 
         All arrays are contiguous. `flat` contains the bytes of the rows, and is unchanged if the
         result is None. With a cache, cached rows are not read, and the other rows are cached.
         """
+        waste = 1.0 if resident else self.waste
         if cache is None:
             scratch = FEW_SCRATCH + self.in_flight * READ_SCRATCH
             status = native.read_file_rows(
@@ -167,16 +168,14 @@ class DiskFile:
                 row_numbers,
                 positions,
                 flat,
-                self.waste,
+                waste,
                 False,
                 scratch,
                 self.in_flight,
-                sorts,
+                resident,
             )
         else:
-            read = cache.read(
-                self.fd, stored, row_numbers, positions, flat, self.waste, FEW_SCRATCH
-            )
+            read = cache.read(self.fd, stored, row_numbers, positions, flat, waste, FEW_SCRATCH)
             if read is None:
                 return 0
             status = read

@@ -76,7 +76,7 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *argum
         return addresses.view(scatter, name, tensor)
 
     views = at("data", data), at("indices", indices), at("updates", updates)
-    native.extremes(plan, *views, at("out", values), at("positions", positions), none)
+    native.extremes(plan, *views, at("out", values), at("positions", positions), none, False)
     return values, positions
 
 
