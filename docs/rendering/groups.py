@@ -23,6 +23,7 @@ def render() -> str:
             row.composes,
         ]
         for row in FUNCTIONS.values()
+        if not row.skips_nan
     ]
     return table(head, rows)
 

@@ -71,9 +71,8 @@ def _run(values, groups, data, extreme, include_self, wanted=True):
     specs = [ArraySpec.of(one) for one in (data, groups, values)]
     result = guarded(data.shape, data.dtype) if wanted else None
     positions = guarded(data.shape, "i8")
-    native.extremes(
-        build_once(Call(attributes, *specs)), data, groups, values, result, positions, -9
-    )
+    plan = build_once(Call(attributes, *specs))
+    assert native.extremes(plan, data, groups, values, result, positions, -9, False)
     assert not strays(positions) and (result is None or not strays(result))
     return result, positions
 

@@ -100,7 +100,8 @@ where = (0, 8, 8, data.size)
 def work():
     into = np.zeros(data.nbytes, "u1")
     while True:
-        native.read_file_rows(file.fileno(), where, indices, None, into, 1.0, False, 1 << 20, 0)
+        options = 1.0, False, 1 << 20, 0, False
+        native.read_file_rows(file.fileno(), where, indices, None, into, *options)
         native.start_writing(file.fileno(), 0, data.nbytes)
 for _ in range(3):
     threading.Thread(target=work, daemon=True).start()
@@ -259,7 +260,7 @@ file.flush()
 numbers, into = np.arange(len(rows))[::2].copy(), np.zeros((len(rows) // 2, 4), int)
 def read():
     return native.read_file_rows(file.fileno(), (0, 32, 32, len(rows)), numbers, None,
-                                 into.reshape(-1).view("u1"), 1.0, False, 1 << 20, 0)
+                                 into.reshape(-1).view("u1"), 1.0, False, 1 << 20, 0, False)
 """,
         "read()",
         "result[0] == 'done' and np.array_equal(into, rows[::2])",

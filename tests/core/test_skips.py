@@ -1,16 +1,21 @@
 """Functions that skip NaN by the core's kernels, against compositions of the operators."""
 
-from ctypes import byref
+from ctypes import byref, c_int64
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import c_calls as c
 import gatherum
-from gatherum.groups import namespace
+from gatherum.groups import functions, namespace
+from gatherum.groups.grouping import Grouping
 from sizes import SIZES, chosen_from
 from strategies import same_bits
 
+OTHERS = (
+    "nanfsum", "nanfmean", "nanfirst", "nanlast", "nancount", "nanargmax", "nanargmin",
+)  # fmt: skip
 FUNCTIONS = ("nansum", "nanprod", "nanmean", "nanmax", "nanmin")
 DTYPES = ("f2", "f4", "f8", "bfloat16")
 # The shape of the values, the axis, and the number of groups. Kernels fold 256 items together.
@@ -84,6 +89,61 @@ def test_the_kernel_has_the_bits_of_the_composition(dtype, shape, both, settings
                     assert same_bits(*both(values, groups, size, func=func, axis=axis)), func
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_of_other_functions(dtype, shape, monkeypatch, settings_restored):
+    """Exact sums, copies, counts and positions have kernels for rows."""
+    rng = np.random.default_rng(7)
+    extents, axis, size = SHAPES[shape]
+    groups = rng.integers(0, size, extents[axis])
+    values = _values(extents, _dtype(dtype), rng)
+    values[(slice(None),) * axis + (groups == 1,)] = np.nan
+    used = []
+    without_values = Grouping.without_values
+    monkeypatch.setattr(Grouping, "without_values", lambda *a: used.append(a) or without_values(*a))
+    for func in OTHERS:
+        options = {"func": func, "axis": axis, "fill_value": 7}
+        with monkeypatch.context() as patch:
+            row = functions.FUNCTIONS[func]
+            patch.setitem(functions.FUNCTIONS, func, replace(row, skip_nan=None))
+            expected = gatherum.groups.reduce(values, groups, size, **options)
+        for threads in (1, 3):
+            gatherum.set_num_threads(threads)
+            for sizes in SIZES:
+                used.clear()
+                with chosen_from(sizes):
+                    result = gatherum.groups.reduce(values, groups, size, **options)
+                assert same_bits(result, expected), func
+                assert not used or values[0].ndim == 0 or axis == values.ndim - 1
+
+
+def test_positions_of_few_numbers():
+    values = np.array([[np.nan, -0.0], [-np.inf, 0.0], [np.nan, np.nan], [np.nan, -0.0]])
+    groups = [0, 0, 1, 0]
+    for func, expected in (("nanargmax", [[1, 0], [5, 5]]), ("nanargmin", [[1, 0], [5, 5]])):
+        result = gatherum.groups.reduce(values, groups, func=func, fill_value=5)
+        assert result.tolist() == expected
+        with pytest.raises(ValueError, match=r"group 1 is empty .*|group 1 "):
+            gatherum.groups.reduce(values, groups, func=func)
+        assert gatherum.groups.reduce(values[:2], [0, 0], func=func).tolist() == [[1, 0]]
+
+
+@pytest.mark.parametrize("func", OTHERS)
+def test_layouts_of_other_functions(func, monkeypatch, settings_restored):
+    rng = np.random.default_rng(8)
+    values = _values((70, 600), np.dtype("f4"), rng)[::-1, ::-2]
+    entries = rng.integers(-7, 7, 70).astype(">i4")
+    for mode in ("drop", "clip", "wrap"):
+        options = {"func": func, "mode": mode, "negative": mode == "drop", "fill_value": 3}
+        result = gatherum.groups.reduce(values, entries, 5, **options)
+        with monkeypatch.context() as patch:
+            row = functions.FUNCTIONS[func]
+            patch.setitem(functions.FUNCTIONS, func, replace(row, skip_nan=None))
+            assert same_bits(result, gatherum.groups.reduce(values, entries, 5, **options))
+    with pytest.raises(IndexError, match=r"group -?\d+ is not in \[0, 5\) \(groups\[\d+\]\)"):
+        gatherum.groups.reduce(values, entries, 5, func=func)
+
+
 @pytest.mark.parametrize("shape", ["items", "rows", "lines"])
 def test_layouts_and_attributes(shape, both, settings_restored):
     rng = np.random.default_rng(6)
@@ -151,3 +211,35 @@ def test_the_c_function_checks_its_operands(core, read):
     for changed in ({"include_self": True}, {"reduction": "fmean"}, {"reduction": "none"}):
         other = gatherum.plan("scatter_slices", data, groups, values, **how | changed)
         assert _status(core, read, other, arrays)[0] == c.INVALID_PROGRAM
+
+
+@c.NEEDS_LIBRARY
+def test_the_c_functions_of_rows(core, read):
+    values = np.array([[1.0, np.nan], [4, np.nan], [2, -np.inf]])
+    groups, data = np.array([0, 0, 1]), np.full((3, 2), 7.0)
+    how = {"include_self": False, "negative": False}
+    arrays = {"data": data, "indices": groups, "updates": values, "out": np.empty((3, 2))}
+    for reduction, expected in (
+        ("fsum", [5, 7, 2, -np.inf, 7, 7]),
+        ("none", [4, 7, 2, -np.inf, 7, 7]),
+    ):
+        plan = gatherum.plan("scatter_slices", data, groups, values, reduction=reduction, **how)
+        assert _status(core, read, plan, arrays) == (c.OK, b"")
+        assert arrays["out"].ravel().tolist() == expected
+
+    numbers, error, operands = np.empty((3, 2), np.int64), c.Error(), c.Operands()
+    for name, array in arrays.items():
+        if name != "out":
+            setattr(operands, name, c.Buffer(*c.memory_of(array)))
+    to = c.Buffer(*c.memory_of(numbers))
+    plan = gatherum.plan("scatter_slices", data, groups, values, reduction="max", **how)
+    call = read(plan), byref(operands), byref(to), c_int64(-1), None, byref(error)
+    assert core.gatherum_extremes_skip_nan(*call) == c.OK
+    assert numbers.tolist() == [[1, -1], [2, 2], [-1, -1]]
+    operands.out = c.Buffer(*c.memory_of(arrays["out"]))
+    assert core.gatherum_extremes_skip_nan(*call) == c.INVALID_PROGRAM
+    plan = gatherum.plan("scatter_slices", data, groups, values, reduction="fmean", **how)
+    call = read(plan), byref(operands), byref(c.Buffer()), byref(to), None, byref(error)
+    assert core.gatherum_spreads_skip_nan(*call) == c.OK
+    assert numbers.tolist() == [[2, 0], [1, 1], [0, 0]]
+    assert core.gatherum_spreads(*call) == c.TOO_SMALL

@@ -74,7 +74,7 @@ def scenario(name: str, folder: Path) -> tuple[Callable[[bool], object], str, An
     file_format = "zarr3" if "zarr" in name else "hdf5" if "hdf5" in name else "npy"
     if name.startswith("gather"):
         choose_pass(pytest.MonkeyPatch(), "passing" in name)
-        table_pass.SETBACK_BYTES = 20_000
+        table_pass.GAP_BYTES = 20_000
         indices = rng.integers(0, 1200, 2500)
         paths = put(folder, "table", table, file_format), put(folder, "indices", indices)
         out = old_output(folder, file_format)

@@ -152,13 +152,13 @@ def test_an_update_that_is_the_only_one_keeps_its_payload(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("passes", [True, False])
-@pytest.mark.parametrize("setback", [1, 20_000, 64 << 20])
+@pytest.mark.parametrize("gap", [1, 20_000, 64 << 20])
 @pytest.mark.parametrize("mode", ["raise", "fill"])
 def test_both_ways_of_a_gather_agree(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: bool, setback: int, mode: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, passes: bool, gap: int, mode: str
 ) -> None:
     choose_pass(monkeypatch, passes)
-    monkeypatch.setattr(table_pass, "SETBACK_BYTES", setback)
+    monkeypatch.setattr(table_pass, "GAP_BYTES", gap)
     rng = np.random.default_rng(5)
     beyond = 0 if mode == "raise" else 40
     indices = rng.integers(-2000 - beyond, 2000 + beyond, 9000)

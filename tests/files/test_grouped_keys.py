@@ -71,6 +71,35 @@ def test_several_columns(table: str) -> None:
         assert result[f"{name}_last"].tobytes() == last.tobytes()
 
 
+def test_statistics_of_several_columns(table: str, tmp_path: Path) -> None:
+    def read(values: str | None, by: str, func: Any) -> int:
+        stats = reduce_file(values, f"{table}:{by}", tmp_path / "o.parquet", func=func)
+        assert (stats.rows, stats.seconds > 0) == (LENGTH, True)
+        assert stats.bytes_written == (tmp_path / "o.parquet").stat().st_size
+        return stats.bytes_read
+
+    groups_of = read(None, "number", "count")
+    of_price, of_amount = (read(f"{table}:{name}", "number", "sum") for name in ("price", "amount"))
+    assert of_price > groups_of > 0
+    assert of_amount > groups_of
+    assert read(f"{table}:price,amount", "number", "sum") == of_price + of_amount
+    keys_of = read(None, "shop", "count")
+    assert keys_of > LENGTH
+    assert read(f"{table}:price", "shop", "sum") == keys_of + of_price - groups_of
+
+
+def test_statistics_of_functions_on_the_disk(tmp_path: Path) -> None:
+    values, by = np.arange(3e4), np.arange(30_000)
+    paths = put(tmp_path, "v", values), put(tmp_path, "g", by)
+    out, more = tmp_path / "o.csv", {"memory": "64KiB", "spill_dir": tmp_path}
+    one = reduce_file(*paths, out, func=["sum"], **more)  # type: ignore[arg-type]
+    assert one.rows == 30_000
+    assert one.bytes_read >= values.nbytes + by.nbytes
+    two = reduce_file(*paths, out, func=["sum", "count"], **more)  # type: ignore[arg-type]
+    assert two.rows == 30_000
+    assert two.bytes_read > one.bytes_read
+
+
 def test_keys_of_arrays(tmp_path: Path) -> None:
     words = np.array(["b", "a", "b", "c"])
     for by in (words, put(tmp_path, "words", words)):

@@ -191,7 +191,7 @@ def test_a_list_of_paths_raises(tmp_path: Path, paths: Any) -> None:
         assert str(caught.value) == (
             f"{op}: the {operand.split()[0]} must be one path or one array, got a "
             f"{type(paths).__name__} that contains strings or paths; call the function for each "
-            "file, or pass numpy.array(strings) where the strings are the data"
+            "file, or pass numpy.array(strings) if the strings are the elements"
         )
 
 

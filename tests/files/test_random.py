@@ -98,7 +98,7 @@ def test_any_call_gives_the_bits_of_the_operator_in_memory(
         forms = ["npy"] * 3
     if rng.random() < 0.5:
         choose_pass(monkeypatch, True)
-    monkeypatch.setattr(table_pass, "SETBACK_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
+    monkeypatch.setattr(table_pass, "GAP_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     monkeypatch.setattr(build, "SYNC_BYTES", int(rng.choice([1, 20_000, 1 << 28])))
     names = ("table", "indices", "updates")
     paths = [

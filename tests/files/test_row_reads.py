@@ -328,7 +328,7 @@ def test_a_pass_over_a_table_wants_its_rows_once(
 def test_places_in_a_file_that_cannot_be(file: DiskFile, where: tuple[int, int, int, int]) -> None:
     into = guarded((9, 8), np.uint8)
     with pytest.raises(ValueError, match="describes no rows of a file"):
-        native.read_file_rows(file.fd, where, np.arange(9), None, into, 1.0, False, 0, 0)
+        native.read_file_rows(file.fd, where, np.arange(9), None, into, 1.0, False, 0, 0, False)
     assert strays(into) == []
 
 
@@ -352,7 +352,9 @@ def test_reads_are_planned_with_the_bridge(file: DiskFile) -> None:
 
 def test_arrays_of_the_wrong_form_raise(file: DiskFile) -> None:
     def call(numbers: Any, places: Any, into: Any, scratch: int = 0) -> None:
-        native.read_file_rows(file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, False, scratch, 0)
+        native.read_file_rows(
+            file.fd, (0, 8, 8, 9), numbers, places, into, 1.0, False, scratch, 0, False
+        )
 
     good, into = np.arange(4), np.zeros((4, 8), np.uint8)
     locked = into.copy()

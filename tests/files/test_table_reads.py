@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,26 @@ def test_rows_are_requested_together_after_a_wait(
         with pytest.raises(IndexError, match="out of bounds"):
             table.gather(wrong)
     assert bits(table.gather([-1, 4])) == bits(TABLE[[-1, 4]])
+
+
+def test_a_wait_for_the_lock_is_no_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests to the system release the lock, so that more threads would wait for it."""
+    read, asked = native.read_file_rows, []
+
+    def read_and_wait(*arguments: Any) -> Any:
+        result = read(*arguments)
+        time.sleep(0.05)
+        return result
+
+    monkeypatch.setattr(native, "read_file_rows", read_and_wait)
+    monkeypatch.setattr(disk, "ADVISE", lambda _, offset, *__: asked.append(offset))
+    with files.open(put(tmp_path, "t", TABLE)) as table:
+        for rows in (np.array([9, 3, 200, 3]), np.arange(100)):
+            for _ in range(3):
+                assert bits(table.gather(rows)) == bits(TABLE[rows])
+    assert asked == []
 
 
 def test_a_row_is_read_once_for_all_its_requests(tmp_path: Path) -> None:
@@ -279,3 +300,28 @@ sys.exit(status)
         [sys.executable, "-W", "ignore", "-c", code], timeout=60, capture_output=True, check=False
     )
     assert ended.returncode == 0, ended.stderr.decode()
+
+
+@pytest.mark.parametrize("count", [2, 17, 256])
+def test_few_rows_are_sorted_with_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """NumPy releases the interpreter's lock to sort, and other threads then delay the call."""
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("sorted in Python")
+
+    monkeypatch.setattr(row_reads, "_sorted", refuse)
+    monkeypatch.setattr(row_reads, "WAITED_CALL", 1 << 60)
+    array = np.arange(3000 * 4, dtype=np.int64).reshape(-1, 4)
+    rows = np.random.default_rng(count).integers(0, 3000, count)
+    rows[-1] = rows[0]
+    with files.open(put(tmp_path, "t", array)) as table:
+        assert bits(table.gather(rows)) == bits(array[rows])
+        assert bits(table.gather(-rows - 1)) == bits(array[-rows - 1])
+        rows[1] = 3000
+        with pytest.raises(IndexError, match=r"index 3000 is out of bounds .* \(indices\[1\]\)"):
+            table.gather(rows)
+        filled = table.gather(rows, mode="fill", fill_value=7)
+        assert (filled[1] == 7).all()
+        assert bits(np.delete(filled, 1, 0)) == bits(array[np.delete(rows, 1)])

@@ -60,13 +60,17 @@ def test_other_tensors_are_unchanged(tmp_path: Path) -> None:
         ([3, 4], ROWS[:, :7], ValueError,
          "write: `rows` must have shape (2, 8), got (2, 7)"),
         ([3, 4], ROWS.astype(float), TypeError,
-         "write: `rows` must have the dtype of the table, int32, got float64; write "
+         "write: `rows` must have the dtype of `table`, int32, got float64; write "
          "rows.astype(table.dtype)"),
         ([3, 4], 0.5, ValueError,
-         "write: `rows` must be an integer where the table is int32, got 0.5"),
+         "write: `rows` must be an integer where `table` is int32, got 0.5"),
         ([0.5], ROWS[0], TypeError,
          "write: `indices` must have an integer dtype, got float64; write "
          "indices.astype(np.int64)"),
+        ([0], ["data"], TypeError,
+         "write: the rows must be one path or one array, got a list that contains strings or "
+         "paths; call the function for each file, or pass numpy.array(strings) if the strings are "
+         "the elements"),
         ("t.npy", ROWS, ValueError, "write: the indices are stored in the table's file, {}"),
         ([0], "t.npy", ValueError, "write: the rows are stored in the table's file, {}"),
     ],
@@ -255,7 +259,7 @@ def test_messages_about_tensors_name_methods_of_tensors(tmp_path: Path) -> None:
         (torch.tensor([0.5]), torch.zeros(1, 8, dtype=torch.int32),
          "write: `indices` must have an integer dtype, got float32; write indices.to(torch.int64)"),
         ([0], torch.zeros(1, 8),
-         "write: `rows` must have the dtype of the table, int32, got float32; write "
+         "write: `rows` must have the dtype of `table`, int32, got float32; write "
          "rows.to(torch.int32)"),
     ]  # fmt: skip
     with files.open(path) as table:

@@ -30,6 +30,7 @@ def test_subclasses_inherit_the_defaults():
     assert plain.fused_transform("softmax", values, None) is None
     assert plain.squares_and_counts(values, None, False) is None
     assert plain.fold_skipping_nan(values, "add", None, 0) is None
+    assert plain.count_skipping_nan(values, None) is None
     assert plain.traced_segments("aggregate", "indptr", values, values) is None
     assert plain.in_blocks("median", lambda *call: call, values, 3, None) == (values, 3)
     with plain.float_mode(), plain.sharing_calls():

@@ -88,8 +88,7 @@ def defined_pairs(dtypes, funcs, number=1, every=1, first=0):
     """
     rows, pairs = functions.FUNCTIONS | functions.TRANSFORMS, []
     for j, func in enumerate(funcs):
-        row = rows[func if func in rows else functions.unprefixed_name(func)]
-        defined = [dtype for dtype in dtypes if row.accepts(dtype)]
+        defined = [dtype for dtype in dtypes if rows[func].accepts(dtype)]
         runs = range(number) if j % every == first else ()
         chosen = [defined[(j + k) % len(defined)] for k in runs]
         for dtype in dtypes:

@@ -154,8 +154,9 @@ std::span<const Algorithm> algorithms(bool scatter) {
 // can replace it.
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
-  const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
-                           (!needs_accumulator(p.combine) || kScatters[i].applies != applies_by_destination);
+  const bool replaceable =
+      i + 1 < algorithms(p.scatter).size() && (!(needs_accumulator(p.combine) || p.combine.skips_nan) ||
+                                               kScatters[i].applies != applies_by_destination);
   return ((thresholds().omitted_algorithms >> bit) & 1) != 0 && replaceable;
 }
 

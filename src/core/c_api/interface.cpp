@@ -125,25 +125,27 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
                   error))
     return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  if (!finds_spreads(p))
+  const bool only_counts = skips_nan && squares->start == nullptr;
+  if (!finds_spreads(p) || (only_counts && moves_items(p.nest)))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no spreads of this program");
   const int64_t bytes = times(p.result.items(), sizeof(double));
   static_assert(sizeof(double) == sizeof(int64_t));
   for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
-    if (b->start == nullptr || b->bytes_after < bytes)
+    if (!(only_counts && b == squares) && (b->start == nullptr || b->bytes_after < bytes))
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
   gatherum_operands read = *operands;
   // These two are not accessed, but the results must have a place for every item of the output.
-  read.data = read.out = gatherum_memory(squares->start, times(p.result.items(), p.item));
+  read.data = read.out = gatherum_memory(counts->start, times(p.result.items(), p.item));
   const gatherum_status status = check_operands(p, read, false, error);
   if (status != GATHERUM_OK) return status;
   const Footprint updates = moved_footprint(p.nest, operands->updates.start), number{counts->start, bytes};
   return with_memory(error, [&] {
-    for (const Footprint& written : {Footprint{squares->start, bytes}, number}) {
+    const Footprint square{squares->start, only_counts ? 0 : bytes};
+    for (const Footprint& written : {square, number}) {
       if (shares_indices(written, p, operands->indices.start)) return report_overlap(error, "indices");
       if (shares_memory(written, updates)) return report_overlap(error, "updates");
     }
-    if (shares_memory({squares->start, bytes}, number)) return report_overlap(error, "counts");
+    if (shares_memory(square, number)) return report_overlap(error, "counts");
     const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
     return report(
         find_spreads(p, static_cast<const char*>(operands->indices.start),
@@ -283,9 +285,11 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
   });
 }
 
-gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* operands,
-                                  const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
-                                  gatherum_error* error) noexcept {
+namespace {
+
+gatherum_status extremes_of(const gatherum_program* program, const gatherum_operands* operands,
+                            bool skips_nan, const gatherum_buffer* positions, int64_t none,
+                            const gatherum_poll* poll, gatherum_error* error) noexcept {
   if (is_any_null({{"program", program}, {"operands", operands}, {"positions", positions}}, error))
     return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
@@ -294,7 +298,8 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   // An array without items may have any address.
   const bool wrong =
       items > 0 && (operands->data.start == operands->out.start || (!wants_result && p.combine.include_self));
-  if (!has_positions(p) || wrong)
+  const bool known = skips_nan ? has_positions_of_numbers(p) && !wants_result : has_positions(p);
+  if (!known || wrong)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous, so each has `items` elements from its start address on.
   gatherum_operands contiguous = *operands;
@@ -312,8 +317,25 @@ gatherum_status gatherum_extremes(const gatherum_program* program, const gatheru
   return with_memory(error, [&] {
     const char* shared = find_overlap(p, *operands, {positions->start, numbers});
     if (shared != nullptr) return report_overlap(error, shared);
-    return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
+    if (!skips_nan) return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
+    Program skipping = p;
+    skipping.combine.skips_nan = true;
+    return report(find_extremes(skipping, to.index, source, extremes, poll_of(poll)), error);
   });
+}
+
+}  // namespace
+
+gatherum_status gatherum_extremes(const gatherum_program* program, const gatherum_operands* operands,
+                                  const gatherum_buffer* positions, int64_t none, const gatherum_poll* poll,
+                                  gatherum_error* error) noexcept {
+  return extremes_of(program, operands, false, positions, none, poll, error);
+}
+
+gatherum_status gatherum_extremes_skip_nan(const gatherum_program* program, const gatherum_operands* operands,
+                                           const gatherum_buffer* positions, int64_t none,
+                                           const gatherum_poll* poll, gatherum_error* error) noexcept {
+  return extremes_of(program, operands, true, positions, none, poll, error);
 }
 
 gatherum_status gatherum_spreads(const gatherum_program* program, const gatherum_operands* operands,

@@ -23,6 +23,12 @@ using Poll = gatherum_poll;
 Outcome execute(const Program& program, const Operands& operands, const char* source, bool fresh,
                 const Poll& poll);
 
+// Returns true if scatters of rows have kernels that skip NaN: folds, and copies of the last update.
+constexpr bool skips_nan_in_rows(const Combine& combine) {
+  const bool floats = (kind_of(combine.value) & (kFloats | kHalves)) != 0;
+  if (combine.reduction == Reduction::none) return floats;
+  return floats && !combine.include_self;
+}
 // Returns true if execute_skipping_nan supports a program.
 bool skips_nan(const Program& program);
 // Like `execute`, for a scatter that skips updates that are NaN. A destination without other updates keeps
@@ -48,8 +54,12 @@ Outcome differentiate(const Program& program, const char* index, const Gradients
 
 // Returns true if a program is a scatter of maxima or minima, for which argmax or argmin can be computed.
 bool has_positions(const Program& program);
+// Returns true if the positions can also be computed without the updates that are NaN: of floats, except few
+// single items of many updates.
+bool has_positions_of_numbers(const Program& program);
 // Writes the argmax or argmin of each item: the number of the first update that equals the maximum or
-// minimum. Also writes the result itself, contiguous, if it is requested. `source` is the data. Errors and
+// minimum. Also writes the result itself, contiguous, if it is requested. `source` is the data. If the
+// program's fold skips NaN, the result must not be requested. Errors and
 // threads are as in `differentiate`.
 Outcome find_extremes(const Program& program, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll);

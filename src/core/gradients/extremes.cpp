@@ -28,6 +28,10 @@ bool has_positions(const Program& p) {
   return p.scatter && row_of(p.combine.reduction).gradient == Gradient::extreme;
 }
 
+bool has_positions_of_numbers(const Program& p) {
+  return has_positions(p) && skips_nan_in_rows(p.combine) && !locates_items(p, threads_for(work_bytes(p)));
+}
+
 Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& extremes,
                       const Poll& poll) {
   const Outcome addressable = check_addressable(p, index);
@@ -37,7 +41,8 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.data = extremes.result;
   operands.moved = const_cast<char*>(extremes.updates);
   const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
-  if (!p.has_points || !locates_items(p, call.threads)) return by_groups(p, call, source, extremes);
+  if (!p.has_points || p.combine.skips_nan || !locates_items(p, call.threads))
+    return by_groups(p, call, source, extremes);
   const RunResult run = locate_items(p, call, extremes.positions, extremes.none);
   const Outcome outcome = outcome_of(run, p, index, poll);
   if (outcome.status != Status::done || extremes.result == nullptr) return outcome;

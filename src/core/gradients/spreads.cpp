@@ -20,7 +20,7 @@ Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
   }
   constexpr int64_t zero = 0;
   const int64_t items = p.result.items();
-  if (!fill(reinterpret_cast<int64_t*>(to.squares), items, zero, call.poll) ||
+  if ((to.squares != nullptr && !fill(reinterpret_cast<int64_t*>(to.squares), items, zero, call.poll)) ||
       !fill(to.counts, items, zero, call.poll))
     return {Status::interrupted, {}};
   const RunResult run =
@@ -46,7 +46,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   Operands operands;
   operands.index = index;
   operands.moved = const_cast<char*>(updates);
-  operands.data = reinterpret_cast<char*>(to.squares);  // addresses are computed from it
+  operands.data = reinterpret_cast<char*>(to.counts);  // addresses are computed from it
   const int threads = threads_for(work_bytes(p));
   Combine combine = p.combine;
   combine.skips_nan = skips_nan;

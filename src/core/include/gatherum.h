@@ -222,10 +222,10 @@ GATHERUM_API gatherum_status gatherum_check(const gatherum_program* program,
  * null. */
 GATHERUM_API gatherum_status gatherum_run(const gatherum_program* program, const gatherum_operands* operands,
                                           const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Like gatherum_run, without the updates that are NaN, for a scatter of float16, bfloat16, float32 or float64
- * with the reduction "add", "mul", "max", "min" or "mean" and include_self false. Single items must be
- * float32 or float64, and must not be multiplied. An item of the output without other updates keeps its old
- * value. Returns GATHERUM_INVALID_PROGRAM for other programs. */
+/* Like gatherum_run, without the updates that are NaN, for a scatter of float16, bfloat16, float32 or
+ * float64. Rows may have any reduction, or none, with include_self false. Single items must be float32 or
+ * float64, with the reduction "add", "max", "min" or "mean". An item of the output without other updates
+ * keeps its old value. Returns GATHERUM_INVALID_PROGRAM for other programs. */
 GATHERUM_API gatherum_status gatherum_skip_nan(const gatherum_program* program,
                                                const gatherum_operands* operands, const gatherum_poll* poll,
                                                gatherum_error* error) GATHERUM_NOEXCEPT;
@@ -342,6 +342,15 @@ GATHERUM_API gatherum_status gatherum_extremes(const gatherum_program* program,
                                                const gatherum_poll* poll,
                                                gatherum_error* error) GATHERUM_NOEXCEPT;
 
+/* Like gatherum_extremes, without the updates that are NaN, for float16, bfloat16, float32 and float64 with
+ * include_self false. The start of `out` must be null. Returns GATHERUM_INVALID_PROGRAM for many updates of
+ * few single items, too. */
+GATHERUM_API gatherum_status gatherum_extremes_skip_nan(const gatherum_program* program,
+                                                        const gatherum_operands* operands,
+                                                        const gatherum_buffer* positions, int64_t none,
+                                                        const gatherum_poll* poll,
+                                                        gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* Runs the program of a scatter with the reduction "fmean", but writes the squared distances of the updates
  * from each mean instead of the means, for variances: for each item of `out`, `squares` receives the left
  * fold of (update - mean)^2 in float64, where the mean is exact and rounded once to float64, and `counts`
@@ -355,7 +364,8 @@ GATHERUM_API gatherum_status gatherum_spreads(const gatherum_program* program,
                                               const gatherum_buffer* squares, const gatherum_buffer* counts,
                                               const gatherum_poll* poll,
                                               gatherum_error* error) GATHERUM_NOEXCEPT;
-/* Like gatherum_spreads, without the updates that are NaN. */
+/* Like gatherum_spreads, without the updates that are NaN. If the start of `squares` is null, only the counts
+ * of rows are written; single items return GATHERUM_INVALID_PROGRAM. */
 GATHERUM_API gatherum_status gatherum_spreads_skip_nan(
     const gatherum_program* program, const gatherum_operands* operands, const gatherum_buffer* squares,
     const gatherum_buffer* counts, const gatherum_poll* poll, gatherum_error* error) GATHERUM_NOEXCEPT;

@@ -212,7 +212,7 @@ struct Extremes {
 // The results of a scatter of squared distances from exact means (scatter_spreads.hpp): contiguous arrays
 // with an item for each destination.
 struct Spreads {
-  double* squares;
+  double* squares;  // null: only the numbers of rows are counted
   int64_t* counts;
 };
 // Returns true if there is a kernel for squared distances of these values.

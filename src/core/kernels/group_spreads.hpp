@@ -6,8 +6,8 @@
 //   S[i] = (U[t0] - m[i])^2 + (U[t1] - m[i])^2 + ...,  a left fold in float64
 //
 // C[i] is the number of updates. If the call skips NaN, updates that are NaN are neither counted nor folded.
-// S and C are contiguous, and contain zeros at first. Cost: each part of a row is read twice in short
-// succession, so that the second time it is in cache.
+// If S is null, only C is written. S and C are contiguous, and contain zeros at first. Cost: each part of a
+// row is read twice in short succession, so that the second time it is in cache.
 #pragma once
 
 #include "fold/exact/exact_rows.hpp"
@@ -37,6 +37,7 @@ class GroupSpreads : GroupRows {
   void spread_part(const Group& group, const RowPart& row) const {
     using T = typename StoredAs<V>::Type;
     constexpr int64_t most = ExactRow<Fold<V, Reduction::fmean>>::kPartItems, step = sizeof(T);
+    if (to_.squares == nullptr) return count_numbers<V>(group, row);
     for (int64_t e = 0; e < row.elements; e += most)
       spread_narrow_part<V>(group,
                             {row.data + e * step, row.moved + e * step, std::min(most, row.elements - e)});
@@ -58,7 +59,7 @@ class GroupSpreads : GroupRows {
       T numbers[kPartItems];
       for (int64_t t = 0; t < group.n; ++t) {
         const char* from = update(group, t, updates, bytes);
-        if (skips_) from = numbers_of<V>(from, n, numbers, counts);
+        if (skips_) from = copy_numbers<V>(from, n, numbers, counts);
         exact.add_row(from);
       }
       if (!skips_) std::fill_n(counts, n, group.n);
@@ -77,21 +78,20 @@ class GroupSpreads : GroupRows {
     std::memcpy(to_.squares + row.data / step, sums, static_cast<size_t>(n) * sizeof(double));
   }
 
-  // Counts the items of a row that are not NaN, and copies the row with -0 instead of NaN, which changes no
-  // exact sum.
-  template <class V, class T>
-  static GATHERUM_NOINLINE const char* numbers_of(const char* GATHERUM_RESTRICT from, int64_t n,
-                                                  T* GATHERUM_RESTRICT to,
-                                                  int64_t* GATHERUM_RESTRICT counts) {
-    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
-    constexpr auto nothing = static_cast<Word>(BinaryFormatOf<V>::kSignBit);
-    for (int64_t e = 0; e < n; ++e) {
-      const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
-      const bool counted = is_number<V>(v);
-      to[e] = std::bit_cast<T>(select(counted, std::bit_cast<Word>(v), nothing));
-      counts[e] += counted ? 1 : 0;
+  // Only counts the updates that are not NaN.
+  template <class V>
+  void count_numbers(const Group& group, const RowPart& row) const {
+    using T = typename StoredAs<V>::Type;
+    using Count = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t n = row.elements, bytes = n * step;
+    Count numbers[kPartItems] = {};
+    for (int64_t t = 0; t < group.n; ++t) {
+      const char* GATHERUM_RESTRICT const from = update(group, t, updates_ + row.moved, bytes);
+      for (int64_t e = 0; e < n; ++e) numbers[e] += is_number<V>(load_value<T>(from + e * step)) ? 1 : 0;
     }
-    return reinterpret_cast<const char*>(to);
+    int64_t* GATHERUM_RESTRICT const counts = to_.counts + row.data / step;
+    for (int64_t e = 0; e < n; ++e) counts[e] = static_cast<int64_t>(numbers[e]);
   }
 
   const bool skips_;

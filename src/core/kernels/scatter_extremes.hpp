@@ -4,7 +4,8 @@
 //   R[g] = extreme(D[g], U[t0], U[t1], ...),   t0 < t1 < ... that hit g
 //   P[g] = the first t with U[t] equal to R[g]; none if D[g] is equal to it, or if nothing hits g
 //
-// Zeros of either sign are equal, and all NaN are equal. D is used only if the fold includes it. The plan
+// Zeros of either sign are equal, and all NaN are equal. If the call skips NaN, updates that are NaN are not
+// folded, and R is not written. D is used only if the fold includes it. The plan
 // guarantees the same as for scatter_grouped.hpp. R, which initially contains D, and P are contiguous and
 // have the same shape. Cost: each row of updates is read once, with a comparison and two selections per
 // vector.
@@ -30,7 +31,7 @@ class GroupExtremes : GroupRows {
   }
 
   // For rows of at most kMost elements. `Number` is a type whose greatest value exceeds all update numbers.
-  template <class F, int64_t kMost, class Number>
+  template <class F, int64_t kMost, class Number, bool kSkips = false>
   void find_part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;
     using Key = typename Keys::Key;
@@ -45,11 +46,17 @@ class GroupExtremes : GroupRows {
     const char* const updates = extremes_.updates + row.moved;
     const char* const first = include_self_ ? result : update(group, 0, updates, bytes);
     const auto begin = include_self_ ? none : static_cast<Number>(group[0]);
-    for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
-    std::fill_n(winners, n, begin);
+    if constexpr (kSkips) {
+      i = 0;
+      std::fill_n(best, n, Keys::kNone);
+      std::fill_n(winners, n, none);
+    } else {
+      for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
+      std::fill_n(winners, n, begin);
+    }
     for (; i < group.n; ++i) {
       const char* const from = update(group, i, updates, bytes);
-      take<Keys>(from, static_cast<Number>(group[i]), n, best, winners);
+      take<F, kSkips>(from, static_cast<Number>(group[i]), n, best, winners);
     }
     if (result != nullptr && (include_self_ || group.n > 1)) {
       for (int64_t e = 0; e < n; ++e) {
@@ -69,15 +76,27 @@ class GroupExtremes : GroupRows {
 
  private:
   // Folds the row of one update, with the update's number. Uses no branches, so that compilers vectorize it.
-  template <class Keys, class Key, class Number>
+  template <class F, bool kSkips, class Key, class Number>
   static GATHERUM_NOINLINE void take(const char* GATHERUM_RESTRICT from, Number number, int64_t n,
                                      Key* GATHERUM_RESTRICT best, Number* GATHERUM_RESTRICT winners) {
-    using T = typename Keys::Stored;
+    using Keys = OrderKeys<F>;
+    using T = typename F::Stored;
     for (int64_t e = 0; e < n; ++e) {
-      const Key key = Keys::of(load_value<T>(from + e * static_cast<int64_t>(sizeof(T)))), old = best[e];
+      const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
+      const Key key = key_of<F, kSkips>(v), old = best[e];
       winners[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : winners[e];
       best[e] = key > old ? key : old;
     }
+  }
+
+  // Returns the key of a value. If NaN are skipped, their key is the least key, which no number has.
+  template <class F, bool kSkips>
+  static GATHERUM_INLINE auto key_of(typename F::Stored v) {
+    const auto key = OrderKeys<F>::of(v);
+    if constexpr (kSkips)
+      return is_number<typename F::Value>(v) ? key : OrderKeys<F>::kNone;
+    else
+      return key;
   }
 
   const Extremes& extremes_;

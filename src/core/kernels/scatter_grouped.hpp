@@ -115,6 +115,32 @@ class GroupRows {
   const ByteOffsets lead_;
 };
 
+// Counts the items of a row that are not NaN, and copies the row with -0 instead of NaN, which changes no
+// exact sum.
+template <class V, class T>
+GATHERUM_NOINLINE const char* copy_numbers(const char* GATHERUM_RESTRICT from, int64_t n,
+                                           T* GATHERUM_RESTRICT to, int64_t* GATHERUM_RESTRICT counts) {
+  using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
+  constexpr auto nothing = static_cast<Word>(BinaryFormatOf<V>::kSignBit);
+  for (int64_t e = 0; e < n; ++e) {
+    const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
+    const bool counted = is_number<V>(v);
+    to[e] = std::bit_cast<T>(select(counted, std::bit_cast<Word>(v), nothing));
+    counts[e] += counted ? 1 : 0;
+  }
+  return reinterpret_cast<const char*>(to);
+}
+
+// Returns true if no item of a row is a NaN.
+template <class V>
+GATHERUM_INLINE bool are_numbers(const char* row, int64_t n) {
+  using T = typename StoredAs<V>::Type;
+  std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t> others = 0;
+  for (int64_t e = 0; e < n; ++e)
+    others |= is_number<V>(load_value<T>(row + e * static_cast<int64_t>(sizeof(T)))) ? 0 : 1;
+  return others == 0;
+}
+
 // Folds groups into their rows.
 class FoldGroups : GroupRows {
  public:
@@ -141,10 +167,81 @@ class FoldGroups : GroupRows {
   int64_t fold_part(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     if constexpr (kIsExact<F>)
       return fold_exactly<F>(group, dst, updates, remaining);
-    else if constexpr (kSkipsNaN<F>)
-      return fold_numbers<F>(group, dst, updates, remaining);
     else
       return fold_rounding<F>(group, dst, updates, remaining);
+  }
+
+  // The functions that skip NaN do not change an item of the row if all its updates are NaN.
+  template <class F>
+  int64_t fold_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    using T = typename F::Stored;
+    using Word = typename F::Word;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
+    typename F::Sum sums[kPartItems];
+    Word counts[kPartItems] = {};  // if the fold needs no counts, 1 for an item with numbers
+    std::fill_n(sums, elements, F::neutral());
+    for (int64_t t = 0; t < group.n; ++t) {
+      const char* src = update(group, t, updates, bytes);
+      for (int64_t e = 0; e < elements; ++e) {
+        const auto v = load_value<T>(src + e * step);
+        const Word number = is_number<typename F::Value>(v) ? 1 : 0;
+        sums[e] = F::template fold<Selected>(sums[e], F::template number_of<Selected>(v));
+        counts[e] = static_cast<Word>(F::kDivides ? counts[e] + number : counts[e] | number);
+      }
+    }
+    using Stored = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
+    for (int64_t e = 0; e < elements; ++e) {  // without branches, so that compilers vectorize it
+      const T v = F::template finish<Selected>(sums[e], static_cast<int64_t>(counts[e]), true);
+      const Stored result =
+          select(counts[e] != 0, std::bit_cast<Stored>(v), load_value<Stored>(dst + e * step));
+      std::memcpy(dst + e * step, &result, sizeof result);
+    }
+    return bytes;
+  }
+
+  template <class F>
+  int64_t fold_exact_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    constexpr int64_t most = ExactRow<F>::kPartItems, step = ExactRow<F>::kStep;
+    const int64_t n = std::min(most, remaining / step), bytes = n * step;
+    ExactRow<F> sums(n);
+    typename F::Stored row[most];
+    int64_t counts[most] = {};
+    for (int64_t t = 0; t < group.n; ++t)
+      sums.add_row(copy_numbers<typename F::Value>(update(group, t, updates, bytes), n, row, counts));
+    sums.finish(dst, counts);
+    return bytes;
+  }
+
+  // Copies the last update of each item that is not a NaN. Reads updates from the last one on, until each
+  // item has one.
+  template <class V>
+  int64_t copy_last_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
+    using T = typename StoredAs<V>::Type;
+    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
+    constexpr auto step = static_cast<int64_t>(sizeof(T));
+    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
+    const char* const last = updates + update_offset(nest_, unit_loops_, group[group.n - 1]);
+    if (are_numbers<V>(last, elements)) {
+      copy_run(dst, last, bytes);
+      return bytes;
+    }
+    Word numbers[kPartItems] = {}, found[kPartItems] = {};
+    int64_t missing = elements;
+    for (int64_t t = group.n; t > 0 && missing > 0; --t) {
+      const char* src = updates + update_offset(nest_, unit_loops_, group[t - 1]);
+      missing = 0;
+      for (int64_t e = 0; e < elements; ++e) {
+        const auto v = load_value<T>(src + e * step);
+        const Word number = is_number<V>(v) ? 1 : 0;
+        numbers[e] = select(found[e] == 0, std::bit_cast<Word>(v), numbers[e]);
+        found[e] = static_cast<Word>(found[e] | number);
+        missing += 1 - static_cast<int64_t>(found[e]);
+      }
+    }
+    for (int64_t e = 0; e < elements; ++e)
+      if (found[e] != 0) std::memcpy(dst + e * step, &numbers[e], sizeof numbers[e]);
+    return bytes;
   }
 
  private:
@@ -202,33 +299,6 @@ class FoldGroups : GroupRows {
     }
     for (int64_t e = 0; e < elements; ++e) {
       const T v = F::template finish<Selected>(sums[e], group.n + (include_self_ ? 1 : 0), true);
-      std::memcpy(dst + e * step, &v, sizeof v);
-    }
-    return bytes;
-  }
-
-  // Skips NaN. An item of the row remains unchanged if all its updates are NaN.
-  template <class F>
-  int64_t fold_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    using T = typename F::Stored;
-    using Word = typename F::Word;
-    constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
-    typename F::Sum sums[kPartItems];
-    Word counts[kPartItems] = {};  // if the fold needs no counts, 1 for an item with numbers
-    std::fill_n(sums, elements, F::neutral());
-    for (int64_t t = 0; t < group.n; ++t) {
-      const char* src = update(group, t, updates, bytes);
-      for (int64_t e = 0; e < elements; ++e) {
-        const auto v = load_value<T>(src + e * step);
-        const Word number = is_number<typename F::Value>(v) ? 1 : 0;
-        sums[e] = F::template fold<Selected>(sums[e], F::template number_of<Selected>(v));
-        counts[e] = static_cast<Word>(F::kDivides ? counts[e] + number : counts[e] | number);
-      }
-    }
-    for (int64_t e = 0; e < elements; ++e) {
-      if (counts[e] == 0) continue;
-      const T v = F::template finish<Selected>(sums[e], static_cast<int64_t>(counts[e]), true);
       std::memcpy(dst + e * step, &v, sizeof v);
     }
     return bytes;

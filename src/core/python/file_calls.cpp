@@ -1,5 +1,6 @@
 #include "python/file_calls.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -8,6 +9,9 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "disk/cached_reads.hpp"
 #include "disk/row_reads.hpp"
@@ -125,21 +129,52 @@ nb::tuple run_reads(const gatherum_rows& reads) {
   // pages between rows are read only to save time at the disk
   if (keeps_lock(reads) && gatherum_rows_bridge(&reads) == 0)
     if (const std::optional<ReadOutcome> o = CachedReads(reads).run())
-      return nb::make_tuple(text(name_of(o->status)), o->error, o->position, o->until, o->bytes, o->runs);
+      return nb::make_tuple(text(name_of(o->status)), o->error, o->position, o->until, o->bytes, o->runs, 0);
   gatherum_rows_read result;
+  std::chrono::nanoseconds took{};
   unlocked.fetch_add(1, std::memory_order_relaxed);
-  run_without_lock([&](const gatherum_poll* poll) { return gatherum_read_rows(&reads, poll, &result); });
+  run_without_lock([&](const gatherum_poll* poll) {
+    const auto begun = std::chrono::steady_clock::now();
+    const gatherum_status status = gatherum_read_rows(&reads, poll, &result);
+    took = std::chrono::steady_clock::now() - begun;
+    return status;
+  });
   unlocked.fetch_sub(1, std::memory_order_relaxed);
   last_unlocked().store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
   if (std::strcmp(result.status, "interrupted") == 0) nb::raise_python_error();
   return nb::make_tuple(text(result.status), result.error, result.position, result.until, result.bytes,
-                        result.runs);
+                        result.runs, static_cast<int64_t>(took.count()));
 }
 
 namespace {
 
+// Requests in the order of the file. NumPy would sort them without the interpreter's lock, and each time that
+// a thread releases the lock, it may have to sleep until it gets the lock again.
+class SortedRequests {
+ public:
+  // Sorts copies of the requests, and lets `reads` refer to them.
+  explicit SortedRequests(gatherum_rows& reads) {
+    const auto count = static_cast<size_t>(reads.count);
+    std::vector<std::pair<int64_t, int64_t>> requests(count);
+    for (size_t i = 0; i < count; ++i)
+      requests[i] = {reads.numbers[i],
+                     reads.positions == nullptr ? static_cast<int64_t>(i) : reads.positions[i]};
+    std::sort(requests.begin(), requests.end());
+    numbers_.resize(count);
+    positions_.resize(count);
+    for (size_t i = 0; i < count; ++i) std::tie(numbers_[i], positions_[i]) = requests[i];
+    reads.numbers = numbers_.data();
+    reads.positions = positions_.data();
+  }
+
+ private:
+  std::vector<int64_t> numbers_, positions_;
+};
+
+// `sorts`: sorts the requests, with the interpreter's lock.
 nb::tuple read_file_rows(int file, const nb::tuple& layout, nb::handle numbers, nb::handle positions,
-                         nb::handle out, double waste, bool once, int64_t scratch, int in_flight) {
+                         nb::handle out, double waste, bool once, int64_t scratch, int in_flight,
+                         bool sorts) {
   gatherum_rows reads = {};
   reads.file = file;
   const bool possible = set_layout(reads, layout) && scratch >= 0 && in_flight >= 0;
@@ -149,6 +184,8 @@ nb::tuple read_file_rows(int file, const nb::tuple& layout, nb::handle numbers, 
   reads.once = once ? 1 : 0;
   reads.scratch = scratch;
   reads.in_flight = in_flight;
+  std::optional<SortedRequests> sorted;
+  if (sorts && reads.count > 1) sorted.emplace(reads);
   return run_reads(reads);
 }
 
@@ -177,7 +214,7 @@ int64_t write_file_at(int file, nb::handle data, int64_t offset) {
 void bind_files(nb::module_& m) {
   m.def("read_file_rows", &read_file_rows, nb::arg("file"), nb::arg("layout"), nb::arg("numbers"),
         nb::arg("positions").none(), nb::arg("out"), nb::arg("waste"), nb::arg("once"), nb::arg("scratch"),
-        nb::arg("in_flight"));
+        nb::arg("in_flight"), nb::arg("sorts"));
   m.def("file_rows_bridge", &file_rows_bridge, nb::arg("layout"), nb::arg("numbers"), nb::arg("waste"));
   m.def(
       "start_writing",

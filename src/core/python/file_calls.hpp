@@ -21,8 +21,9 @@ void set_requests(gatherum_rows& reads, const char* caller, nb::handle numbers, 
 // the argument, unless it is a flat array of int64.
 const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const char* name);
 
-// Runs reads, usually without the interpreter's lock. Returns (status, error, position, until, bytes, runs),
-// see gatherum_rows_read.
+// Runs reads, usually without the interpreter's lock. Returns (status, error, position, until, bytes, runs,
+// nanoseconds), see gatherum_rows_read. The nanoseconds do not include the time to get the lock again, and
+// are 0 if the rows were read from the page cache with the lock.
 nb::tuple run_reads(const gatherum_rows& reads);
 
 }  // namespace gatherum

@@ -18,16 +18,20 @@ def positions_of_extremes(
     indices: NumpyArray,
     updates: NumpyArray,
     no_position: int,
-) -> NDArray[np.int64]:
+    skips_nan: bool = False,
+) -> NDArray[np.int64] | None:
     """Return the argmax or argmin of each destination of a scatter without old values.
 
     The reduction is "max" or "min". Positions are the numbers of entries of `indices`, starting at
     0. The first update that equals the result wins; a destination without updates has
     `no_position`. The axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
+
+    If `skips_nan`, skip updates that are NaN, and return None if the core has no kernel for the
+    call.
     """
     plan = build_once(
         Call(attributes, *(ArraySpec.of(operand) for operand in (data, indices, updates)))
     )
     positions: NDArray[np.int64] = native.new_result(np.dtype(np.int64), plan.shape)
-    native.extremes(plan, data, indices, updates, None, positions, no_position)
-    return positions
+    call = plan, data, indices, updates, None, positions, no_position, skips_nan
+    return positions if native.extremes(*call) else None

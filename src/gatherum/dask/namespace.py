@@ -184,6 +184,7 @@ def bits(x: AnyArray) -> AnyArray:
 in_chunks, traces_pointers = True, DEFAULTS.traces_pointers
 fused_transform = DEFAULTS.fused_transform
 squares_and_counts = DEFAULTS.squares_and_counts
+count_skipping_nan = DEFAULTS.count_skipping_nan
 fold_skipping_nan = DEFAULTS.fold_skipping_nan
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode

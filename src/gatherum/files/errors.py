@@ -19,7 +19,7 @@ def several_operands(op: str, role: str, operand: object) -> TypeError:
     return TypeError(
         f"{op}: the {role} must be one path or one array, got a {type(operand).__name__} that "
         "contains strings or paths; call the function for each file, or pass "
-        "numpy.array(strings) where the strings are the data"
+        "numpy.array(strings) if the strings are the elements"
     )
 
 

@@ -42,13 +42,18 @@ class FileCall:
 
     def run(self) -> Stats | NDArray[Any]:
         """Run the call. Return statistics, or the result itself if the call has no output file."""
+        result, stats = self.measured()
+        return stats if result is None else result
+
+    def measured(self) -> tuple[NDArray[Any] | None, Stats]:
+        """Run the call. Return the result, None if the call has an output file, and statistics."""
         with self.checked() as (operands, resources, output):
             job = self._opened(operands, resources)
             with output.sink(job) as sink:
                 if not sink.is_complete:
                     run_strategies(job, sink)
                 result = sink.commit()
-            return resources.meter.stats() if result is None else result
+            return result, resources.meter.stats()
 
     @contextmanager
     def checked(

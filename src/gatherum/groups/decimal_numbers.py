@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, NamedTuple
 
@@ -26,15 +27,45 @@ class DecimalNumbers(NamedTuple):
     low: NDArray[np.uint64]
     scale: int
 
+    @property
+    def size(self) -> int:
+        """The number of numbers."""
+        return self.high.size
+
     def integers(self) -> NDArray[np.int64] | None:
         """Return the integers, or None if some have more than 64 bits."""
         low = self.low.view(np.int64)
         return low if np.array_equal(self.high, low >> 63) else None
 
+    def largest(self) -> int:
+        """Return the largest absolute value of `integers`."""
+        return largest_of(self.low.view(np.int64))
+
+    def parts(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Yield parts of few bits that add up to the integers, and the first bit of each part.
+
+        The highest part is signed.
+        """
+        bits = 32 if self.size < 2**31 else 16
+        for first_bit in range(0, 128, bits):
+            word = self.low if first_bit < 64 else self.high
+            yield first_bit, part_of(word, first_bit % 64, bits, signed=first_bit + bits == 128)
+
     def python_integers(self) -> NDArray[Any]:
         """Return the integers as an array of Python integers."""
         whole: NDArray[Any] = self.high.astype(object) * 2**64 + self.low.astype(object)
         return whole
+
+
+def largest_of(integers: NDArray[np.int64]) -> int:
+    """Return the largest absolute value of integers."""
+    return max(abs(int(integers.max(initial=0))), abs(int(integers.min(initial=0))))
+
+
+def part_of(word: NDArray[Any], first_bit: int, bits: int, *, signed: bool) -> NDArray[np.int64]:
+    """Return a number of bits of each integer. A signed part contains the highest bits."""
+    part = word >> first_bit
+    return (part if signed else part & (2**bits - 1)).astype(np.int64)
 
 
 def decimals_in(op: str, values: Any) -> DecimalNumbers | None:

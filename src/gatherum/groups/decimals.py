@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +14,37 @@ from .decimal_numbers import DecimalNumbers, decimal_of
 
 FUNCTIONS = ("sum", "mean", "max", "min", "count")
 
-# A function that runs `reduce` on an array of integers, given a name, the integers, and
+# A function that runs `reduce` on integers of 64 bits, given several names, the integers, and
 # `fill_value`.
-Run: TypeAlias = Callable[[str, NDArray[Any], Any], NDArray[Any]]
+Run: TypeAlias = Callable[[Sequence[str], Any, Any], dict[str, NDArray[Any]]]
+
+
+class Numbers(Protocol):
+    """Decimal numbers, as integers of the smallest unit in memory or in a file."""
+
+    @property
+    def scale(self) -> int:
+        """The number of digits after the point."""
+
+    @property
+    def size(self) -> int:
+        """The number of numbers."""
+
+    def integers(self) -> Any:
+        """Return the integers, or None if some have more than 64 bits."""
+
+    def largest(self) -> int:
+        """Return the largest absolute value of the integers, which have been read."""
+
+    def parts(self) -> Iterator[tuple[int, Any]]:
+        """Yield parts of the integers that add up to them, and the first bit of each part.
+
+        The parts have so few bits that their sums do not wrap around.
+        """
 
 
 def reduced(
-    op: str, names: Sequence[str], numbers: DecimalNumbers, run: Run, axis: int, fill_value: object
+    op: str, names: Sequence[str], numbers: Numbers, run: Run, axis: int, fill_value: object
 ) -> dict[str, NDArray[Any]]:
     """Return the result of each function as an array of `Decimal`.
 
@@ -30,24 +54,26 @@ def reduced(
         if name not in FUNCTIONS:
             raise errors.not_for_decimals(op, name, FUNCTIONS)
     fill = None if fill_value is None else _as_fill(op, fill_value)
-    counts = run("count", numbers.high, 0)
+    needed = {"sum" if name == "mean" else name for name in names} | {"count"}
+    totals = _totals([name for name in FUNCTIONS if name in needed], numbers, run)
+    counts = totals["count"]
     is_empty = counts == 0
     results = {}
     for name in names:
         if name == "count":
-            whole_fill = None if fill is None or fill % 1 else int(fill)
-            results[name] = run(
-                name, numbers.high, fill_value if whole_fill is None else whole_fill
-            )
+            results[name] = counts
+            if fill is not None:
+                whole_fill = fill_value if fill % 1 else int(fill)
+                results[name] = run(["count"], _countable(numbers), whole_fill)["count"]
             continue
         if fill is None and name != "sum" and is_empty.any():
             where = tuple(int(i) for i in np.argwhere(is_empty)[0])
             coordinates = where if counts.ndim > 1 else ()
             raise errors.empty_group(op, name, "Decimal", where[axis], coordinates)
-        totals = _extremes(name, numbers, run) if name in ("max", "min") else _sums(numbers, run)
+        total = totals["sum" if name == "mean" else name].astype(object)
         if name == "mean":
-            totals = _NEAREST(totals, np.maximum(counts, 1).astype(object))
-        result = _DECIMALS(totals, numbers.scale)
+            total = _NEAREST(total, np.maximum(counts, 1).astype(object))
+        result = _DECIMALS(total, numbers.scale)
         if fill is not None:
             result[is_empty] = fill
         results[name] = result
@@ -60,40 +86,43 @@ def _as_fill(op: str, value: object) -> Decimal:
     raise errors.not_a_decimal_fill(op, value)
 
 
-def _sums(numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
-    """Return the exact sums as Python integers, with 0 for an empty group."""
-    integers, size = numbers.integers(), numbers.high.size
-    if integers is not None and size and _largest(integers) * size < 2**63:
-        return run("sum", integers, 0).astype(object)
-    # Sums of words with few bits do not wrap around. The highest word is signed.
-    bits = 32 if size < 2**31 else 16
+def _totals(needed: list[str], numbers: Numbers, run: Run) -> dict[str, NDArray[Any]]:
+    """Return counts, sums, maxima and minima of the integers. Those of an empty group are 0."""
+    integers = numbers.integers()
+    extremes = [name for name in needed if name in ("max", "min")]
+    if integers is not None:
+        totals = run(needed, integers, 0)
+    else:
+        totals = run(["count"], _countable(numbers), 0)
+        totals |= _extremes(extremes, numbers, run) if extremes else {}
+    if "sum" in needed and (integers is None or numbers.largest() * numbers.size >= 2**63):
+        totals["sum"] = _sums(numbers, run)
+    return totals
+
+
+def _countable(numbers: Numbers) -> Any:
+    """Return integers of 64 bits, one for each number."""
+    integers = numbers.integers()
+    return next(numbers.parts())[1] if integers is None else integers
+
+
+def _sums(numbers: Numbers, run: Run) -> NDArray[Any]:
+    """Return the exact sums as Python integers."""
     total: Any = 0
-    for first_bit, word in ((0, numbers.low), (64, numbers.high)):
-        for shift in range(0, 64, bits):
-            bits_of_word = word >> shift
-            bits_of_word = (
-                bits_of_word if first_bit + shift + bits == 128 else bits_of_word & (2**bits - 1)
-            )
-            sums = run("sum", bits_of_word.astype(np.int64), 0).astype(object)
-            total = total + sums * 2 ** (first_bit + shift)
+    for first_bit, part in numbers.parts():
+        total = total + run(["sum"], part, 0)["sum"].astype(object) * 2**first_bit
     return np.asarray(total, object)
 
 
-def _largest(integers: NDArray[np.int64]) -> int:
-    return max(abs(int(integers.max())), abs(int(integers.min())))
-
-
-def _extremes(name: str, numbers: DecimalNumbers, run: Run) -> NDArray[Any]:
+def _extremes(names: list[str], numbers: Numbers, run: Run) -> dict[str, NDArray[Any]]:
     """Return the largest or smallest numbers as Python integers, or any for an empty group."""
-    integers = numbers.integers()
-    if integers is not None:
-        return run(name, integers, 0).astype(object)
+    assert isinstance(numbers, DecimalNumbers)
     order = np.lexsort((numbers.low.ravel(), numbers.high.ravel()))
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
-    best = run(name, ranks.reshape(numbers.high.shape), 0)
-    extremes: NDArray[Any] = numbers.python_integers().ravel()[order[best]]
-    return extremes
+    best = run(names, ranks.reshape(numbers.high.shape), 0)
+    sorted_numbers = numbers.python_integers().ravel()[order]
+    return {name: sorted_numbers[best[name]] for name in names}
 
 
 def _nearest(total: int, count: int) -> int:

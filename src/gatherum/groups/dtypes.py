@@ -26,6 +26,11 @@ def anything(dtype: AnyDType) -> bool:
     return True
 
 
+def nothing(dtype: AnyDType) -> bool:
+    """Accept no dtype."""
+    return False
+
+
 def same(dtype: AnyDType) -> AnyDType:
     """Return the dtype of the values."""
     return dtype

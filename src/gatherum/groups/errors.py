@@ -64,6 +64,12 @@ def no_column(op: str, out: object, dtype: str) -> ValueError:
     return ValueError(f"{op}: {out} has no columns of {dtype}; write a .npy or .csv file")
 
 
+def no_decimals(op: str, out: object) -> ValueError:
+    return ValueError(
+        f"{op}: {out} cannot contain decimals; write a .parquet, .arrow, .feather or .csv file"
+    )
+
+
 def not_a_table(op: str, out: object, name: str, shape: Shape) -> ValueError:
     return ValueError(
         f"{op}: {out} takes results of one dimension, {name!r} has shape {shape}; write a .npy file"

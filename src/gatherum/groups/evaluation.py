@@ -13,7 +13,7 @@ from gatherum._model.dtypes import AnyDType
 
 from . import errors
 from .dtypes import not_a_number
-from .functions import FUNCTIONS, TRANSFORMS, row_of
+from .functions import TRANSFORMS
 from .grouping import Grouping
 from .rows import FunctionRow, Method, TransformRow
 
@@ -22,16 +22,10 @@ WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 
 
 def reduced(
-    name: str,
-    values: Array,
-    grouping: Grouping,
-    ddof: int,
-    fill_value: object,
-    row: FunctionRow | None = None,
+    row: FunctionRow, values: Array, grouping: Grouping, ddof: int, fill_value: object
 ) -> Array:
     """Run `reduce` on an array and its grouping, using the function's row or one with arguments."""
-    xp, skips_nan = grouping.xp, name not in FUNCTIONS
-    row = row or row_of(name)
+    xp, name = grouping.xp, row.full_name
     values_dtype = xp.plan_dtype(values)
     check_defined(grouping.op, row, name, values_dtype)
     dtype = row.result(values_dtype)
@@ -40,14 +34,14 @@ def reduced(
     if row.sorts and xp.in_chunks:
         if initial is None:
             raise errors.unknown_groups(grouping.op)
-        call = partial(reduced, name, ddof=ddof, fill_value=fill_value, row=row)
+        call = partial(reduced, row, ddof=ddof, fill_value=fill_value)
         return xp.in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
-        if skips_nan and has_nan(values_dtype):
+        if row.skips_nan and has_nan(values_dtype):
             result = None
-            if row.skip_nan is not None and initial is not None:
+            if row.skip_nan is not None and (initial is not None or row.locates):
                 result = row.skip_nan(values, grouping, initial, ddof)
             if result is not None:
                 return result
@@ -56,12 +50,12 @@ def reduced(
                 if not isinstance(values, np.ndarray):
                     values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
         if initial is None:
-            return _without_empty_groups(name, row, dtype, values, grouping, ddof)
+            return _without_empty_groups(row, dtype, values, grouping, ddof)
         return row.compose(values, grouping, initial, ddof)
 
 
 def _without_empty_groups(
-    name: str, row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
+    row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
 ) -> Array:
     """Return the result of a function, or raise ValueError if a group is empty.
 
@@ -76,7 +70,8 @@ def _without_empty_groups(
         coordinates = grouping.first_empty(grouping.nonempty())
     if coordinates is not None:
         position = coordinates if grouping.has_entry_per_value else ()
-        raise errors.empty_group(grouping.op, name, dtype, coordinates[grouping.axis], position)
+        group = coordinates[grouping.axis]
+        raise errors.empty_group(grouping.op, row.full_name, dtype, group, position)
     return row.compose(values, grouping, initial, ddof) if result is None else result
 
 

@@ -65,6 +65,7 @@ def _fold_row(
         takes=takes,
         weighted=weighted_form,
         skip_nan=partial(nan_skipping.fold, reduction),
+        copies=dtypes.nothing,
     )
 
 
@@ -92,7 +93,8 @@ def _position_row(name: str, extreme: str) -> FunctionRow:
         method=Method.POSITION,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=partial(nan_skipping.position, extreme),
+        copies=dtypes.nothing,
     )
 
 
@@ -112,6 +114,7 @@ def _spread_row(name: str, root: bool, composes: str) -> FunctionRow:
             compose=partial(weighted.weighted_variance, root), result=dtypes.spread_dtype
         ),
         skip_nan=partial(spreads.variance_skipping_nan, root),
+        copies=lambda dtype: dtype.kind != "f",
     )
 
 
@@ -129,6 +132,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         takes=(),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.nothing,
     )
 
 
@@ -170,7 +174,8 @@ _ROWS = (
         method=Method.SELECTION,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=partial(nan_skipping.select, reverses=True),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="last",
@@ -184,7 +189,8 @@ _ROWS = (
         method=Method.SELECTION,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=partial(nan_skipping.select, reverses=False),
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="count",
@@ -199,6 +205,7 @@ _ROWS = (
         takes=(),
         weighted=None,
         skip_nan=nan_skipping.count,
+        copies=dtypes.nothing,
     ),
     _truth_row("any", "max", 0),
     _truth_row("all", "min", 1),
@@ -215,6 +222,7 @@ _ROWS = (
         takes=(),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.anything,
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
@@ -231,6 +239,7 @@ _ROWS = (
         takes=("q",),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="median",
@@ -245,6 +254,7 @@ _ROWS = (
         takes=(),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="nunique",
@@ -259,6 +269,7 @@ _ROWS = (
         takes=(),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.nothing,
     ),
     FunctionRow(
         name="mode",
@@ -273,29 +284,20 @@ _ROWS = (
         takes=(),
         weighted=None,
         skip_nan=None,
+        copies=dtypes.nothing,
     ),
 )
 
-FUNCTIONS = {row.name: row for row in _ROWS}
-REDUCES = (*FUNCTIONS, *(f"nan{name}" for name in FUNCTIONS))
+# A function and its nan form share a row but for the field `skips_nan`.
+_NAN_FORMS = tuple(replace(row, skips_nan=True) for row in _ROWS)
+FUNCTIONS = {row.full_name: row for row in (*_ROWS, *_NAN_FORMS)}
+REDUCES = tuple(FUNCTIONS)
 # The functions that take an argument, without the nan forms.
 TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
 } | {"weights": tuple(row.name for row in _ROWS if row.weighted is not None)}
-
-
-def unprefixed_name(name: str) -> str:
-    """Return the name of a function without the prefix ``nan``."""
-    return name.removeprefix("nan")
-
-
-def row_of(name: str) -> FunctionRow:
-    """Return the row of a function, or of the function that a nan form belongs to."""
-    return FUNCTIONS[unprefixed_name(name)]
-
-
-IN_FILES = tuple(name for name in REDUCES if "q" not in row_of(name).takes)
+IN_FILES = tuple(name for name, row in FUNCTIONS.items() if "q" not in row.takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:

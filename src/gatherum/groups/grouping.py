@@ -128,15 +128,35 @@ class Grouping:
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def fold_skipping_nan(self, values: Array, reduction: str, initial: Array) -> Array | None:
-        """Reduce the non-NaN values of each group, in one call to the framework. A group
-        without such values becomes `initial`. Return None if the framework does not support this.
+    def count_skipping_nan(self, values: Array) -> Array | None:
+        """Return the number of values of each group that are not NaN, in one call to the framework.
+        Return None if the framework does not support this.
         """
         dtype = self.xp.plan_dtype(values)
-        if dtype.kind == "c" or not is_reducible(dtype, reduction):
+        if dtype.kind == "c" or not is_reducible(dtype, "fmean"):
             return None
         try:
-            return self.xp.fold_skipping_nan(values, reduction, self.destinations, initial)
+            return self.xp.count_skipping_nan(values, self.destinations)
+        except IndexError as error:
+            raise self._invalid_group(error) from None
+
+    def fold_skipping_nan(
+        self, values: Array, reduction: str, initial: Array, *, reverses: bool = False
+    ) -> Array | None:
+        """Reduce the non-NaN values of each group, in one call to the framework. A group
+        without such values becomes `initial`. Return None if the framework does not support this.
+
+        If `reverses`, the values are reduced in the opposite order.
+        """
+        dtype, destinations = self.xp.plan_dtype(values), self.destinations
+        if dtype.kind == "c" or not is_reducible(
+            dtype, "max" if reduction == "none" else reduction
+        ):
+            return None
+        if reverses:
+            destinations, values = destinations.reversed(values)
+        try:
+            return self.xp.fold_skipping_nan(values, reduction, destinations, initial)
         except IndexError as error:
             raise self._invalid_group(error) from None
 
@@ -201,17 +221,21 @@ class Grouping:
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def positions_of_extremes(self, extreme: str, values: Array, initial: Array) -> Array:
+    def positions_of_extremes(
+        self, extreme: str, values: Array, initial: Array | int, *, skips_nan: bool = False
+    ) -> Array:
         """Return the argmax or argmin of each group of a NumPy array.
 
         It is the position along `axis` of the first largest or smallest value, or `initial` for an
         empty group.
+
+        If `skips_nan`, return None if the core has no kernel for the call.
         """
         attributes = self.destinations.attributes.with_fold(FoldRule.afresh(extreme))
         data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
         try:
             return positions_of_extremes(
-                attributes, data, self.destinations.indices, values, int(initial)
+                attributes, data, self.destinations.indices, values, int(initial), skips_nan
             )
         except IndexError as error:
             raise self._invalid_group(error) from None

@@ -238,6 +238,12 @@ def squares_and_counts(
     return spreads.squares_and_counts(*call)
 
 
+def count_skipping_nan(values: Array, destinations: Destinations) -> Array | None:
+    specs = ArraySpec.of(destinations.indices), ArraySpec.of(values)
+    call = destinations.attributes, destinations.shape, specs, destinations.indices, values
+    return spreads.count_skipping_nan(*call)
+
+
 def fold_skipping_nan(
     values: Array, reduction: str, destinations: Destinations, initial: Array
 ) -> Array | None:

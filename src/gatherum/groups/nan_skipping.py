@@ -17,14 +17,47 @@ def fold(
     return grouping.fold_skipping_nan(values, reduction, initial)
 
 
+def select(
+    values: Array, grouping: Grouping, initial: Array, ddof: int, *, reverses: bool
+) -> Array | None:
+    """Return the last value of each group that is not NaN, or, if `reverses`, the first one.
+
+    Return None if no single call does this.
+    """
+    if not _has_real_floats(values):
+        return None
+    return grouping.fold_skipping_nan(values, "none", initial, reverses=reverses)
+
+
+def position(
+    extreme: str, values: Array, grouping: Grouping, initial: Array | None, ddof: int
+) -> Array | None:
+    """Return the argmax or argmin of the values that are not NaN.
+
+    Return None if no single call does this, or if `initial` is None and a group has no such values.
+    """
+    if not _has_real_floats(values):
+        return None
+    no_position = -1 if initial is None else initial
+    positions = grouping.positions_of_extremes(extreme, values, no_position, skips_nan=True)
+    is_error = positions is not None and initial is None and (positions < 0).any()
+    return None if is_error else positions
+
+
 def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array | None:
     """Return the numbers of values that are not NaN, or None unless groups have several values."""
-    if grouping.has_entry_per_value or not isinstance(values, np.ndarray):
+    if grouping.has_entry_per_value or not _has_real_floats(values):
         return None
-    if values.dtype.kind == "c" or not is_reducible(values.dtype, "mean"):
-        return None
-    counts = grouping.count() - _masked_counts(np.isnan(values), grouping)
-    return np.where(counts == 0, initial, counts)
+    counts: Array | None = grouping.count_skipping_nan(values)
+    if counts is None:
+        counts = grouping.count() - _masked_counts(np.isnan(values), grouping)
+    return grouping.xp.replaced(counts, counts == 0, initial) if initial != 0 else counts
+
+
+def _has_real_floats(values: Array) -> bool:
+    """Whether values are a NumPy array of a dtype with kernels that skip NaN."""
+    is_real = isinstance(values, np.ndarray) and values.dtype.kind != "c"
+    return is_real and is_reducible(values.dtype, "mean")
 
 
 def _masked_counts(mask: Array, grouping: Grouping) -> Array:

@@ -20,12 +20,13 @@ from gatherum._system import native
 
 from . import errors
 from .evaluation import reduced
-from .functions import unprefixed_name
+from .functions import FUNCTIONS
 from .grouping import Grouping
 from .numpy_groupies_dtypes import (
     DEFAULT_FILL_VALUE,
     filled,
     holds_fill,
+    plain_name,
     result_dtype,
     working_dtype,
 )
@@ -283,7 +284,7 @@ def _reduced(
     ddof: int,
 ) -> Array:
     """Convert the values, reduce and round them, and fill empty groups."""
-    name = unprefixed_name(func)
+    name = plain_name(func)
     skips_nan = name != func
     target = result_dtype(AGGREGATE, func, values.dtype, dtype, values.shape[grouping.axis])
     target, fill = filled(AGGREGATE, name, target, fill_value)
@@ -303,7 +304,7 @@ def _reduced(
             working_values = working_values * working_values
         result_holds_fill = holds_fill(name, working_values.dtype, target)
         unconverted = reduced(
-            _NAMES_HERE.get(name, name),
+            FUNCTIONS[_NAMES_HERE.get(name, name)],
             working_values,
             grouping,
             ddof,
@@ -314,7 +315,7 @@ def _reduced(
         if empty_count or not result_holds_fill:
             np.copyto(result, fill, where=grouping.count() <= empty_count)
         if name in ("argmax", "argmin") and not skips_nan and is_nan.any():
-            np.copyto(result, fill, where=reduced("any", is_nan, grouping, 0, None))
+            np.copyto(result, fill, where=reduced(FUNCTIONS["any"], is_nan, grouping, 0, None))
     return result
 
 

@@ -14,7 +14,7 @@ from gatherum._model.dtypes import DType
 from . import errors
 from .dtypes import not_a_number
 from .evaluation import WIDEST, check_defined
-from .functions import FUNCTIONS, row_of, unprefixed_name
+from .functions import FUNCTIONS
 
 
 class FillValue(Enum):
@@ -49,13 +49,18 @@ _NEXT = {
 }  # fmt: skip
 
 
+def plain_name(name: str) -> str:
+    """Return the name of a function of numpy_groupies without the prefix ``nan``."""
+    return name if name in BOOLEAN else name.removeprefix("nan")
+
+
 def result_dtype(op: str, name: str, values: DType, requested: Any, count: int) -> DType:
     """Return the dtype of a result before its fill value is considered.
 
     `requested` is the caller's dtype, or None. Sums of narrow integers get a dtype that holds every
     sum of `count` values.
     """
-    full_name, name = name, unprefixed_name(name)
+    full_name, name = name, plain_name(name)
     if name not in (*_MOVES, "len", "anynan", "allnan"):
         check_number(op, full_name, values)
     if requested is not None:
@@ -126,7 +131,8 @@ def check_number(op: str, name: str, values: DType) -> None:
     """Raise TypeError for values that are not numbers, that are wider than any supported dtype, or
     that are complex if the function needs real numbers.
     """
-    row = row_of("logsumexp" if "sumofsquares" in name else name)  # both need real numbers
+    plain = plain_name(name)
+    row = FUNCTIONS["logsumexp" if plain == "sumofsquares" else plain]  # both need real numbers
     if kind_rank(values) is None or values.char in WIDEST or values.kind == "c":
         check_defined(op, row, name, values.newbyteorder("="))
 

@@ -19,7 +19,7 @@ from gatherum._model.modes import MODES
 
 from . import errors, namespace, options
 from .evaluation import check_defined
-from .functions import REDUCES, row_of
+from .functions import FUNCTIONS, REDUCES
 from .grouping import Grouping
 from .protocol import Arrays
 
@@ -89,7 +89,7 @@ def converted(
     if target == xp.plan_dtype(array) and scale is None:
         return array, None
     for name in names:
-        check_defined(grouping.op, row_of(name), name, target)
+        check_defined(grouping.op, FUNCTIONS[name], name, target)
     with np.errstate(all="ignore"), grouping.float_mode():
         array = _as_dtype(grouping, "values", array, target)
         real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target

@@ -14,7 +14,7 @@ from gatherum._model.errors import Shape
 from gatherum._model.shape_limits import MAX_BYTES
 
 from . import cumulative, errors, order_statistics
-from .functions import FUNCTIONS, REDUCES, TAKERS, TRANSFORMS, unprefixed_name
+from .functions import FUNCTIONS, REDUCES, TAKERS, TRANSFORMS
 from .rows import FunctionRow, TransformRow
 
 # The functions' names in other libraries, for messages.
@@ -47,13 +47,13 @@ def check_taken(op: str, names: Sequence[str], argument: str, value: object) -> 
         return
     takers = TAKERS[argument]
     for name in names:
-        if unprefixed_name(name) not in takers:
+        if FUNCTIONS[name].name not in takers:
             raise errors.not_taken(op, argument, name, takers)
 
 
 def as_q(op: str, names: Sequence[str], q: object) -> float | tuple[float, ...] | None:
     """Return the probabilities of quantiles as Python floats, or None if no function uses them."""
-    if not any(unprefixed_name(name) in TAKERS["q"] for name in names):
+    if not any("q" in FUNCTIONS[name].takes for name in names):
         check_taken(op, names, "q", q)
         return None
     quantiles = (
@@ -86,7 +86,7 @@ def row_with_rank(row: TransformRow, method: str) -> TransformRow:
 
 def keywords_for(name: str, keywords: dict[str, object]) -> dict[str, object]:
     """Return the keywords for one function of a list: `q` belongs to quantiles only."""
-    if unprefixed_name(name) in TAKERS["q"]:
+    if "q" in FUNCTIONS[name].takes:
         return keywords
     return {key: value for key, value in keywords.items() if key != "q"}
 

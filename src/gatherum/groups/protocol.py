@@ -54,6 +54,13 @@ class ArrayDefaults(Protocol):
         """
         return None
 
+    def count_skipping_nan(self, values: Array, destinations: Destinations) -> Array | None:
+        """Return the counts of the values that are not NaN. `values` are real floats.
+
+        By default, return None: a mask of the values is counted.
+        """
+        return None
+
     def fold_skipping_nan(
         self, values: Array, reduction: str, destinations: Destinations, initial: Array
     ) -> Array | None:

@@ -19,7 +19,7 @@ from gatherum._model.modes import ModeName
 from . import decimals, errors, options
 from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import reduced, without_dropped_gradients
-from .functions import QuantileMethod, ReduceName, ReduceNames, row_of
+from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
 from .grouping import Grouping
 from .operands import converted, values_and_grouping
 from .options import ALIASES
@@ -314,7 +314,7 @@ def reduce(
         fill_value=fill_value,
     )  # fmt: skip
     if (numbers := decimals_in(REDUCE, values)) is not None:
-        results = results_of_decimals(names, numbers, groups, arguments)
+        results = results_of_decimals(REDUCE, names, numbers, groups, arguments)
     else:
         results = evaluated(REDUCE, names, values, groups, arguments)
     return results[names[0]] if isinstance(func, str) else results
@@ -335,40 +335,37 @@ class ReduceOptions:
     quantile_method: str = "linear"
     fill_value: object = None
 
-    def reduced(self, name: str, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
+    def reduced(self, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
         """Return the result of a function."""
         ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
         if "q" not in row.takes or quantiles is None:
-            return reduced(name, array, grouping, ddof, fill_value, row)
+            return reduced(row, array, grouping, ddof, fill_value)
         if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
             rows = (
                 options.row_with_q(row, quantile_row, self.quantile_method)
                 for quantile_row in quantiles
             )
             results = [
-                reduced(name, array, grouping, ddof, fill_value, quantile_row)
-                for quantile_row in rows
+                reduced(quantile_row, array, grouping, ddof, fill_value) for quantile_row in rows
             ]
             return grouping.xp.stack(results, 0)
         row = options.row_with_q(row, quantiles, self.quantile_method)
-        return reduced(name, array, grouping, ddof, fill_value, row)
+        return reduced(row, array, grouping, ddof, fill_value)
 
 
 def results_of_decimals(
-    names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
+    op: str, names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function of decimals, computed by functions of integers."""
     for argument, value in (("weights", arguments.weights), ("dtype", arguments.dtype)):
         if value is not None:
-            raise errors.no_argument_of_decimals(REDUCE, argument)
+            raise errors.no_argument_of_decimals(op, argument)
 
-    def run(name: str, integers: NDArray[Any], fill: object) -> NDArray[Any]:
-        call = REDUCE, (name,), integers, groups, replace(arguments, fill_value=fill)
-        result: NDArray[Any] = evaluated(*call)[name]
-        return result
+    def run(names: Sequence[str], integers: NDArray[Any], fill: object) -> dict[str, Any]:
+        return evaluated(op, names, integers, groups, replace(arguments, fill_value=fill))
 
-    axis = plain_values.as_integer(REDUCE, "axis", arguments.axis)
-    return decimals.reduced(REDUCE, names, numbers, run, axis, arguments.fill_value)
+    axis = plain_values.as_integer(op, "axis", arguments.axis)
+    return decimals.reduced(op, names, numbers, run, axis, arguments.fill_value)
 
 
 def evaluated(
@@ -384,9 +381,9 @@ def evaluated(
         array, scale = (without_dropped_gradients(operand, grouping) for operand in (array, scale))
 
     def run(name: str) -> Any:
-        row = row_of(name)
+        row = FUNCTIONS[name]
         row = row if scale is None else row.with_weights(scale)
-        call = partial(arguments.reduced, name, row, array, grouping)
+        call = partial(arguments.reduced, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)

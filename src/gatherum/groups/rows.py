@@ -17,7 +17,8 @@ from .grouping import Grouping
 
 # A function of the values, the grouping, the result of empty groups, and `ddof`.
 Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
-# The same for the values that are not NaN; it returns None if the framework has no single call.
+# The same for the values that are not NaN; it returns None if the framework has no single call. For
+# positions, the result of empty groups may be None: the call then returns None if a group is empty.
 SkippingCall: TypeAlias = Callable[[Array, Grouping, Array, int], Array | None]
 
 Argument: TypeAlias = Literal["dtype", "q"]
@@ -46,9 +47,9 @@ class WeightedForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FunctionRow:
-    """The properties of one function. No field has a default, so each row is complete."""
+    """The properties of one function. Only `skips_nan` has a default, so each row is complete."""
 
-    name: str  # the prefix ``nan`` makes a function skip NaN
+    name: str  # of the function; that of its nan form without the prefix ``nan``
     compose: Composition  # the function, as a composition of the operators
     composes: str  # a one-line description of `compose`, for the documentation
     accepts: Callable[[AnyDType], bool]  # whether it is defined for a dtype
@@ -63,6 +64,14 @@ class FunctionRow:
     takes: tuple[Argument, ...]  # the arguments that only some functions take, without `weights`
     weighted: WeightedForm | None  # the function with the argument `weights`, None if it has none
     skip_nan: SkippingCall | None  # runs the nan form in one call; None if it needs several
+    # Whether it needs converted copies of values of a dtype.
+    copies: Callable[[AnyDType], bool]
+    skips_nan: bool = False  # True in the row of the nan form, which `functions` adds
+
+    @property
+    def full_name(self) -> str:
+        """The name that callers use."""
+        return f"nan{self.name}" if self.skips_nan else self.name
 
     @property
     def locates(self) -> bool:

@@ -304,6 +304,7 @@ def integers_of(op: str, operand: str, values: AnyArray, target: Any) -> AnyArra
 in_chunks = DEFAULTS.in_chunks
 fused_transform = DEFAULTS.fused_transform
 squares_and_counts = DEFAULTS.squares_and_counts
+count_skipping_nan = DEFAULTS.count_skipping_nan
 fold_skipping_nan = DEFAULTS.fold_skipping_nan
 in_blocks = DEFAULTS.in_blocks
 sharing_calls = DEFAULTS.sharing_calls

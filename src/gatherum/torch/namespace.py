@@ -156,6 +156,7 @@ to_numpy = group_operands.to_numpy
 size_of = group_operands.size_of
 sharing_calls = shared_results.sharing_calls
 squares_and_counts = plain_folds.squares_and_counts
+count_skipping_nan = DEFAULTS.count_skipping_nan
 fold_skipping_nan = plain_folds.fold_skipping_nan
 in_chunks = DEFAULTS.in_chunks
 in_blocks = DEFAULTS.in_blocks

@@ -74,7 +74,7 @@ bool folds_rows_at_once(const Program& p) {
 }  // namespace
 
 bool applies_by_destination(const Program& p, int, std::string* why) {
-  const bool needs = needs_accumulator(p.combine);
+  const bool needs = needs_accumulator(p.combine) || p.combine.skips_nan;
   if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the reduction needs accumulators" : "; each destination is read and written once",

@@ -50,12 +50,13 @@ class ExactRow {
           e, [&](char* window) { means[e] = Window::finish_wide(window, state(e), F::divisor(counts[e])); });
   }
 
-  void finish(char* to, int64_t count) {
+  // Writes the results of the items whose count is not 0.
+  void finish(char* to, const int64_t* counts) {
     for (int64_t e = 0; e < n_; ++e)
-      with_window(e, [&](char* window) {
-        const Stored v = Window::finish(window, state(e), F::divisor(count));
-        std::memcpy(to + e * kStep, &v, sizeof v);
-      });
+      if (counts[e] != 0) finish_item(to, e, counts[e]);
+  }
+  void finish(char* to, int64_t count) {
+    for (int64_t e = 0; e < n_; ++e) finish_item(to, e, count);
   }
 
  private:
@@ -63,6 +64,13 @@ class ExactRow {
   using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, uint32_t>;
 
   char* state(int64_t e) { return states_ + e * F::kBytes; }
+
+  GATHERUM_INLINE void finish_item(char* to, int64_t e, int64_t count) {
+    with_window(e, [&](char* window) {
+      const Stored v = Window::finish(window, state(e), F::divisor(count));
+      std::memcpy(to + e * kStep, &v, sizeof v);
+    });
+  }
 
   template <class Work>
   GATHERUM_INLINE void with_window(int64_t e, const Work& work) {

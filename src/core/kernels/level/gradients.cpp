@@ -53,10 +53,15 @@ void group_gradients(const GroupedScatter& call, const Gradients& gradients, con
 // The counting sort stores update numbers in 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kMost>
 GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
-  return by_value<false>(combine.value, combine.reduction, [counted](auto fold) -> GroupExtremes::FindPart {
+  const bool skips = combine.skips_nan;
+  return by_value<false>(combine.value, combine.reduction, [=](auto fold) -> GroupExtremes::FindPart {
     using F = decltype(fold);
     if constexpr (kHasKeys<F>) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
+      if constexpr (OrderKeys<F>::kHasNaN)
+        if (skips)
+          return counted ? &GroupExtremes::find_part<F, kMost, Narrow, true>
+                         : &GroupExtremes::find_part<F, kMost, uint64_t, true>;
       return counted ? &GroupExtremes::find_part<F, kMost, Narrow>
                      : &GroupExtremes::find_part<F, kMost, uint64_t>;
     } else {

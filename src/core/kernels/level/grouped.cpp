@@ -11,13 +11,31 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64
   return SortedGroups(call, scratch).sort(operands.index, unit);
 }
 
+// Returns the function that folds a part of a row and skips NaN.
+FoldGroups::FoldPart function_skipping_nan(const Combine& combine) {
+  if (can_skip_nan(combine))
+    return by_numbers(
+        combine, [](auto fold) { return FoldGroups::FoldPart{&FoldGroups::fold_numbers<decltype(fold)>}; });
+  return by_type(combine.value, [&](auto type) -> FoldGroups::FoldPart {
+    using V = typename decltype(type)::type;
+    if constexpr (std::is_floating_point_v<V> || kIsHalf<V>) {
+      if (combine.reduction == Reduction::none) return &FoldGroups::copy_last_numbers<V>;
+      if (combine.reduction == Reduction::fsum)
+        return &FoldGroups::fold_exact_numbers<Fold<V, Reduction::fsum>>;
+      return &FoldGroups::fold_exact_numbers<Fold<V, Reduction::fmean>>;
+    } else {
+      impossible();
+    }
+  });
+}
+
 void fold_groups(const GroupedScatter& call, const Operands& operands, const GroupShare& share) {
   const FloatMode mode;
   const auto fold_part_of = [](auto fold) {
     return FoldGroups::FoldPart{&FoldGroups::fold_part<decltype(fold)>};
   };
   const Combine& combine = call.combine;
-  const auto fold_part = combine.skips_nan ? by_numbers(combine, fold_part_of)
+  const auto fold_part = combine.skips_nan ? function_skipping_nan(combine)
                                            : by_value<true>(combine.value, combine.reduction, fold_part_of);
   each_group(call, share, FoldGroups(call, operands, share.unit, fold_part));
 }

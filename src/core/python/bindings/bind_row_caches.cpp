@@ -66,7 +66,7 @@ nb::object read(RowCache& cache, int file, const nb::tuple& layout, nb::handle n
   const uint64_t version = cache.version();
   const int64_t missing_count = find_missing(cache, request, missing);
   if (missing_count == 0) return nb::none();
-  if (missing_count == RowCache::kInvalidRequest) return nb::make_tuple("outside", 0, 0, 0, 0, 0);
+  if (missing_count == RowCache::kInvalidRequest) return nb::make_tuple("outside", 0, 0, 0, 0, 0, 0);
   std::vector<std::pair<int64_t, int64_t>> wanted;  // numbers and positions, in the order of the file
   wanted.reserve(static_cast<size_t>(missing_count));
   for (int64_t i = 0; i < missing_count; ++i) {

@@ -80,9 +80,10 @@ nb::object run_on_views(const nb::handle* arguments) {
 }
 
 // Runs the plan of a scatter of maxima or minima on arrays or views, and writes the positions in addition to
-// the result. If `out` is None, only the positions are written. Both are contiguous.
-void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
-              nb::handle positions, int64_t none) {
+// the result. If `out` is None, only the positions are written. Both are contiguous. Returns false if the
+// core has no kernel for the call, which skips NaN.
+bool extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle updates, nb::handle out,
+              nb::handle positions, int64_t none, bool skips_nan) {
   const BoundProgram& program = program_of(plan);
   const OperandHandles operands = {data, indices, updates, out};
   const Pins pins(operands), of_positions({positions, nb::none(), nb::none(), nb::none()});
@@ -93,13 +94,19 @@ void extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   if (!out.is_none()) buffers.out = memory_of(view_of_operand(out));
   buffers.fresh = 1;
   const gatherum_buffer beside = memory_of(view_of_operand(positions));
+  bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return gatherum_extremes(program.core(), &buffers, &beside, none, poll, error);
+    const auto find = skips_nan ? gatherum_extremes_skip_nan : gatherum_extremes;
+    const gatherum_status status = find(program.core(), &buffers, &beside, none, poll, error);
+    applies = !skips_nan || status != GATHERUM_INVALID_PROGRAM;
+    return applies ? status : GATHERUM_OK;
   });
+  return applies;
 }
 
 // Runs the plan of a scatter of means on arrays or views, and writes the squared distances and the counts
-// (gatherum_spreads, or gatherum_spreads_skip_nan). Returns false if the core has no kernel for it.
+// (gatherum_spreads, or gatherum_spreads_skip_nan). If `squares` is None, only the counts are written.
+// Returns false if the core has no kernel for it.
 bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle squares, nb::handle counts,
              bool skips_nan) {
   const BoundProgram& program = program_of(plan);
@@ -107,7 +114,7 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
   gatherum_operands buffers = {};
   buffers.indices = memory_of(view_of_operand(indices));
   buffers.updates = memory_of(view_of_operand(updates));
-  const gatherum_buffer sums = memory_of(view_of_operand(squares)),
+  const gatherum_buffer sums = squares.is_none() ? gatherum_buffer{} : memory_of(view_of_operand(squares)),
                         numbers = memory_of(view_of_operand(counts));
   bool applies = true;
   run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
@@ -209,11 +216,11 @@ void bind_memory_calls(nb::module_& m) {
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
   m.def("extremes", &extremes, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
-        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"));
+        nb::arg("out").none(), nb::arg("positions"), nb::arg("none"), nb::arg("skips_nan"));
   m.def("skip_nan", &skip_nan, nb::arg("plan"), nb::arg("data"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("out"));
-  m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"), nb::arg("squares"),
-        nb::arg("counts"), nb::arg("skips_nan"));
+  m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"),
+        nb::arg("squares").none(), nb::arg("counts"), nb::arg("skips_nan"));
   def_positional<kArguments + 2, run_on_views>(
       m, "run_on_views",
       "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import nullcontext
 from difflib import get_close_matches
 from typing import Any
 
 import click
+import numpy as np
 from click.shell_completion import CompletionItem
 
 from gatherum._model.operators import OPERATORS
@@ -160,7 +162,7 @@ def _run(
 def _text(result: Any) -> str:
     """Return results as text: a table with one column for each result, if that is possible."""
     if not isinstance(result, dict):
-        return str(result)
+        return np.array2string(result, formatter={"object": str})
     if any(part.ndim != 1 for part in result.values()):
         return "\n".join(f"{name}:\n{part}" for name, part in result.items())
     length = len(next(iter(result.values())))
@@ -180,7 +182,7 @@ def _summary(out: str, folder: str, stats: Any) -> str:
     from gatherum.files.resources.stats import size_text
 
     table = describe_table(out)
-    result = f"{table}, {size_text(stats.bytes_written)}" if table else description(out, folder)
+    result = f"{table}, {size_text(os.path.getsize(out))}" if table else description(out, folder)
     rows = f"{stats.rows:,} {'row' if stats.rows == 1 else 'rows'}"
     memory = size_text(stats.peak_memory)
     return f"{out}: {result}; from {rows} in {stats.seconds:.2f} s, peak memory {memory}"

@@ -40,6 +40,7 @@ class Arrow(Format):
 
     name, example, suffixes = "arrow", "'x.parquet:column'", ("parquet", "arrow", "feather")
     read_only = "columns of Parquet and Arrow are read only"
+    converts = 0  # the memory to convert the items of a group, in sizes of the result
 
     def is_start(self, head: bytes) -> bool:
         """Return True if a file of this format can begin with these bytes."""
@@ -62,18 +63,29 @@ class Arrow(Format):
             raise ValueError(f"{location}: the file has {names.count(name)} columns of that name")
         with plain_errors(f"{location}: cannot be read"):
             groups.choose(name)
-        dtype, widths = _described(location, groups.schema.field(name).type)
+        dtype, widths = self.described(location, groups.schema.field(name).type)
         shape = (sum(groups.lengths), *_measured(location, groups, widths))
-        column = ArrowColumn(location.text, groups, shape, dtype, resources.meter)
+        column = self.column(location.text, groups, shape, dtype, resources.meter)
         checked_shape(location.text, shape)
         # a group is decoded completely, and rows are copied from it
-        nbytes = 2 * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
+        copies = 2 + self.converts
+        nbytes = copies * column.chunks[0] * math.prod(shape[1:]) * dtype.itemsize
         group_name = ("batch", "")
         if isinstance(groups, ParquetGroups):
             group_name = ("row group", "; write the file with a smaller row_group_size")
         resources.budget.check_chunk(location, max(nbytes, groups.batch_bytes), *group_name)
         storage = BoxStorage(column, self.read_only)
         return Source(location, shape, dtype, storage, file)
+
+    def described(
+        self, location: Location, arrow_type: Any
+    ) -> tuple[np.dtype[Any], list[int | None]]:
+        """Return the dtype of a column's items, and the length of the lists at each level."""
+        return _described(location, arrow_type)
+
+    def column(self, *arguments: Any) -> ArrowColumn:
+        """Return a column for the arguments of `ArrowColumn`."""
+        return ArrowColumn(*arguments)
 
     def named_columns(self, location: Location, resources: Resources) -> list[str]:
         """Return the column names in a location, which are separated by commas."""
@@ -245,5 +257,9 @@ class ArrowColumn(BoxArray):
 
     def _decoded(self, group_number: int) -> NDArray[Any]:
         with plain_errors(f"{self._name}: group {group_number}"):
-            items = np.asarray(_flat(self._groups.read(group_number), self.shape[1:]), self.dtype)
+            items = np.asarray(self.items(self._groups.read(group_number)), self.dtype)
             return items.reshape(self._groups.lengths[group_number], *self.shape[1:])
+
+    def items(self, values: Any) -> NDArray[Any]:
+        """Return the items of the rows of a group."""
+        return _flat(values, self.shape[1:])

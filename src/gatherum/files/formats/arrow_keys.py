@@ -9,18 +9,20 @@ from typing import Any
 from gatherum.files.formats.arrow_groups import Groups, groups_of, plain_errors
 from gatherum.files.formats.format import KeyColumn, Location, choose_member
 from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.stats import Meter
 
 __all__ = ["named_columns", "open_keys"]
 
 
 @dataclass(frozen=True)
 class ArrowKeys:
-    """One column of keys. `arrow_type` is its type in Arrow."""
+    """One column of keys. `arrow_type` is its type in Arrow. `meter` counts the bytes of keys."""
 
     location: Location
     name: str
     groups: Groups
     arrow_type: Any
+    meter: Meter
 
     @property
     def length(self) -> int:
@@ -43,6 +45,7 @@ class ArrowKeys:
         for number in range(len(self.groups.lengths)):
             with plain_errors(f"{self.location}: group {number}"):
                 keys = self.groups.read(number)
+            self.meter.read(keys.nbytes)
             yield keys
 
 
@@ -69,5 +72,6 @@ def open_keys(location: Location, resources: Resources) -> list[KeyColumn]:
         groups = groups_of(location, resources, encoded=name)
         with plain_errors(f"{location}: cannot be read"):
             groups.choose(name)
-        columns.append(ArrowKeys(location, name, groups, schema.field(name).type))
+        arrow_type = schema.field(name).type
+        columns.append(ArrowKeys(location, name, groups, arrow_type, resources.meter))
     return columns

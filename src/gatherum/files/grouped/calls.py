@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from gatherum.files.resources.stats import Stats
 from gatherum.groups import errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
-from gatherum.groups.functions import FUNCTIONS, row_of
+from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import ReduceOptions, evaluated
 from gatherum.groups.rows import Method
 
@@ -55,11 +57,11 @@ class GroupCall:
     fill_value: object
     settings: RunSettings
 
-    def run(self, out: Path | None, *, direct: bool = False) -> tuple[Results, Stats | None]:
+    def run(self, out: Path | None, *, direct: bool = False) -> tuple[Results, Stats]:
         """Return the result of each function, and the statistics of the run.
 
         The output is checked. If `direct`, a result that does not fit in memory is written to the
-        output, and is not returned. The statistics are None after runs without an output file.
+        output, and is not returned.
         """
         checked = FileCall(REDUCE_FILE, dict(self.operands), out, {}, self.settings).checked()
         with checked as (located, resources, _):
@@ -99,7 +101,7 @@ class _Opened:
         if "weights" in self.sources:
             return
         for name in self.call.names:
-            row = row_of(name)
+            row = FUNCTIONS[name]
             check_defined(REDUCE_FILE, row, name, self.dtype)
             if None not in self.shape:
                 shape_limits.check_result(REDUCE_FILE, self.shape, row.result(self.dtype))
@@ -133,17 +135,16 @@ class _Opened:
 
     def _copies(self, name: str) -> float:
         """Return the memory that a function needs, in multiples of the operands' size."""
-        row = row_of(name)
+        row = FUNCTIONS[name]
         if row.sorts:
             return SORTING
-        plain = name in FUNCTIONS and "weights" not in self.sources and name != "logsumexp"
-        is_fused = row.name not in ("var", "std") or self.dtype.kind == "f"
-        return READING if plain and is_fused else CONVERTING
+        converts = row.skips_nan or "weights" in self.sources or row.copies(self.dtype)
+        return CONVERTING if converts else READING
 
     def _is_one_scatter(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""
-        row = FUNCTIONS.get(name)
-        if row is None or row.reduction is None or row.method is Method.TRUTH:
+        row = FUNCTIONS[name]
+        if row.skips_nan or row.reduction is None or row.method is Method.TRUTH:
             return False
         if "weights" in self.sources:
             return False
@@ -209,37 +210,44 @@ class _Opened:
                 valid = -size if negative else 0, size
                 raise no_group(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
 
-    def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats | None]:
+    def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute the functions with buckets on the disk, each with a separate scatter."""
         memory = Budget.parse(self.call.settings.memory).total
         for name in self.call.names:
             if not self._is_one_scatter(name):
                 raise errors.too_many_groups(REDUCE_FILE, name, self.shape, memory)
-        if direct:
-            stats: Stats = self._reduce_on_disk(self.call.names[0], out)
-            return {}, stats
-        return {name: self._reduce_on_disk(name, None) for name in self.call.names}, None
+        names = self.call.names
+        runs = [self._reduce_on_disk(name, out if direct else None) for name in names]
+        results = {
+            name: result for name, (result, _) in zip(names, runs, strict=True)
+            if result is not None
+        }  # fmt: skip
+        return results, reduce(operator.add, (stats for _, stats in runs))
 
-    def _reduce_on_disk(self, name: str, out: Path | None) -> Any:
-        """Compute a function by one scatter with buckets on the disk."""
+    def _reduce_on_disk(self, name: str, out: Path | None) -> tuple[NDArray[Any] | None, Stats]:
+        """Compute a function by one scatter with buckets on the disk. Return its statistics, too.
+
+        The result is None if it is written to `out`.
+        """
         row, call = FUNCTIONS[name], self.call
         dtype: np.dtype[Any] = np.dtype(row.result(self.dtype))  # type: ignore[arg-type]
         self._check_space(dtype, out)
         initial = Fold.of(REDUCE_FILE, name, self.dtype, call.fill_value).initial
-        groups = call.operands["groups"]
+        groups, before = call.operands["groups"], None
         if initial is None:
             quiet = replace(call.settings, progress=None)
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
-            touched = self._run_scatter(false, groups, true, quiet, "none", None)
-            if not touched.all():
+            touched, before = self._run_scatter(false, groups, true, quiet, "none", None)
+            if touched is not None and not touched.all():
                 coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
                 where = coordinates if self.attributes.operator.addressing.shares_back else ()
                 group = coordinates[self.attributes.axis]
                 raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
             initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
-        reduction = str(row.reduction)
-        return self._run_scatter(initial, groups, updates, call.settings, reduction, out)
+        scatter = initial, groups, updates, call.settings, str(row.reduction), out
+        result, stats = self._run_scatter(*scatter)
+        return result, stats if before is None else before + stats
 
     def _check_space(self, dtype: np.dtype[Any], out: Path | None) -> None:
         """Raise OSError if the result, which may have many groups, does not fit on the disk."""
@@ -253,13 +261,13 @@ class _Opened:
     def _run_scatter(
         self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
         reduction: str, out: Path | None,
-    ) -> Any:  # fmt: skip
+    ) -> tuple[NDArray[Any] | None, Stats]:  # fmt: skip
         """Reduce the updates of each group. The result of an empty group is `initial`."""
         operands = {"table": np.broadcast_to(initial, self.shape), "indices": groups}
         keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         operands["updates"] = updates
         with _scatter_messages():
-            return FileCall(self.attributes.op, operands, out, keywords, settings).run()
+            return FileCall(self.attributes.op, operands, out, keywords, settings).measured()
 
 
 def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:

@@ -18,7 +18,7 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum.groups import errors, namespace
 from gatherum.groups.dates import as_dates, as_integers, is_date
 from gatherum.groups.evaluation import initial_result
-from gatherum.groups.functions import FUNCTIONS, row_of
+from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.rows import FunctionRow, Method
 
@@ -29,7 +29,7 @@ __all__ = ["Folds", "is_folded"]
 
 def is_folded(name: str) -> bool:
     """Return True if a function is computed by one fold over batches of values."""
-    return row_of(name).reduction is not None
+    return FUNCTIONS[name].reduction is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,11 @@ class Fold:
     @classmethod
     def of(cls, op: str, name: str, dtype: np.dtype[Any], fill_value: object) -> Fold:
         """Return the fold of a function of values of a dtype."""
-        row = row_of(name)
+        row = FUNCTIONS[name]
         result: Any = row.result(dtype)
         one_group = Grouping.of(op, "groups", np.zeros(1, np.int64), (1,), 0)
         initial = initial_result(row, result, one_group, np.zeros((), result), fill_value)
         return cls(name, row, np.dtype(result), initial)
-
-    @property
-    def skips(self) -> bool:
-        """Whether NaN values are skipped."""
-        return self.name not in FUNCTIONS
 
     @property
     def reduction(self) -> str:
@@ -114,6 +109,7 @@ class Folds:
     ) -> None:  # fmt: skip
         self._op, self._dtype, self._row_shape, self._limit = op, dtype, shape[1:], limit
         self._folds = [Fold.of(op, name, dtype, fill_value) for name in names]
+        self._skips_nan = has_nan(dtype) and any(fold.row.skips_nan for fold in self._folds)
         self._attributes, self._grows = attributes, shape[0] is None
         self.group_count = shape[0] or 0
         self._elements = False  # whether each value has a separate entry
@@ -130,7 +126,7 @@ class Folds:
             return
         resolved = self._resolved(entries)
         left_out = None
-        if values is not None and has_nan(self._dtype) and any(f.skips for f in self._folds):
+        if values is not None and self._skips_nan:
             mask = namespace.isnan(values)
             left_out = mask if mask.any() else None
         self._elements |= resolved.ndim > 1 or left_out is not None
@@ -141,7 +137,7 @@ class Folds:
             chosen = np.where(left_out, -1, wide)
         for fold in self._folds:
             if (accumulator := self._accumulators.get(fold.name)) is not None:
-                entries_of = chosen if fold.skips else resolved
+                entries_of = chosen if fold.row.skips_nan else resolved
                 each = values is not None and entries_of.ndim > 1
                 put = accumulator.scatter_elements if each else accumulator.scatter_slices
                 put(entries_of, fold.updates(values))
@@ -188,7 +184,7 @@ class Folds:
         if fold.row.method is not Method.COUNT:
             return fold
         others = (other for other in self._folds if other.row.method is not Method.COUNT)
-        return next((other for other in others if other.skips == fold.skips), fold)
+        return next((other for other in others if other.row.skips_nan == fold.row.skips_nan), fold)
 
     def results(self) -> dict[str, NDArray[Any]]:
         """Return the result of each function. Raise ValueError if an empty group has none."""

@@ -18,11 +18,12 @@ from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.stats import Meter, Stats
 from gatherum.groups.factorizing import factorize
 
 from .batches import batches
 
-__all__ = ["Keys", "columns_of", "number_keys"]
+__all__ = ["Keys", "columns_of", "located", "number_keys", "resources_of"]
 
 KINDS = "SUMmb"  # of the dtypes of arrays of keys
 MERGED = 1 << 20  # labels of several batches from which they are merged
@@ -31,10 +32,14 @@ Arrays = tuple[Any, ...]  # of NumPy or Arrow
 
 @dataclass(frozen=True)
 class Keys:
-    """The number of each key (-1 for a missing key), and the distinct keys of each column."""
+    """The number of each key (-1 for a missing key), and the distinct keys of each column.
+
+    `stats` are the statistics of the run that read the keys.
+    """
 
     numbers: NDArray[Any]
     labels: dict[str, NDArray[Any]]
+    stats: Stats
 
     @property
     def count(self) -> int:
@@ -45,25 +50,26 @@ class Keys:
 def columns_of(operand: Operand, settings: RunSettings) -> list[str]:
     """Return the names of the columns in the path of a table, or no names for other operands."""
     with ExitStack() as stack:
-        location, resources = _located(operand), _resources(stack, settings)
+        location, resources = located(operand), resources_of(stack, settings)
         return [] if location is None else location.format.named_columns(location, resources)
 
 
 def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
     """Return the keys of a file or an array. Return None if they are group numbers."""
     with ExitStack() as stack:
-        location, resources = _located(operand), _resources(stack, settings)
+        location, resources = located(operand), resources_of(stack, settings)
         columns = [] if location is None else location.format.open_keys(location, resources)
         if columns:
             if len(columns) == 1 and not columns[0].is_key:
                 return None
             names = [column.name for column in columns]
             rows: Iterable[Any] = zip(*(column.batches() for column in columns), strict=True)
-            return _numbered(names, columns[0].length, rows, settings)
+            return _numbered(names, columns[0].length, rows, settings, resources.meter)
         source = _array_of_keys(operand, resources)
         if source is None:
             return None
-        return _numbered(["group"], source.shape[0], batches([source], resources), settings)
+        rows = batches([source], resources)
+        return _numbered(["group"], source.shape[0], rows, settings, resources.meter)
 
 
 def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
@@ -81,7 +87,7 @@ def _array_of_keys(operand: Operand, resources: Resources) -> Source | None:
     return source if source.dtype.kind in KINDS and len(source.shape) == 1 else None
 
 
-def _located(operand: Operand) -> Location | None:
+def located(operand: Operand) -> Location | None:
     """Return the location of a file, or None for arrays and for files that are not read."""
     if not isinstance(operand, (str, os.PathLike, Location)):
         return None
@@ -91,7 +97,8 @@ def _located(operand: Operand) -> Location | None:
         return None
 
 
-def _resources(stack: ExitStack, settings: RunSettings) -> Resources:
+def resources_of(stack: ExitStack, settings: RunSettings) -> Resources:
+    """Return the resources to read an operand before the call runs."""
     return Resources.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
 
 
@@ -175,10 +182,13 @@ def _parts(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
         yield from ((chunk,) for chunk in keys[0].chunks)
 
 
-def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunSettings) -> Keys:
+def _numbered(
+    names: list[str], length: int, rows: Iterable[Any], settings: RunSettings, meter: Meter
+) -> Keys:
     """Return the numbers of all keys, stored in an unnamed file, and the distinct keys."""
     with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
         numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
+    meter.in_chunks = False
     labels, ends = _Labels(), [0]
     for keys in (part for batch in rows for part in _parts(batch)):
         codes, distinct = _factorized(keys)
@@ -186,8 +196,9 @@ def _numbered(names: list[str], length: int, rows: Iterable[Any], settings: RunS
         ends.append(ends[-1] + len(codes))
         labels.add(distinct)
     if len(ends) == 1:
-        return Keys(np.empty(0, np.int64), {name: np.empty(0, "U1") for name in names})
+        empty = {name: np.empty(0, "U1") for name in names}
+        return Keys(np.empty(0, np.int64), empty, meter.stats())
     final, maps = labels.finish()
     for start, stop, numbers_of in zip(ends, ends[1:], maps, strict=False):
         numbers[start:stop] = np.append(numbers_of, -1)[numbers[start:stop]]
-    return Keys(numbers, dict(zip(names, final, strict=True)))
+    return Keys(numbers, dict(zip(names, final, strict=True)), meter.stats())

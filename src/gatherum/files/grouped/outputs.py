@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import os
-import time
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -78,27 +78,17 @@ def labelled(labels: Results, results: Results) -> Results:
     return labels | named
 
 
-def write_results(
-    results: Results, out: Path, settings: RunSettings, stats: Stats | None, suffix: str | None
-) -> Stats:
-    """Write results to a file, and return the statistics of the run."""
-    if not results and stats is not None:  # the run has written its result
-        return stats
-    started = time.perf_counter()
+def write_results(results: Results, out: Path, settings: RunSettings, suffix: str | None) -> Stats:
+    """Write results to a file, and return the statistics of the write."""
     if suffix is not None:
         for name, result in results.items():
             if result.ndim != 1:
                 raise errors.not_a_table("reduce_file", out, name, result.shape)
         content = _csv(results) if suffix == "csv" else _arrow(results, out, suffix)
         write_files({os.fspath(out): content})
-        written = Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
-    else:
-        array = next(iter(results.values())) if len(results) == 1 else _records(results)
-        written = write_array(array, out, settings)
-    if stats is None:
-        return written
-    seconds = stats.seconds + time.perf_counter() - started
-    return replace(stats, bytes_written=written.bytes_written, seconds=seconds)
+        return Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
+    array = next(iter(results.values())) if len(results) == 1 else _records(results)
+    return replace(write_array(array, out, settings), chunks_touched=0, _in_chunks=False)
 
 
 def _records(results: Results) -> NDArray[Any]:
@@ -112,13 +102,13 @@ def _records(results: Results) -> NDArray[Any]:
     return records
 
 
-def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Any:
+def write_array(array: NDArray[Any], out: Path, settings: RunSettings) -> Stats:
     """Write an array to a file in a format that `gather_file` writes."""
     updates = np.zeros((0, *array.shape[1:]), array.dtype)
     operands = {"table": array, "indices": np.zeros(0, np.int64), "updates": updates}
     keywords = Attributes("scatter_slices", 0).keywords
     quiet = replace(settings, progress=None)
-    return FileCall("scatter_slices", operands, out, keywords, quiet).run()
+    return FileCall("scatter_slices", operands, out, keywords, quiet).measured()[1]
 
 
 def describe_table(out: Path) -> str | None:
@@ -156,6 +146,8 @@ def _csv(results: Results) -> bytes:
 def _texts(column: NDArray[Any]) -> list[Any]:
     if column.dtype.kind == "S":
         return [item.decode("utf-8", "backslashreplace") for item in column.tolist()]
+    if column.dtype.kind == "O":
+        return [f"{item:f}" if isinstance(item, Decimal) else item for item in column]
     texts: list[Any] = (column.astype(str) if column.dtype.kind in "mMfc" else column).tolist()
     return texts
 
@@ -181,7 +173,20 @@ def _arrow(results: Results, out: Path, suffix: str) -> bytes:
 def _column(result: NDArray[Any], out: Path) -> Any:
     import pyarrow
 
+    if result.dtype.kind == "O" and result.size and isinstance(result[0], Decimal):
+        return _decimal_column(result.tolist())
     try:
         return pyarrow.array(result)
     except (pyarrow.ArrowException, TypeError):
         raise errors.no_column("reduce_file", out, name_of(result.dtype)) from None
+
+
+def _decimal_column(numbers: list[Decimal]) -> Any:
+    """Return a column of decimals of 38 digits, or of 76 if a number has more."""
+    import pyarrow
+
+    scale = max(0, *(-int(number.as_tuple().exponent) for number in numbers))
+    try:
+        return pyarrow.array(numbers, pyarrow.decimal128(38, scale))
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array(numbers, pyarrow.decimal256(76, scale))

@@ -1,7 +1,10 @@
 """`reduce_file` checks its arguments, runs a call, and writes or returns its results."""
 
+import operator
+import time
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Never, Unpack, overload
 
 import numpy as np
@@ -21,6 +24,7 @@ from gatherum.groups import errors, options
 from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
+from .decimals import find_decimals, reduced
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
@@ -103,10 +107,11 @@ def reduce_file(
     Returns
     -------
     Stats, ndarray or dict of ndarray
-        Rows, bytes, chunks, seconds and memory if `out` is given. Otherwise the result, or a dict
-        if `func` is a list or if there are several columns or keys. The dict contains the distinct
-        keys of each column, in sorted order, and a result for each function. The results of several
-        columns have names such as ``price_sum``.
+        Rows, bytes, chunks, seconds and memory if `out` is given. The bytes are those of all
+        columns and keys; the rows are counted once. Otherwise the result, or a dict if `func` is a
+        list or if there are several columns or keys. The dict contains the distinct keys of each
+        column, in sorted order, and a result for each function. The results of several columns have
+        names such as ``price_sum``.
 
     Raises
     ------
@@ -122,6 +127,10 @@ def reduce_file(
     other functions raise ValueError. The functions var, std, argmax, argmin, first, logsumexp,
     median, nunique and mode, their nan forms, and functions with weights, need all values in
     memory.
+
+    Columns of decimals are reduced as by `gatherum.groups.reduce`, and the results are arrays of
+    ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits, in units of the last
+    digit, need all values in memory.
 
     In an array file, several results are stored as records with named fields. The first column of a
     table of group numbers contains the number of each group, and is named like the column of
@@ -139,6 +148,7 @@ def reduce_file(
     """
     if unknown:
         raise unknown_argument("reduce_file", unknown)
+    started = time.perf_counter()
     names = _names(func, values, weights)
     attributes = _attributes(axis, mode, negative)
     plain_values.as_boolean(REDUCE_FILE, "decode", decode)
@@ -158,13 +168,18 @@ def reduce_file(
     plain = isinstance(func, str) and keys is None and len(columns) == 1
     direct = plain and out is not None and suffix is None
     results, stats = _run(call, columns, weights, None if suffix else out, direct=direct)
+    stats = stats if keys is None else keys.stats + stats
     if plain and out is None:
         return results[names[0]]
     if keys is not None:
         results = labelled(keys.labels, results)
     elif suffix is not None:
         results = labelled(_group_numbers(groups, results, settings), results)
-    return results if out is None else write_results(results, out, settings, stats, suffix)
+    if out is None:
+        return results
+    if results:  # otherwise the run has written its result
+        stats += write_results(results, out, settings, suffix)
+    return replace(stats, seconds=time.perf_counter() - started)
 
 
 def _checked_suffix(
@@ -210,17 +225,25 @@ def _run(
     out: Path | None,
     *,
     direct: bool,
-) -> tuple[dict[str, NDArray[Any]], Stats | None]:
-    """Run a call on each column of values. Return the results, and the last call's statistics."""
+) -> tuple[dict[str, NDArray[Any]], Stats]:
+    """Run a call on each column of values. Return the results, and the statistics of all runs."""
     results: dict[str, NDArray[Any]] = {}
-    stats: Stats | None = None
+    runs: list[Stats] = []
+    exact = {column: find_decimals(values, call.settings) for column, values in columns.items()}
+    if out is not None and any(exact.values()):
+        raise errors.no_decimals(REDUCE_FILE, out)
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}
-        of_column, stats = replace(call, operands=used).run(out, direct=direct)
+        of_one = replace(call, operands=used)
+        if (decimals := exact[column]) is not None:
+            of_column, stats = reduced(of_one, decimals)
+        else:
+            of_column, stats = of_one.run(out, direct=direct)
+        runs.append(stats)
         prefix = f"{column}_" if len(columns) > 1 else ""
         results |= {f"{prefix}{name}": result for name, result in of_column.items()}
-    return results, stats
+    return results, reduce(operator.add, runs)
 
 
 def _columns(values: Operand | None, settings: RunSettings) -> dict[str, Operand | None]:

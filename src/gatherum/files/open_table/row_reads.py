@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from time import perf_counter_ns
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,9 @@ __all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_o
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; longer reads have waited for the disk
+# Up to this number of rows, the core sorts them. NumPy releases the interpreter's lock to sort, and
+# threads then wait for it longer than the sort takes.
+SORTED = 256
 SAMPLED = 8  # every eighth row is sampled, to check whether all rows are in the page cache
 DIRECT: int | None = getattr(os, "O_DIRECT", None)
 SET = 8  # rows of a cache that share slots
@@ -86,14 +88,23 @@ class FlatReads(RowReads):
     def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows in the order of the file."""
         count = row_numbers.size
-        begun = perf_counter_ns()
-        if count > 1:
+        are_resident = count <= SORTED and not self._waited
+        if count > 1 and not are_resident:
             row_numbers, positions = _sorted(row_numbers, positions)
             if self._waited and not self.expect(row_numbers):
                 return False
-        done = self._file.read_few(self._stored, row_numbers, positions, flat)
-        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * count
-        return done
+        call = self._stored, row_numbers, positions, flat
+        took = self._file.read_few(*call, are_resident=are_resident)
+        return self._noted(took, count)
+
+    def _noted(self, took: int | None, count: int) -> bool:
+        """Note whether a read waited for the disk. Return False if it read nothing.
+
+        Time in which a thread waits for the interpreter's lock does not count: the requests to the
+        system release the lock, so more threads would wait for it.
+        """
+        self._waited = took is not None and took > WAITED_CALL + WAITED_ROW * count
+        return took is not None
 
     def read_kept(
         self,
@@ -105,10 +116,10 @@ class FlatReads(RowReads):
         """Read rows in one call to the core, unless the previous call waited for the disk."""
         if self._waited:
             return super().read_kept(cache, row_numbers, positions, flat)
-        begun = perf_counter_ns()
-        done = self._file.read_few(self._stored, row_numbers, positions, flat, cache)
-        self._waited = perf_counter_ns() - begun > WAITED_CALL + WAITED_ROW * row_numbers.size
-        return done
+        are_few = row_numbers.size <= SORTED
+        call = self._stored, row_numbers, positions, flat, cache
+        took = self._file.read_few(*call, are_resident=are_few)
+        return self._noted(took, row_numbers.size)
 
     def are_resident(self, row_numbers: Ints) -> bool:
         """Return True if a sample of the rows, all of which are valid, is in the page cache."""
@@ -142,7 +153,8 @@ class DirectReads(RowReads):
 
     def read(self, row_numbers: Ints, positions: Ints | None, flat: NDArray[np.uint8]) -> bool:
         """Read rows in the order of the file."""
-        return self._file.read_few(self._stored, *_sorted(row_numbers, positions), flat)
+        took = self._file.read_few(self._stored, *_sorted(row_numbers, positions), flat)
+        return took is not None
 
 
 class OtherReads(RowReads):

@@ -2,13 +2,15 @@
 
 import os
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack, closing, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from gatherum._arguments.indices import resolve
 from gatherum._model import errors
+from gatherum._model.callers import Caller
+from gatherum._plans.index_errors import naming
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.outputs import check_changeable
 from gatherum.files.arguments.tensors import is_tensor
@@ -28,15 +30,10 @@ __all__ = ["WriteLock", "write_rows"]
 
 T = TypeVar("T")
 OP, NAME = "scatter_slices", "write"
-RENAMED = (
-    (f"{OP}: ", f"{NAME}: "), ("`updates`", "`rows`"), ("the updates ", "the rows "),
-    ("`data`", "the table"), ("updates.astype(data.dtype)", "rows.astype(table.dtype)"),
-    ("updates.to(data.dtype)", "rows.to(torch.{dtype})"),
-)  # fmt: skip
+CALLER = Caller(NAME, "indices", "table", "rows").text
 ATTRIBUTES: dict[str, Any] = {
     "axis": 0, "reduction": "none", "include_self": True, "mode": "raise", "negative": True,
 }  # fmt: skip
-REFUSALS = (TypeError, ValueError, IndexError)
 
 
 class WriteLock:
@@ -114,19 +111,16 @@ def write_rows(
     `changed` is called after the write, before `lock` is unlocked, with the written row numbers.
     """
     tensors = any(is_tensor(operand) for operand in (indices, rows))
-    try:
-        with ExitStack() as stack, errors.for_tensors() if tensors else nullcontext():
-            own = replace(resources, at_end=stack.callback)
-            where = {
-                "indices": find_operand("indices", indices, OP),
-                "updates": find_operand("updates", rows, OP),
-            }
-            _check_writable(table, where)
-            job = Job(OP, open_all(where, own, table=table), ATTRIBUTES, 0, own)
-            _write(job, own, lock, changed)
-    except REFUSALS as error:
-        error.args = tuple(_renamed(argument, table) for argument in error.args)
-        raise
+    messages = _messages_for_tensors(table) if tensors else nullcontext()
+    with ExitStack() as stack, messages, naming(CALLER):
+        own = replace(resources, at_end=stack.callback)
+        where = {
+            "indices": find_operand("indices", indices, OP),
+            "updates": find_operand("updates", rows, OP),
+        }
+        _check_writable(table, where)
+        job = Job(OP, open_all(where, own, table=table), ATTRIBUTES, 0, own)
+        _write(job, own, lock, changed)
 
 
 def _write(
@@ -152,6 +146,7 @@ def _check_writable(table: Source, operands: dict[str, Location | ArrayOperand])
         raise ValueError(f"{NAME}: only a table in a file can be written, got an array")
     if where.remote is not None:
         raise ValueError(f"{NAME}: {where} cannot be written, it is at a URL")
+    operands = {"indices": operands["indices"], "rows": operands["updates"]}
     check_changeable(NAME, where, table, operands)
     if not isinstance(table.storage, FlatStorage):
         raise ValueError(f"{NAME}: {where} cannot be written, it is stored in chunks")
@@ -163,9 +158,12 @@ def _flat(table: Source) -> FlatStorage:
     return table.storage
 
 
-def _renamed(argument: Any, table: Source) -> Any:
-    """In a message, replace the names of the operator and its operands with those of `write`."""
-    if isinstance(argument, str):
-        for name, renamed in RENAMED:
-            argument = argument.replace(name, renamed.format(dtype=name_of(table.dtype)))
-    return argument
+@contextmanager
+def _messages_for_tensors(table: Source) -> Iterator[None]:
+    """Let messages give advice for PyTorch, whose dtypes are not those of a table."""
+    with errors.for_tensors():
+        try:
+            yield
+        except TypeError as error:
+            dtype = f"torch.{name_of(table.dtype)}"
+            raise TypeError(str(error).replace("table.dtype", dtype)) from None

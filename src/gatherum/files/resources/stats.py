@@ -56,6 +56,20 @@ class Stats:
     bytes_requested: int = 0
     _in_chunks: bool = True
 
+    def __add__(self, other: "Stats") -> "Stats":
+        """Return the statistics of two runs on the same rows, one after the other."""
+        return Stats(
+            max(self.rows, other.rows),
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            self.chunks_touched + other.chunks_touched,
+            self.seconds + other.seconds,
+            max(self.peak_memory, other.peak_memory),
+            self.requests + other.requests,
+            self.bytes_requested + other.bytes_requested,
+            self._in_chunks or other._in_chunks,
+        )
+
     def __str__(self) -> str:
         chunks = "1 chunk" if self.chunks_touched == 1 else f"{self.chunks_touched:,} chunks"
         chunks_text = f"{chunks} touched, " if self._in_chunks else ""

@@ -77,9 +77,8 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *argum
         return addresses.view_of(scatter, name, tensor)
 
     views = view_named("data", data), view_named("indices", indices), view_named("updates", updates)
-    native.extremes(
-        plan, *views, view_named("out", values), view_named("positions", positions), no_position
-    )
+    outputs = view_named("out", values), view_named("positions", positions)
+    native.extremes(plan, *views, *outputs, no_position, False)
     return values, positions
 
 

@@ -180,7 +180,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with naming_caller(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         if out is None:
-            log_sums: Tensor = evaluation.reduced(row.name, src, grouping, 0, 0)
+            log_sums: Tensor = evaluation.reduced(row, src, grouping, 0, 0)
             return log_sums
         values, old_values = (
             compositions.in_working_dtype(src, grouping),
