@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum._system import native
 from source import ROOT
 
 COMPILER = os.environ.get("CXX", "g++")
@@ -127,7 +128,7 @@ def _names(core):
 
 def test_the_new_one_is_in_its_place(core):
     names = _names(core)
-    assert [name for name in names if name != "few"] == gatherum._system.native.algorithm_names()
+    assert [name for name in names if name != "few"] == native.algorithm_names()
     assert names.index("few") == names.index("partitioned") - 1
 
 
