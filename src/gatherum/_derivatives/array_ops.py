@@ -11,7 +11,6 @@ from gatherum._model.dimensions import Dimensions
 from gatherum._model.modes import FILLING
 from gatherum._model.operators import Operator, inverse
 
-Array = AnyArray  # the name in `groups`
 Shape: TypeAlias = tuple[int, ...]
 REPLACE, ADD = FoldRule(), FoldRule("add")
 

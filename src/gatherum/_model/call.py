@@ -23,8 +23,6 @@ from .modes import FILLING
 from .operators import OPERATORS, Operator
 from .shape_limits import OperandLayout
 
-Array = NumpyArray  # the name in `groups`
-
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:

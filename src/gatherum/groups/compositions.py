@@ -12,28 +12,30 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 
 from .dates import as_dates, as_integers, is_date
 from .dtypes import working_dtype
 from .grouping import Grouping
 
 
-def in_working_dtype(values: Array, grouping: Grouping) -> Array:
+def in_working_dtype(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Convert values to their working dtype."""
     return grouping.xp.astype(
         values, grouping.xp.dtype(working_dtype(grouping.xp.plan_dtype(values)))
     )
 
 
-def fold(reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def fold(
+    reduction: str, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the left fold of the values of each group."""
     return grouping.scatter(values, reduction, initial)
 
 
 def fold_extreme(
-    extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    extreme: str, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the largest or smallest value of each group. Dates are compared as integers."""
     if not is_date(dtype := grouping.xp.plan_dtype(values)):
         return grouping.scatter(values, extreme, initial)
@@ -42,30 +44,30 @@ def fold_extreme(
 
 
 def fold_truth(
-    reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    reduction: str, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the maximum or minimum of the truth values in each group."""
     return grouping.scatter(grouping.xp.nonzero(values), reduction, initial)
 
 
-def last(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def last(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the last value of each group."""
     return grouping.scatter(values, "none", initial)
 
 
-def first(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def first(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the first value of each group."""
     return grouping.first_values(values, initial)
 
 
-def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def count(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the number of values of each group."""
     return grouping.xp.broadcast_copy(grouping.count(initial), grouping.shape)
 
 
 def position_of_extreme(
-    extreme: str, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    extreme: str, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the position of the first largest or smallest value of each group."""
     values = as_integers(values, extreme) if is_date(grouping.xp.plan_dtype(values)) else values
     if isinstance(values, np.ndarray):
@@ -79,7 +81,7 @@ def position_of_extreme(
         return grouping.first_positions(attains, initial)
 
 
-def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def log_sum(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the logarithm of the sum of the exponentials of each group."""
     floats, xp = in_working_dtype(values, grouping), grouping.xp
     with grouping.sharing_calls():
@@ -93,14 +95,14 @@ def log_sum(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Arr
         return xp.replaced(result, grouping.count() == 0, initial)
 
 
-def _below_maximum(values: Array, grouping: Grouping) -> Array:
+def _below_maximum(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return the distance of each value from the largest value in its group."""
     largest = grouping.scatter(grouping.xp.stop_gradient(values), "max", grouping.zero(values))
     largest_of_group = grouping.gather(largest, np.nan)
     return grouping.xp.subtract(values, largest_of_group, largest_of_group)
 
 
-def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
+def softmax(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the exponential of each value divided by the sum of the exponentials in its group."""
     with grouping.sharing_calls():
         powers = grouping.xp.exp(_below_maximum(in_working_dtype(values, grouping), grouping))
@@ -109,7 +111,7 @@ def softmax(values: Array, grouping: Grouping, target: Any) -> Array:
     return grouping.xp.rounded(shares, target)
 
 
-def log_softmax(values: Array, grouping: Grouping, target: Any) -> Array:
+def log_softmax(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the logarithms of softmax."""
     with grouping.sharing_calls():
         shifted = _below_maximum(in_working_dtype(values, grouping), grouping)

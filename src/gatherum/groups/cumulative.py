@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import accumulator_dtype
 
 from . import errors, namespace
@@ -24,14 +24,14 @@ from .sorting import SortedGroups, gather_flat, scatter_flat
 RANKS = ("average", "ordinal", "min", "max", "dense")
 
 
-def count(values: Array, grouping: Grouping, target: Any) -> Array:
+def count(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the number of earlier values in each value's group, or -1 if it has no group."""
     sorted_groups = SortedGroups.of(grouping, values, by_value=False)
     own_positions = grouping.xp.astype(sorted_groups.positions_in_cell(), target)
     return grouping.xp.reshape(sorted_groups.unsorted(own_positions, -1), tuple(values.shape))
 
 
-def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
+def rank(method: str, values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the rank of each value in its group, or NaN or 0 for a value without a group."""
     xp, sorted_groups = grouping.xp, SortedGroups.of(grouping, values)
     shape = tuple(values.shape)
@@ -58,7 +58,7 @@ def rank(method: str, values: Array, grouping: Grouping, target: Any) -> Array:
     return xp.reshape(sorted_groups.unsorted(xp.astype(first + last, target) * 0.5, mean), shape)
 
 
-def fold(reduction: str, values: Array, grouping: Grouping, target: Any) -> Array:
+def fold(reduction: str, values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the cumulative fold, or NaN, NaT or 0 for values with no group. NumPy arrays only."""
     if not isinstance(values, np.ndarray):
         raise errors.needs_numpy(grouping.op, reduction)
@@ -76,7 +76,7 @@ def fold(reduction: str, values: Array, grouping: Grouping, target: Any) -> Arra
     return result.reshape(values.shape)
 
 
-def _folded(reduction: str, segments: Array, starts: NDArray[np.intp]) -> Array:
+def _folded(reduction: str, segments: AnyArray, starts: NDArray[np.intp]) -> AnyArray:
     """Fold each segment of a flat array. The first value of a segment keeps its bits; bools become
     0 or 1.
     """
@@ -95,7 +95,7 @@ def _folded(reduction: str, segments: Array, starts: NDArray[np.intp]) -> Array:
     return result
 
 
-def _extremes(extreme: str, segments: Array, starts: NDArray[np.intp]) -> Array:
+def _extremes(extreme: str, segments: AnyArray, starts: NDArray[np.intp]) -> AnyArray:
     """Return cumulative maxima or minima, where NaN wins, and -0 is less than 0."""
     ufunc = np.maximum if extreme == "max" else np.minimum
     if segments.dtype.kind in "mM":
@@ -113,14 +113,14 @@ def _extremes(extreme: str, segments: Array, starts: NDArray[np.intp]) -> Array:
     nan = limits.max if extreme == "max" else limits.min
     keys[np.isnan(segments)] = nan
     _scan(ufunc, keys, starts)
-    result: Array = (
+    result: AnyArray = (
         np.where(keys < 0, keys ^ limits.max, keys).astype(codes.dtype).view(segments.dtype)
     )
     result[keys == nan] = np.nan
     return result
 
 
-def _scan(ufunc: np.ufunc, segments: Array, starts: NDArray[np.intp]) -> None:
+def _scan(ufunc: np.ufunc, segments: AnyArray, starts: NDArray[np.intp]) -> None:
     """Fold each segment in place. Long segments are folded one by one, short ones together: first
     all second values, then all third values, and so on.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType, DType
 
 
@@ -18,7 +18,7 @@ def not_a_date(dtype: AnyDType) -> np.generic:
     return np.int64(np.iinfo(np.int64).min).view(dtype.newbyteorder("="))  # type: ignore[union-attr]
 
 
-def as_integers(values: Array, extreme: str) -> Array:
+def as_integers(values: AnyArray, extreme: str) -> AnyArray:
     """Convert dates to integers, with NaT as the largest or smallest integer.
 
     NaT is the least int64, and so the minimum. For "max", 1 is subtracted from each integer, so
@@ -28,6 +28,6 @@ def as_integers(values: Array, extreme: str) -> Array:
     return integers - 1 if extreme == "max" else integers
 
 
-def as_dates(integers: Array, extreme: str, dtype: DType) -> Array:
+def as_dates(integers: AnyArray, extreme: str, dtype: DType) -> AnyArray:
     """Convert integers from `as_integers` back to dates."""
     return (integers + 1 if extreme == "max" else integers).view(dtype)

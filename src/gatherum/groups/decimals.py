@@ -43,7 +43,7 @@ class Numbers(Protocol):
         """
 
 
-def reduced(
+def reduce_decimals(
     op: str, names: Sequence[str], numbers: Numbers, run: Run, axis: int, fill_value: object
 ) -> dict[str, NDArray[Any]]:
     """Return the result of each function as an array of `Decimal`.

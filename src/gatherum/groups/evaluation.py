@@ -7,8 +7,8 @@ from functools import partial
 import numpy as np
 
 from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
 from gatherum._model import shape_limits
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType
 
 from . import errors
@@ -21,9 +21,9 @@ from .rows import FunctionRow, Method, TransformRow
 WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 
 
-def reduced(
-    row: FunctionRow, values: Array, grouping: Grouping, ddof: int, fill_value: object
-) -> Array:
+def run_function(
+    row: FunctionRow, values: AnyArray, grouping: Grouping, ddof: int, fill_value: object
+) -> AnyArray:
     """Run `reduce` on an array and its grouping, using the function's row or one with arguments."""
     xp, name = grouping.xp, row.full_name
     values_dtype = xp.plan_dtype(values)
@@ -34,7 +34,7 @@ def reduced(
     if row.sorts and xp.in_chunks:
         if initial is None:
             raise errors.unknown_groups(grouping.op)
-        call = partial(reduced, row, ddof=ddof, fill_value=fill_value)
+        call = partial(run_function, row, ddof=ddof, fill_value=fill_value)
         return xp.in_blocks(name, call, values, grouping, dtype)
     with np.errstate(all="ignore"), grouping.float_mode():  # signaling NaN also warns
         if row.method is Method.COMPOSITION:
@@ -55,8 +55,8 @@ def reduced(
 
 
 def _without_empty_groups(
-    row: FunctionRow, dtype: AnyDType, values: Array, grouping: Grouping, ddof: int
-) -> Array:
+    row: FunctionRow, dtype: AnyDType, values: AnyArray, grouping: Grouping, ddof: int
+) -> AnyArray:
     """Return the result of a function, or raise ValueError if a group is empty.
 
     The result of an empty group is a number that no group with values can have, which identifies
@@ -75,7 +75,7 @@ def _without_empty_groups(
     return row.compose(values, grouping, initial, ddof) if result is None else result
 
 
-def without_dropped_gradients(values: Array, grouping: Grouping) -> Array:
+def without_dropped_gradients(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return values whose gradient is 0 if they are dropped. Otherwise, it could become 0 * NaN."""
     xp = grouping.xp
     has_gradients = not isinstance(values, np.ndarray) and not xp.in_chunks
@@ -102,8 +102,8 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
 
 
 def initial_result(
-    row: FunctionRow, dtype: AnyDType, grouping: Grouping, values: Array, fill_value: object
-) -> Array | None:
+    row: FunctionRow, dtype: AnyDType, grouping: Grouping, values: AnyArray, fill_value: object
+) -> AnyArray | None:
     """Return the result of an empty group as an item, or None if empty groups are an error."""
     if fill_value is None:
         if row.empty is None and not has_nan(dtype):
@@ -116,9 +116,9 @@ def initial_result(
         raise errors.fill_of_result(error) from None
 
 
-def transformed(
-    name: str, values: Array, grouping: Grouping, row: TransformRow | None = None
-) -> Array:
+def run_transform(
+    name: str, values: AnyArray, grouping: Grouping, row: TransformRow | None = None
+) -> AnyArray:
     """Run `transform` on an array and its grouping, using the function's row or a given row."""
     row, xp = row or TRANSFORMS[name], grouping.xp
     values_dtype = xp.plan_dtype(values)
@@ -127,7 +127,7 @@ def transformed(
     _check_result(grouping, dtype)
     if row.sorts and xp.in_chunks:
         return xp.in_blocks(
-            name, partial(transformed, name, row=row), values, grouping, dtype, True
+            name, partial(run_transform, name, row=row), values, grouping, dtype, True
         )
     with np.errstate(all="ignore"), grouping.float_mode():
         target = xp.dtype(dtype)

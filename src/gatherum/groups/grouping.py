@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.indices import first_invalid
-from gatherum._derivatives.array_ops import Array, Destinations
+from gatherum._derivatives.array_ops import Destinations
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_reducible
-from gatherum._model.errors import Shape, no_group
+from gatherum._model.errors import Shape, group_out_of_bounds
 from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 
@@ -34,7 +35,7 @@ class Grouping:
     op: str  # the called function, for messages
     operand: str  # the argument that contains the groups, for messages
     # The groups as passed, for messages, or None if errors keep the operator's message.
-    original_groups: Array
+    original_groups: AnyArray
     destinations: Destinations  # of the scatter of the values to their groups
     axis: int  # the nonnegative axis of the values that the groups replace
 
@@ -43,7 +44,7 @@ class Grouping:
         cls,
         op: str,
         operand: str,
-        groups: Array,
+        groups: AnyArray,
         shape: Shape,
         axis: int,
         mode: str = "raise",
@@ -78,25 +79,25 @@ class Grouping:
         """Whether each value has a separate entry, rather than each slice across `axis`."""
         return self.destinations.operator.addressing.shares_back
 
-    def zero(self, values: Array) -> Array:
+    def zero(self, values: AnyArray) -> AnyArray:
         """Return 0 as an item of the values' dtype."""
         return self.xp.full((), 0, values.dtype, values)
 
-    def scatter(self, values: Array, reduction: str, initial: Array) -> Array:
+    def scatter(self, values: AnyArray, reduction: str, initial: AnyArray) -> AnyArray:
         """Reduce the values of each group, or keep its last value. Empty groups become `initial`.
 
         The left fold begins at the first value of a group; `initial`, an item, is not part of it.
         """
         return self._scatter(self.destinations, values, reduction, initial)
 
-    def gather(self, results: Array, fill_value: object = 0) -> Array:
+    def gather(self, results: AnyArray, fill_value: object = 0) -> AnyArray:
         """Return the result of each value's group, or `fill_value` for a value without a group."""
         try:
             return self.destinations.gather(results, fill_value)
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def fused_transform(self, name: str, values: Array) -> Array | None:
+    def fused_transform(self, name: str, values: AnyArray) -> AnyArray | None:
         """Run a transform in one call to the framework. Return None if it has no such call."""
         try:
             return self.xp.fused_transform(name, values, self.destinations)
@@ -112,8 +113,8 @@ class Grouping:
         return self.xp.sharing_calls()
 
     def squares_and_counts(
-        self, values: Array, skips_nan: bool = False
-    ) -> tuple[Array, Array] | None:
+        self, values: AnyArray, skips_nan: bool = False
+    ) -> tuple[AnyArray, AnyArray] | None:
         """Return, for each group, the sum of the squared distances and the number of values.
 
         If `skips_nan`, NaN values are neither folded nor counted. The distances are from the exact
@@ -128,7 +129,7 @@ class Grouping:
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def count_skipping_nan(self, values: Array) -> Array | None:
+    def count_skipping_nan(self, values: AnyArray) -> AnyArray | None:
         """Return the number of values of each group that are not NaN, in one call to the framework.
         Return None if the framework does not support this.
         """
@@ -141,8 +142,8 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def fold_skipping_nan(
-        self, values: Array, reduction: str, initial: Array, *, reverses: bool = False
-    ) -> Array | None:
+        self, values: AnyArray, reduction: str, initial: AnyArray, *, reverses: bool = False
+    ) -> AnyArray | None:
         """Reduce the non-NaN values of each group, in one call to the framework. A group
         without such values becomes `initial`. Return None if the framework does not support this.
 
@@ -160,7 +161,7 @@ class Grouping:
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def count(self, initial: Array | None = None) -> Array:
+    def count(self, initial: AnyArray | None = None) -> AnyArray:
         """Return the number of values in each group. For an empty group, return `initial` or 0.
 
         The counts broadcast to the shape of a result.
@@ -168,12 +169,12 @@ class Grouping:
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.int64)), self.destinations.indices)
         return self._scatter_item(item, "add", self.zero(item) if initial is None else initial)
 
-    def nonempty(self) -> Array:
+    def nonempty(self) -> AnyArray:
         """Return a mask of the groups with values. It broadcasts to the shape of a result."""
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._scatter_item(item, "none", self.zero(item))
 
-    def first_empty(self, nonempty: Array) -> Shape | None:
+    def first_empty(self, nonempty: AnyArray) -> Shape | None:
         """Return the first position of a result whose group is empty, or None if there is none."""
         is_nonempty = self.xp.to_numpy(nonempty)
         if is_nonempty is None:
@@ -182,17 +183,17 @@ class Grouping:
             return None
         return coordinates_of(int(is_nonempty.argmin()), is_nonempty.shape)
 
-    def first_values(self, values: Array, initial: Array) -> Array:
+    def first_values(self, values: AnyArray, initial: AnyArray) -> AnyArray:
         """Return the first value of each group, or `initial` for an empty group."""
         destinations = self._resolved_destinations() if self._is_traced() else self.destinations
         backward, reversed_values = destinations.reversed(values)
         return self._scatter(backward, reversed_values, "none", initial)
 
-    def group_numbers(self) -> Array:
+    def group_numbers(self) -> AnyArray:
         """Return each entry's group, or -1 for a dropped entry, with the rank of the values."""
         return self.destinations.with_moved_rank(self._resolved_entries())
 
-    def without_values(self, is_left_out: Array) -> Grouping:
+    def without_values(self, is_left_out: AnyArray) -> Grouping:
         """Return the grouping without the masked values."""
         groups = self.group_numbers()
         if isinstance(groups, np.ndarray):  # narrow numbers are faster to read
@@ -214,7 +215,7 @@ class Grouping:
         attributes = self.destinations.attributes._replace(mode="raise", negative=False)
         return self.destinations._replace(attributes=attributes, indices=self._resolved_entries())
 
-    def _resolved_entries(self) -> Array:
+    def _resolved_entries(self) -> AnyArray:
         """Return the group of each entry, or -1 for a dropped entry."""
         try:
             return self.xp.resolve(self.destinations.attributes, *self._entries())
@@ -222,8 +223,8 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def positions_of_extremes(
-        self, extreme: str, values: Array, initial: Array | int, *, skips_nan: bool = False
-    ) -> Array:
+        self, extreme: str, values: AnyArray, initial: AnyArray | int, *, skips_nan: bool = False
+    ) -> AnyArray:
         """Return the argmax or argmin of each group of a NumPy array.
 
         It is the position along `axis` of the first largest or smallest value, or `initial` for an
@@ -240,7 +241,7 @@ class Grouping:
         except IndexError as error:
             raise self._invalid_group(error) from None
 
-    def first_positions(self, is_chosen: Array, initial: Array) -> Array:
+    def first_positions(self, is_chosen: AnyArray, initial: AnyArray) -> AnyArray:
         """Return the position along `axis` of each group's first chosen value.
 
         The position is `initial` for an empty group. Each nonempty group must have a chosen value.
@@ -251,20 +252,20 @@ class Grouping:
         positions = self.xp.astype(self.xp.where(is_chosen, position, size), initial.dtype)
         return self.scatter(positions, "min", initial)
 
-    def _entries(self) -> tuple[Array, int]:
+    def _entries(self) -> tuple[AnyArray, int]:
         """Return the entries and the number of groups."""
         indices = self.destinations.indices
         tuples = self.destinations.operator.takes_tuples
         return (indices[..., 0] if tuples else indices), self.shape[self.axis]
 
-    def _scatter_item(self, item: Array, reduction: str, initial: Array) -> Array:
+    def _scatter_item(self, item: AnyArray, reduction: str, initial: AnyArray) -> AnyArray:
         """Scatter one item for each entry, to an array that broadcasts to the shape of a result."""
         addressed = self.destinations.addressed()
         return self.destinations.with_data_rank(self._scatter(addressed, item, reduction, initial))
 
     def _scatter(
-        self, destinations: Destinations, values: Array, reduction: str, initial: Array
-    ) -> Array:
+        self, destinations: Destinations, values: AnyArray, reduction: str, initial: AnyArray
+    ) -> AnyArray:
         try:
             table = self.xp.broadcast_to(initial, destinations.shape)
             return destinations.scatter(table, values, FoldRule.afresh(reduction))
@@ -281,4 +282,4 @@ class Grouping:
         first = first_invalid(groups, (size,), mode, negative, False)
         position, value = (None, 0) if first is None else (first.where, first.value)
         valid = -size if negative else 0, size
-        return no_group(self.op, value, valid, position, mode, self.operand)
+        return group_out_of_bounds(self.op, value, valid, position, mode, self.operand)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.shape_limits import coordinates_of
 
 from . import errors
 
 
 def integers_of(
-    xp: Any, op: str, operand: str, values: Array, target: Any, in_chunk: bool = False
-) -> Array:
+    xp: Any, op: str, operand: str, values: AnyArray, target: Any, in_chunk: bool = False
+) -> AnyArray:
     """Truncate floating values to an integer dtype, or raise ValueError for a number beyond it.
 
     Processors disagree about NaN, infinities and numbers that are too large: int32 of NaN is

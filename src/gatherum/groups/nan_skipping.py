@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import is_reducible
 
 from .grouping import Grouping
 
 
 def fold(
-    reduction: str, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array | None:
+    reduction: str, values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+) -> NumpyArray | None:
     """Return the left fold of the values that are not NaN, or None if no single call does this."""
     return grouping.fold_skipping_nan(values, reduction, initial)
 
 
 def select(
-    values: Array, grouping: Grouping, initial: Array, ddof: int, *, reverses: bool
-) -> Array | None:
+    values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int, *, reverses: bool
+) -> NumpyArray | None:
     """Return the last value of each group that is not NaN, or, if `reverses`, the first one.
 
     Return None if no single call does this.
@@ -30,8 +30,8 @@ def select(
 
 
 def position(
-    extreme: str, values: Array, grouping: Grouping, initial: Array | None, ddof: int
-) -> Array | None:
+    extreme: str, values: NumpyArray, grouping: Grouping, initial: NumpyArray | None, ddof: int
+) -> NumpyArray | None:
     """Return the argmax or argmin of the values that are not NaN.
 
     Return None if no single call does this, or if `initial` is None and a group has no such values.
@@ -44,26 +44,28 @@ def position(
     return None if is_error else positions
 
 
-def count(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array | None:
+def count(
+    values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+) -> NumpyArray | None:
     """Return the numbers of values that are not NaN, or None unless groups have several values."""
     if grouping.has_entry_per_value or not _has_real_floats(values):
         return None
-    counts: Array | None = grouping.count_skipping_nan(values)
+    counts: NumpyArray | None = grouping.count_skipping_nan(values)
     if counts is None:
         counts = grouping.count() - _masked_counts(np.isnan(values), grouping)
     return grouping.xp.replaced(counts, counts == 0, initial) if initial != 0 else counts
 
 
-def _has_real_floats(values: Array) -> bool:
+def _has_real_floats(values: NumpyArray) -> bool:
     """Whether values are a NumPy array of a dtype with kernels that skip NaN."""
     is_real = isinstance(values, np.ndarray) and values.dtype.kind != "c"
     return is_real and is_reducible(values.dtype, "mean")
 
 
-def _masked_counts(mask: Array, grouping: Grouping) -> Array:
+def _masked_counts(mask: NumpyArray, grouping: Grouping) -> NumpyArray:
     """Return the number of masked values of each group."""
     most = int(grouping.count().max(initial=0))
     narrow = np.min_scalar_type(most)  # a narrow integer is faster to read
     numbers = mask.view(np.uint8) if narrow == np.uint8 else mask.astype(narrow)
-    counts: Array = grouping.scatter(numbers, "add", grouping.zero(numbers))
+    counts: NumpyArray = grouping.scatter(numbers, "add", grouping.zero(numbers))
     return counts.astype(np.int64)

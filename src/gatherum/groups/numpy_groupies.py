@@ -13,13 +13,13 @@ from gatherum._arguments import conversion, indices, plain_values
 from gatherum._arguments.casting import has_nan
 from gatherum._arguments.xarray_labels import refuse_labels
 from gatherum._model import shape_limits
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import check_movable, is_index
-from gatherum._model.errors import Shape, no_group, out_of_range, unknown_argument
+from gatherum._model.errors import Shape, group_out_of_bounds, out_of_range, unknown_argument
 from gatherum._system import native
 
 from . import errors
-from .evaluation import reduced
+from .evaluation import run_function
 from .functions import FUNCTIONS
 from .grouping import Grouping
 from .numpy_groupies_dtypes import (
@@ -195,7 +195,7 @@ def _as_name(func: object) -> str:
 
 def _grouped(
     group_idx: object, a: object, name: str, size: object, order: Any, axis: object
-) -> tuple[Array, Grouping, Shape]:
+) -> tuple[NumpyArray, Grouping, Shape]:
     """Return the values, their grouping, and the shape of the result."""
     refuse_labels(AGGREGATE, "gatherum.groups.reduce keeps names", group_idx=group_idx, a=a)
     values = conversion.as_array(AGGREGATE, "a", a)
@@ -232,8 +232,8 @@ def _grouped(
 
 
 def _grouped_each(
-    entries: Array, values: Array, size: object, axis: int
-) -> tuple[Array, Grouping, Shape]:
+    entries: NumpyArray, values: NumpyArray, size: object, axis: int
+) -> tuple[NumpyArray, Grouping, Shape]:
     """Return the values, their grouping and the shape of the result, for groups that broadcast to
     the shape of the values.
     """
@@ -245,7 +245,7 @@ def _grouped_each(
     return values, _grouping(every_entry, shape, axis), shape
 
 
-def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
+def _flat(entries: NumpyArray, sizes: Shape, order: Any) -> NumpyArray:
     """Return the flat index of each column of entries in a result of these sizes."""
     if not sizes:
         raise errors.no_rows(AGGREGATE, entries.shape)
@@ -253,17 +253,21 @@ def _flat(entries: Array, sizes: Shape, order: Any) -> Array:
     if invalid is not None:
         coordinates = invalid.component, *invalid.where
         valid = 0, sizes[invalid.component]
-        raise no_group(AGGREGATE, invalid.value, valid, coordinates, "raise", "group_idx")
+        raise group_out_of_bounds(
+            AGGREGATE, invalid.value, valid, coordinates, "raise", "group_idx"
+        )
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
-    flat: Array = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(np.intp)
+    flat: NumpyArray = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(
+        np.intp
+    )
     return flat
 
 
-def _grouping(groups: Array, shape: Shape, axis: int) -> Grouping:
+def _grouping(groups: NumpyArray, shape: Shape, axis: int) -> Grouping:
     return Grouping.of(AGGREGATE, "group_idx", groups, shape, axis)
 
 
-def _sizes(entries: Array, size: object, several: bool) -> Shape:
+def _sizes(entries: NumpyArray, size: object, several: bool) -> Shape:
     """Return the number of groups for each row of entries."""
     if size is None:
         return tuple(max(int(row.max()) + 1, 0) if row.size else 0 for row in entries)
@@ -277,12 +281,12 @@ def _sizes(entries: Array, size: object, several: bool) -> Shape:
 
 def _reduced(
     func: str,
-    values: Array,
+    values: NumpyArray,
     grouping: Grouping,
     fill_value: Any,
     dtype: DTypeLike | None,
     ddof: int,
-) -> Array:
+) -> NumpyArray:
     """Convert the values, reduce and round them, and fill empty groups."""
     name = plain_name(func)
     skips_nan = name != func
@@ -303,7 +307,7 @@ def _reduced(
         if name == "sumofsquares":
             working_values = working_values * working_values
         result_holds_fill = holds_fill(name, working_values.dtype, target)
-        unconverted = reduced(
+        unconverted = run_function(
             FUNCTIONS[_NAMES_HERE.get(name, name)],
             working_values,
             grouping,
@@ -315,7 +319,7 @@ def _reduced(
         if empty_count or not result_holds_fill:
             np.copyto(result, fill, where=grouping.count() <= empty_count)
         if name in ("argmax", "argmin") and not skips_nan and is_nan.any():
-            np.copyto(result, fill, where=reduced(FUNCTIONS["any"], is_nan, grouping, 0, None))
+            np.copyto(result, fill, where=run_function(FUNCTIONS["any"], is_nan, grouping, 0, None))
     return result
 
 

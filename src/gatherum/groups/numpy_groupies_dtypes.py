@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.casting import has_nan, is_same_value, keeps_kind, kind_rank, stays_finite
-from gatherum._model.call import Array
+from gatherum._model.arrays import NumpyArray
 from gatherum._model.dtypes import DType
 
 from . import errors
@@ -157,7 +157,7 @@ def working_dtype(name: str, values: DType, result: DType) -> DType:
     return np.dtype(np.complex128 if values.kind == "c" else np.float64)
 
 
-def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, Array]:
+def filled(op: str, name: str, dtype: DType, fill_value: Any) -> tuple[DType, NumpyArray]:
     """Return a result dtype that also holds the fill value, and the fill value in that dtype.
 
     Raise ValueError for a fill value that the result cannot hold.

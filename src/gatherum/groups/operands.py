@@ -10,9 +10,9 @@ import numpy as np
 from gatherum._arguments import conversion, plain_values, weak_values
 from gatherum._arguments.casting import has_nan
 from gatherum._arguments.xarray_labels import check_groups, has_labels, plain_array
-from gatherum._derivatives.array_ops import Array
 from gatherum._frameworks import registry
 from gatherum._model import shape_limits
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType, is_index
 from gatherum._model.errors import Shape, not_an_integer
 from gatherum._model.modes import MODES
@@ -33,7 +33,7 @@ def values_and_grouping(
     mode: object,
     negative: object,
     weights: object = None,
-) -> tuple[Array, Grouping]:
+) -> tuple[AnyArray, Grouping]:
     """Check the arguments. Return the values as an array, and their grouping."""
     axis_number = plain_values.as_integer(op, "axis", axis)
     mode_name = plain_values.as_choice(op, "mode", mode, MODES)
@@ -71,12 +71,12 @@ def values_and_grouping(
 
 def converted(
     names: Sequence[str],
-    array: Array,
+    array: AnyArray,
     grouping: Grouping,
     values: object,
     weights: object,
     dtype: object,
-) -> tuple[Array, Array | None]:
+) -> tuple[AnyArray, AnyArray | None]:
     """Convert values and weights to `dtype`, or else to their common dtype."""
     xp, scale = grouping.xp, None
     target = xp.plan_dtype(array) if dtype is None else xp.as_dtype(grouping.op, "dtype", dtype)
@@ -96,7 +96,7 @@ def converted(
         return array, None if scale is None else _as_dtype(grouping, "weights", scale, real)
 
 
-def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) -> Array:
+def _as_dtype(grouping: Grouping, operand: str, array: AnyArray, target: AnyDType) -> AnyArray:
     """Convert values as `astype` does, but check that numbers are in the range of integers."""
     xp, source = grouping.xp, grouping.xp.plan_dtype(array)
     if target.kind not in "iu" or source.kind in "iub":
@@ -105,8 +105,8 @@ def _as_dtype(grouping: Grouping, operand: str, array: Array, target: AnyDType) 
 
 
 def _as_weights(
-    op: str, xp: Arrays, value: object, values: Array, along: int, dtype: AnyDType
-) -> Array:
+    op: str, xp: Arrays, value: object, values: AnyArray, along: int, dtype: AnyDType
+) -> AnyArray:
     """Return weights as an array whose rank lets it broadcast to the values.
 
     Lists adopt the dtype of floating values, which is `dtype`.

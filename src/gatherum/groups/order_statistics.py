@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType
 
 from .grouping import Grouping
@@ -27,11 +27,11 @@ INTERPOLATES = ("linear", "midpoint")
 def quantile(
     q: float | Sequence[float],
     method: str,
-    values: Array,
+    values: AnyArray,
     grouping: Grouping,
-    initial: Array,
+    initial: AnyArray,
     ddof: int,
-) -> Array:
+) -> AnyArray:
     """Return the quantile of each group, or an array of quantiles, one for each number in `q`."""
     sorted_groups = SortedGroups.of(grouping, values)
     quantile_of = partial(_quantile, sorted_groups, values, grouping, initial, method)
@@ -44,15 +44,15 @@ def quantile(
 
 def _quantile(
     sorted_groups: SortedGroups,
-    values: Array,
+    values: AnyArray,
     grouping: Grouping,
-    initial: Array,
+    initial: AnyArray,
     method: str,
     q: Any,
-) -> Array:
+) -> AnyArray:
     xp, counts = grouping.xp, sorted_groups.counts
 
-    def positions_and_shares(counts: Array, grouping: Grouping, _: Array) -> Any:
+    def positions_and_shares(counts: AnyArray, grouping: Grouping, _: AnyArray) -> Any:
         return _positions(grouping, counts, q, method, initial.dtype)
 
     lower, upper, *shares = xp.in_float64(
@@ -71,7 +71,7 @@ def _quantile(
     return xp.reshape(xp.replaced(result, counts == 0, initial), grouping.shape)
 
 
-def _positions(grouping: Grouping, counts: Array, q: float, method: str, target: Any) -> Any:
+def _positions(grouping: Grouping, counts: AnyArray, q: float, method: str, target: Any) -> Any:
     """Return the two neighbours of a quantile within each cell, and their interpolation weights.
 
     The results are the positions of the neighbours, the shares of the upper and the lower one, and
@@ -106,8 +106,8 @@ def _positions(grouping: Grouping, counts: Array, q: float, method: str, target:
 
 
 def _interpolated(
-    grouping: Grouping, low: Array, high: Array, shares: Any, dtype: AnyDType, target: Any
-) -> Array:
+    grouping: Grouping, low: AnyArray, high: AnyArray, shares: Any, dtype: AnyDType, target: Any
+) -> AnyArray:
     """Return ``low + (high - low) * share``, or its equivalent from the upper neighbour."""
     xp, (upper_share, lower_share, is_nearer_upper) = grouping.xp, shares
     if dtype.kind in "iu":
@@ -125,7 +125,7 @@ def _interpolated(
     return xp.where(is_nearer_upper, from_high, from_low)
 
 
-def nunique(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def nunique(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the number of distinct values of each group."""
     xp, sorted_groups = grouping.xp, SortedGroups.of(grouping, values)
     begins = xp.astype(sorted_groups.begins_run(values), initial.dtype)
@@ -133,7 +133,7 @@ def nunique(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Arr
     return xp.reshape(xp.replaced(result, sorted_groups.counts == 0, initial), grouping.shape)
 
 
-def mode(values: Array, grouping: Grouping, initial: Array, ddof: int) -> Array:
+def mode(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
     """Return the smallest of the most frequent values of each group."""
     xp, sorted_groups = grouping.xp, SortedGroups.of(grouping, values)
     positions = sorted_groups.positions()

@@ -18,7 +18,7 @@ from gatherum._model.modes import ModeName
 
 from . import decimals, errors, options
 from .decimal_numbers import DecimalNumbers, decimals_in
-from .evaluation import reduced, without_dropped_gradients
+from .evaluation import run_function, without_dropped_gradients
 from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
 from .grouping import Grouping
 from .operands import converted, values_and_grouping
@@ -316,7 +316,7 @@ def reduce(
     if (numbers := decimals_in(REDUCE, values)) is not None:
         results = results_of_decimals(REDUCE, names, numbers, groups, arguments)
     else:
-        results = evaluated(REDUCE, names, values, groups, arguments)
+        results = run_functions(REDUCE, names, values, groups, arguments)
     return results[names[0]] if isinstance(func, str) else results
 
 
@@ -335,22 +335,23 @@ class ReduceOptions:
     quantile_method: str = "linear"
     fill_value: object = None
 
-    def reduced(self, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
+    def run_one(self, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
         """Return the result of a function."""
         ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
         if "q" not in row.takes or quantiles is None:
-            return reduced(row, array, grouping, ddof, fill_value)
+            return run_function(row, array, grouping, ddof, fill_value)
         if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
             rows = (
                 options.row_with_q(row, quantile_row, self.quantile_method)
                 for quantile_row in quantiles
             )
             results = [
-                reduced(quantile_row, array, grouping, ddof, fill_value) for quantile_row in rows
+                run_function(quantile_row, array, grouping, ddof, fill_value)
+                for quantile_row in rows
             ]
             return grouping.xp.stack(results, 0)
         row = options.row_with_q(row, quantiles, self.quantile_method)
-        return reduced(row, array, grouping, ddof, fill_value)
+        return run_function(row, array, grouping, ddof, fill_value)
 
 
 def results_of_decimals(
@@ -362,13 +363,13 @@ def results_of_decimals(
             raise errors.no_argument_of_decimals(op, argument)
 
     def run(names: Sequence[str], integers: NDArray[Any], fill: object) -> dict[str, Any]:
-        return evaluated(op, names, integers, groups, replace(arguments, fill_value=fill))
+        return run_functions(op, names, integers, groups, replace(arguments, fill_value=fill))
 
     axis = plain_values.as_integer(op, "axis", arguments.axis)
-    return decimals.reduced(op, names, numbers, run, axis, arguments.fill_value)
+    return decimals.reduce_decimals(op, names, numbers, run, axis, arguments.fill_value)
 
 
-def evaluated(
+def run_functions(
     op: str, names: Sequence[str], values: Any, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
     """Return the result of each function, for the caller `op`."""
@@ -383,7 +384,7 @@ def evaluated(
     def run(name: str) -> Any:
         row = FUNCTIONS[name]
         row = row if scale is None else row.with_weights(scale)
-        call = partial(arguments.reduced, row, array, grouping)
+        call = partial(arguments.run_one, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 
 from .protocol import Arrays
 
@@ -22,7 +22,7 @@ _LOW = {"float16": (1 << 12) - 1, "bfloat16": (1 << 15) - 1}
 _LOW_OF_DOUBLE = (1 << 28) - 1
 
 
-def off_ties(xp: Arrays, x: Array, name: str) -> Array:
+def off_ties(xp: Arrays, x: AnyArray, name: str) -> AnyArray:
     """Adjust float64 numbers so that their conversion to float16 or bfloat16 through float32 equals
     x rounded once.
     """
@@ -34,7 +34,7 @@ def off_ties(xp: Arrays, x: Array, name: str) -> Array:
     return _moved(xp, x, tied & (exact > near), tied & (exact < near), step)
 
 
-def rounded_root(xp: Arrays, x: Array, target: Any) -> Array:
+def rounded_root(xp: Arrays, x: AnyArray, target: Any) -> AnyArray:
     """Return the square root of float64, rounded once to a dtype. Its derivative at 0 is 0."""
     root = xp.sqrt(x)
     if root.dtype == target:
@@ -48,5 +48,5 @@ def rounded_root(xp: Arrays, x: Array, target: Any) -> Array:
     )
 
 
-def _moved(xp: Arrays, x: Array, up: Array, down: Array, step: Array) -> Array:
+def _moved(xp: Arrays, x: AnyArray, up: AnyArray, down: AnyArray, step: AnyArray) -> AnyArray:
     return xp.where(up, x + step, xp.where(down, x - step, x))

@@ -10,16 +10,16 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType
 
 from .grouping import Grouping
 
 # A function of the values, the grouping, the result of empty groups, and `ddof`.
-Composition: TypeAlias = Callable[[Array, Grouping, Array, int], Array]
+Composition: TypeAlias = Callable[[AnyArray, Grouping, AnyArray, int], AnyArray]
 # The same for the values that are not NaN; it returns None if the framework has no single call. For
 # positions, the result of empty groups may be None: the call then returns None if a group is empty.
-SkippingCall: TypeAlias = Callable[[Array, Grouping, Array, int], Array | None]
+SkippingCall: TypeAlias = Callable[[AnyArray, Grouping, AnyArray, int], AnyArray | None]
 
 Argument: TypeAlias = Literal["dtype", "q"]
 
@@ -41,7 +41,9 @@ class Method(Enum):
 class WeightedForm:
     """A function of values with weights, which broadcast to the values."""
 
-    compose: Callable[[Array, Array, Grouping, Array, int], Array]  # the weights are first
+    compose: Callable[
+        [AnyArray, AnyArray, Grouping, AnyArray, int], AnyArray
+    ]  # the weights are first
     result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype
 
 
@@ -102,7 +104,7 @@ class FunctionRow:
         limits = np.iinfo(dtype)
         return int(limits.min if self.reduction == "max" else limits.max)
 
-    def with_weights(self, weights: Array) -> FunctionRow:
+    def with_weights(self, weights: AnyArray) -> FunctionRow:
         """Return the row of the weighted form, for these weights."""
         form = self.weighted
         if form is None:
@@ -117,7 +119,7 @@ class TransformRow:
     """The properties of one function whose result has the shape of the values."""
 
     name: str
-    compose: Callable[[Array, Grouping, Any], Array]  # to a dtype of the framework
+    compose: Callable[[AnyArray, Grouping, Any], AnyArray]  # to a dtype of the framework
     composes: str
     accepts: Callable[[AnyDType], bool]
     result: Callable[[AnyDType], AnyDType]  # maps the dtype of the values to the result's dtype

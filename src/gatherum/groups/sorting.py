@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._arguments.casting import has_nan
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 
 from .grouping import Grouping
@@ -24,13 +24,13 @@ class SortedGroups:
 
     xp: Arrays
     cell_count: int  # the number of cells, which is also the number of a dropped entry
-    cells: Array  # the cell of each value, in sorted order
-    order: Array  # the position of each value in the flattened values, in sorted order
-    counts: Array  # the number of values of each cell
-    starts: Array  # where each cell begins in sorted order
+    cells: AnyArray  # the cell of each value, in sorted order
+    order: AnyArray  # the position of each value in the flattened values, in sorted order
+    counts: AnyArray  # the number of values of each cell
+    starts: AnyArray  # where each cell begins in sorted order
 
     @classmethod
-    def of(cls, grouping: Grouping, values: Array, by_value: bool = True) -> SortedGroups:
+    def of(cls, grouping: Grouping, values: AnyArray, by_value: bool = True) -> SortedGroups:
         """Sort by group, then by value or only by position."""
         xp, cell_count = grouping.xp, prod(grouping.shape)
         shape = tuple(values.shape)
@@ -41,21 +41,21 @@ class SortedGroups:
         starts = xp.cumsum(counts) - counts
         return cls(xp, cell_count, gather_flat(xp, cells, order), order, counts, starts)
 
-    def positions(self) -> Array:
+    def positions(self) -> AnyArray:
         """Return the positions 0, 1, 2, ... of the sorted values."""
         return self.xp.astype(self.xp.arange(0, self.order.shape[0], self.order), self.counts.dtype)
 
-    def positions_in_cell(self) -> Array:
+    def positions_in_cell(self) -> AnyArray:
         """Return the position of each sorted value within its cell, from 0."""
         return self.positions() - gather_flat(self.xp, self.starts, self.cells)
 
-    def values_at(self, values: Array, positions: Array) -> Array:
+    def values_at(self, values: AnyArray, positions: AnyArray) -> AnyArray:
         """Return the values at sorted positions, or 0 for positions without a value."""
         return gather_flat(
             self.xp, flattened(self.xp, values), gather_flat(self.xp, self.order, positions, -1)
         )
 
-    def begins_run(self, values: Array) -> Array:
+    def begins_run(self, values: AnyArray) -> AnyArray:
         """Return a mask of the sorted values that differ from the value before them in the cell.
         NaN equals NaN, and 0 equals -0.
         """
@@ -72,13 +72,13 @@ class SortedGroups:
             equals_previous = equals_previous | (xp.isnan(value) & xp.isnan(previous_value))
         return (self.positions_in_cell() == 0) | (previous_cells != self.cells) | ~equals_previous
 
-    def reduce(self, sorted_values: Array, reduction: str, initial: int) -> Array:
+    def reduce(self, sorted_values: AnyArray, reduction: str, initial: int) -> AnyArray:
         """Reduce integers, one for each sorted value, to one for each cell."""
         xp = self.xp
         table = xp.full((self.cell_count,), initial, sorted_values.dtype, sorted_values)
         return scatter_flat(xp, table, self.cells, sorted_values, reduction)
 
-    def unsorted(self, sorted_values: Array, fill: int = 0) -> Array:
+    def unsorted(self, sorted_values: AnyArray, fill: int = 0) -> AnyArray:
         """Return items in the order of the flattened values, from items in sorted order.
 
         Values without a group get `fill`.
@@ -89,32 +89,32 @@ class SortedGroups:
         return scatter_flat(xp, blank, xp.where(grouped, self.order, -1), sorted_values, "none")
 
 
-def flattened(xp: Arrays, x: Array) -> Array:
+def flattened(xp: Arrays, x: AnyArray) -> AnyArray:
     """Return an array in one dimension."""
     return xp.reshape(x, (prod(x.shape),))
 
 
-def _comparable(xp: Arrays, values: Array) -> Array:
+def _comparable(xp: Arrays, values: AnyArray) -> AnyArray:
     """Return values to compare, without a derivative. Bools of any byte value become 0 or 1."""
     values = xp.stop_gradient(values)
     return xp.nonzero(values) if xp.plan_dtype(values).kind == "b" else values
 
 
-def gather_flat(xp: Arrays, table: Array, positions: Array, fill: int = 0) -> Array:
+def gather_flat(xp: Arrays, table: AnyArray, positions: AnyArray, fill: int = 0) -> AnyArray:
     """Gather from a flat table; invalid positions yield `fill`."""
     attributes = Attributes("gather", mode="fill", negative=False)
     return xp.gather(attributes, table, positions, fill)
 
 
 def scatter_flat(
-    xp: Arrays, table: Array, positions: Array, updates: Array, reduction: str
-) -> Array:
+    xp: Arrays, table: AnyArray, positions: AnyArray, updates: AnyArray, reduction: str
+) -> AnyArray:
     """Scatter into a flat table, whose items are not part of a fold; skip invalid positions."""
     attributes = Attributes("scatter_slices", 0, *FoldRule.afresh(reduction), "drop", False)
     return xp.scatter(attributes, table, positions, updates)
 
 
-def _cells(grouping: Grouping, shape: Any) -> Array:
+def _cells(grouping: Grouping, shape: Any) -> AnyArray:
     """Return the cell number of each value, or the number of cells for a value without a group."""
     xp, axis = grouping.xp, grouping.axis
     int64 = xp.dtype(_INT64)

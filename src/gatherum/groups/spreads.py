@@ -13,31 +13,31 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import AnyDType, accumulator_dtype
 
 from .grouping import Grouping
 from .rounding import rounded_root
 
-Fold: TypeAlias = Callable[[Array], Array]
+Fold: TypeAlias = Callable[[AnyArray], AnyArray]
 
 _LOW = (1 << 32) - 1  # the lower half of a 64-bit integer
 
 
 def variance(
-    takes_root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    takes_root: bool, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the variance of each group, or its square root; `initial` for an empty group."""
     xp = grouping.xp
 
-    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def with_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         differences = distances(values, grouping, counts, 0)
         total = sum_of_squares(
             differences, values, grouping, counts, lambda squares: group_sums(squares, grouping)
         )
         return _divided(takes_root, total, grouping, counts, initial, ddof)
 
-    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def without_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         differences = _distances_without_float64(values, grouping, 0)
         spread = _quotient(
             group_sums(_squares(differences, grouping), grouping), grouping, counts - ddof
@@ -53,8 +53,8 @@ def variance(
 
 
 def variance_skipping_nan(
-    takes_root: bool, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array | None:
+    takes_root: bool, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray | None:
     """Return the variance of the values that are not NaN, or its square root. Return None if the
     framework does not compute it in one call.
     """
@@ -67,15 +67,25 @@ def variance_skipping_nan(
 
 
 def _from_squares(
-    takes_root: bool, squares: Array, counts: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    takes_root: bool,
+    squares: AnyArray,
+    counts: AnyArray,
+    grouping: Grouping,
+    initial: AnyArray,
+    ddof: int,
+) -> AnyArray:
     spread = _divided(takes_root, squares, grouping, counts, initial, ddof)
     return _without_small_groups(spread, grouping, counts, initial, ddof)
 
 
 def _divided(
-    takes_root: bool, squares: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
-) -> Array:
+    takes_root: bool,
+    squares: AnyArray,
+    grouping: Grouping,
+    counts: AnyArray,
+    initial: AnyArray,
+    ddof: int,
+) -> AnyArray:
     xp, spread = grouping.xp, _quotient(squares, grouping, counts - ddof)
     return (
         rounded_root(xp, spread, initial.dtype) if takes_root else xp.rounded(spread, initial.dtype)
@@ -83,20 +93,22 @@ def _divided(
 
 
 def _without_small_groups(
-    spread: Array, grouping: Grouping, counts: Array, initial: Array, ddof: int
-) -> Array:
+    spread: AnyArray, grouping: Grouping, counts: AnyArray, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Replace the spreads of groups without enough values."""
     spread = grouping.xp.replaced(spread, counts <= ddof, np.nan)
     return grouping.xp.replaced(spread, counts == 0, initial)
 
 
-def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = np.nan) -> Array:
+def centred(
+    values: AnyArray, grouping: Grouping, target: Any, fill_value: float = np.nan
+) -> AnyArray:
     """Subtract from each value the mean of its group; round once to a dtype. The mean of a value
     without a group is `fill_value`.
     """
     xp = grouping.xp
 
-    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def with_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         return xp.rounded(
             _distances_from_mean(
                 distances(values, grouping, counts, fill_value), values, grouping, counts
@@ -104,7 +116,7 @@ def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = 
             target,
         )
 
-    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def without_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         values = _in_working_dtype(values, grouping)
         means = grouping.gather(grouping.scatter(values, "fmean", grouping.zero(values)))
         return xp.subtract(values, means, means)
@@ -113,19 +125,19 @@ def centred(values: Array, grouping: Grouping, target: Any, fill_value: float = 
         return xp.in_float64(with_float64, without_float64, values, grouping, grouping.count())
 
 
-def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
+def normalized(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Divide each centred value by the deviation of its group, and round once to a dtype. Values
     without a group become NaN.
     """
     xp = grouping.xp
 
     def over_deviation(
-        differences: Array, squares: Array, grouping: Grouping, counts: Array
-    ) -> Array:
+        differences: AnyArray, squares: AnyArray, grouping: Grouping, counts: AnyArray
+    ) -> AnyArray:
         deviations = grouping.gather(xp.sqrt(_quotient(squares, grouping, counts)), np.nan)
         return xp.divide(differences, deviations, deviations)
 
-    def with_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def with_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         differences = distances(values, grouping, counts)
         squared = +differences
         squares = sum_of_squares(
@@ -134,7 +146,7 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
         differences = _distances_from_mean(differences, values, grouping, counts)
         return xp.rounded(over_deviation(differences, squares, grouping, counts), target)
 
-    def without_float64(values: Array, grouping: Grouping, counts: Array) -> Array:
+    def without_float64(values: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
         differences = _distances_without_float64(values, grouping, np.nan)
         return over_deviation(
             differences, group_sums(differences * differences, grouping), grouping, counts
@@ -145,8 +157,8 @@ def normalized(values: Array, grouping: Grouping, target: Any) -> Array:
 
 
 def sum_of_squares(
-    differences: Array, values: Array, grouping: Grouping, counts: Array, fold: Fold
-) -> Array:
+    differences: AnyArray, values: AnyArray, grouping: Grouping, counts: AnyArray, fold: Fold
+) -> AnyArray:
     """Return the sums of squared distances, in float64, using the memory of the distances. `fold`
     adds the values of each group.
     """
@@ -160,8 +172,8 @@ def sum_of_squares(
 
 
 def distances(
-    values: Array, grouping: Grouping, counts: Array, fill_value: float = np.nan
-) -> Array:
+    values: AnyArray, grouping: Grouping, counts: AnyArray, fill_value: float = np.nan
+) -> AnyArray:
     """Return d of each value, as float64 or complex128. The mean of a value without a group is
     `fill_value`, a real number. Gradients of functions that leave such values out need a finite
     `fill_value`, because 0 * NaN is NaN.
@@ -180,8 +192,8 @@ def distances(
 
 
 def _distances_from_mean(
-    differences: Array, values: Array, grouping: Grouping, counts: Array
-) -> Array:
+    differences: AnyArray, values: AnyArray, grouping: Grouping, counts: AnyArray
+) -> AnyArray:
     """Return distances from the mean: for integers, `away` (distances from q) minus its mean."""
     if not _has_integers(values, grouping):
         return differences
@@ -189,12 +201,14 @@ def _distances_from_mean(
     return grouping.xp.subtract(differences, means, means)
 
 
-def group_sums(values: Array, grouping: Grouping) -> Array:
+def group_sums(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return the left fold of the values of each group, or 0 for an empty group."""
     return grouping.scatter(values, "add", grouping.zero(values))
 
 
-def _integer_distances(values: Array, grouping: Grouping, counts: Array, dtype: AnyDType) -> Array:
+def _integer_distances(
+    values: AnyArray, grouping: Grouping, counts: AnyArray, dtype: AnyDType
+) -> AnyArray:
     """Return x - q for integers. Sums have 64 bits, so the upper and the lower 32 bits of 64-bit
     integers are added separately.
     """
@@ -215,21 +229,21 @@ def _integer_distances(values: Array, grouping: Grouping, counts: Array, dtype: 
     return above * 2.0**32 + xp.astype(low - grouping.gather(below), float64)
 
 
-def _distances_without_float64(values: Array, grouping: Grouping, fill_value: float) -> Array:
+def _distances_without_float64(values: AnyArray, grouping: Grouping, fill_value: float) -> AnyArray:
     return centred(values, grouping, _in_working_dtype(values, grouping).dtype, fill_value)
 
 
-def _in_working_dtype(values: Array, grouping: Grouping) -> Array:
+def _in_working_dtype(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Convert floats to the dtype of derivatives in frameworks without float64."""
     dtype: Any = grouping.xp.plan_dtype(values)
     return grouping.xp.astype(values, grouping.xp.dtype(accumulator_dtype(dtype, "mean")))
 
 
-def _has_integers(values: Array, grouping: Grouping) -> bool:
+def _has_integers(values: AnyArray, grouping: Grouping) -> bool:
     return grouping.xp.plan_dtype(values).kind in "iu"
 
 
-def _squares(differences: Array, grouping: Grouping) -> Array:
+def _squares(differences: AnyArray, grouping: Grouping) -> AnyArray:
     """Return the squared distances, in place; ``abs(d)**2`` for complex numbers."""
     xp = grouping.xp
     if xp.plan_dtype(differences).kind != "c":
@@ -238,12 +252,12 @@ def _squares(differences: Array, grouping: Grouping) -> Array:
     return xp.add(xp.multiply(real, real, real), xp.multiply(imaginary, imaginary, imaginary))
 
 
-def _quotient(total: Array, grouping: Grouping, counts: Array) -> Array:
+def _quotient(total: AnyArray, grouping: Grouping, counts: AnyArray) -> AnyArray:
     """Divide totals by the numbers of values, at least 1."""
     return grouping.xp.divide(
         total, grouping.xp.astype(_at_least_1(counts, grouping), total.dtype), total
     )
 
 
-def _at_least_1(counts: Array, grouping: Grouping) -> Array:
+def _at_least_1(counts: AnyArray, grouping: Grouping) -> AnyArray:
     return grouping.xp.where(counts > 0, counts, 1)

@@ -14,7 +14,7 @@ from gatherum._model.modes import ModeName
 
 from . import options
 from .cumulative import RANKS
-from .evaluation import transformed
+from .evaluation import run_transform
 from .functions import TRANSFORMS, RankMethod, TransformName
 from .operands import values_and_grouping
 from .options import ALIASES
@@ -165,5 +165,5 @@ def transform(
     array, grouping = values_and_grouping(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
     row = options.row_with_rank(row, ties) if name == "rank" else row
-    result: NDArray[Any] = transformed(name, array, grouping, row)
+    result: NDArray[Any] = run_transform(name, array, grouping, row)
     return values.copy(deep=False, data=result) if has_labels(values) else result

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._derivatives.array_ops import Array
+from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import accumulator_dtype
 
 from .dtypes import working_dtype
@@ -23,8 +23,8 @@ from .spreads import group_sums
 
 
 def weighted_sum(
-    weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    weights: AnyArray, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the weighted sum of each group."""
     xp = grouping.xp
     dtype: Any = xp.plan_dtype(values)
@@ -42,8 +42,8 @@ def weighted_sum(
 
 
 def weighted_mean(
-    weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    weights: AnyArray, values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int
+) -> AnyArray:
     """Return the weighted mean of each group."""
     xp, target = grouping.xp, working_dtype(grouping.xp.plan_dtype(values))
     weights_of_target, wide = (
@@ -62,12 +62,17 @@ def weighted_mean(
 
 
 def weighted_variance(
-    takes_root: bool, weights: Array, values: Array, grouping: Grouping, initial: Array, ddof: int
-) -> Array:
+    takes_root: bool,
+    weights: AnyArray,
+    values: AnyArray,
+    grouping: Grouping,
+    initial: AnyArray,
+    ddof: int,
+) -> AnyArray:
     """Return the weighted variance of each group, or its square root."""
     xp, target = grouping.xp, initial.dtype
 
-    def variance(values_and_weights: Any, grouping: Grouping, in_float64: bool) -> Array:
+    def variance(values_and_weights: Any, grouping: Grouping, in_float64: bool) -> AnyArray:
         values, weights = values_and_weights
         values_dtype: Any = xp.plan_dtype(values)
         double = np.complex128 if values_dtype.kind == "c" else np.float64
@@ -89,11 +94,11 @@ def weighted_variance(
             group_sums(xp.multiply(squares, weights_of_target, None), grouping), divisor, None
         )
 
-    def with_float64(values_and_weights: Any, grouping: Grouping, counts: Array) -> Array:
+    def with_float64(values_and_weights: Any, grouping: Grouping, counts: AnyArray) -> AnyArray:
         result = variance(values_and_weights, grouping, True)
         return rounded_root(xp, result, target) if takes_root else xp.rounded(result, target)
 
-    def without_float64(values_and_weights: Any, grouping: Grouping, counts: Array) -> Array:
+    def without_float64(values_and_weights: Any, grouping: Grouping, counts: AnyArray) -> AnyArray:
         result = variance(values_and_weights, grouping, False)
         return xp.sqrt(result) if takes_root else result
 
@@ -103,25 +108,27 @@ def weighted_variance(
     return xp.replaced(result, counts == 0, initial)
 
 
-def _weighted_sums(weights: Array, values: Array, grouping: Grouping) -> Array:
+def _weighted_sums(weights: AnyArray, values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return the left fold of the products of each group, in the dtype of the values."""
     multiply = grouping.xp.multiply
     products = _by_parts(grouping, lambda part: multiply(part, weights, None), values)
     return group_sums(products, grouping)
 
 
-def _by_parts(grouping: Grouping, function: Callable[[Array], Array], x: Array) -> Array:
+def _by_parts(
+    grouping: Grouping, function: Callable[[AnyArray], AnyArray], x: AnyArray
+) -> AnyArray:
     """Apply a function of real numbers to both parts of complex numbers."""
     if grouping.xp.plan_dtype(x).kind != "c":
         return function(x)
     return grouping.xp.complex_of(function(x.real), function(x.imag))
 
 
-def _broadcast_weights(weights: Array, values: Array, grouping: Grouping) -> Array:
+def _broadcast_weights(weights: AnyArray, values: AnyArray, grouping: Grouping) -> AnyArray:
     return grouping.xp.broadcast_to(weights, tuple(values.shape))
 
 
-def _converted(x: Array, grouping: Grouping, target: Any) -> Array:
+def _converted(x: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     dtype = grouping.xp.plan_dtype(x)
     return (
         grouping.xp.astype(x, grouping.xp.dtype(target))
@@ -130,7 +137,7 @@ def _converted(x: Array, grouping: Grouping, target: Any) -> Array:
     )
 
 
-def _as_real(weights: Array, grouping: Grouping, target: Any) -> Array:
+def _as_real(weights: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Convert weights to the real dtype that corresponds to a dtype."""
     real = np.dtype(f"f{target.itemsize // 2}") if target.kind == "c" else target
     return grouping.xp.astype(weights, grouping.xp.dtype(real))

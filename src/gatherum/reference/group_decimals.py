@@ -26,7 +26,9 @@ def decimals_in(values: Any) -> Array | None:
     return array if is_decimal else None
 
 
-def reduced(op: str, name: str, values: Array, members: Array, fill: Any, axis: int) -> Array:
+def reduce_decimals(
+    op: str, name: str, values: Array, members: Array, fill: Any, axis: int
+) -> Array:
     """Reduce decimals. The result has as many digits after the point as the value with the most.
 
     `members` contains, for each group, a list of the positions of its values.

@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike
 from .arguments import as_array, as_axis, check_boolean, check_choice
 from .elementary import exp, log
 from .group_cumulative import CUMULATIVE, RANKS, cumulated
-from .group_decimals import decimals_in
-from .group_decimals import reduced as reduced_decimals
+from .group_decimals import decimals_in, reduce_decimals
 from .group_numbers import (
     NUMBERS,
     as_dtype,
@@ -177,7 +176,7 @@ def _of_decimals(
     _, axis, members = _listed(op, items, *place, None)
     for group in np.ndindex(members.shape):
         members[group] = [position for position, _ in members[group]]
-    return reduced_decimals(op, func, values, members, fill_value, axis)
+    return reduce_decimals(op, func, values, members, fill_value, axis)
 
 
 def factorize(*keys: Any, sort: bool = True) -> tuple[Array, Any]:

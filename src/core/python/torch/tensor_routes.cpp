@@ -9,7 +9,7 @@ namespace {
 
 struct DeclinedRow {
   Declined declined;
-  const char* reason;  // `explain` prints it; torch/routes.py inserts the operand's name and type
+  const char* reason;  // `explain` prints it; torch/strategies.py inserts the operand's name and type
 };
 
 constexpr DeclinedRow kDeclined[] = {

@@ -311,8 +311,5 @@ def group_out_of_bounds(
     return IndexError(f"{op}: group {value} {problem} ({indexed(operand, position)})")
 
 
-no_group = group_out_of_bounds  # the name in `groups` and `files.grouped`
-
-
 def other_layout(op: str, operand: str, expected: object, found: object) -> ValueError:
     return ValueError(f"{op}: the plan was made for `{operand}` {expected}, got {found}")

@@ -3,7 +3,7 @@
 // NVRTC compiles these files without system headers. The tests compile the same files with g++;
 // shim.hpp then provides the extensions of CUDA C++.
 //
-// Macros, if a kernel uses them (execution.py, folds.py, movement.py and radix_sort.py choose them):
+// Macros, if a kernel uses them (launch_sizes.py, folds.py, movement.py and radix_sort.py choose them):
 //   OFFSET_BITS        64, or 32 if every offset, number and position of the launch is below 2^31
 //   LOOPS              number of loops in a table of the arguments
 //   COMPONENTS         number of components of an index tuple in the arguments

@@ -20,7 +20,7 @@ from gatherum._arguments.indices import first_invalid
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.dtypes import is_index
-from gatherum._model.errors import no_group, renamed
+from gatherum._model.errors import group_out_of_bounds, renamed
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
@@ -31,7 +31,7 @@ from gatherum.groups import errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
-from gatherum.groups.reducing import ReduceOptions, evaluated
+from gatherum.groups.reducing import ReduceOptions, run_functions
 from gatherum.groups.rows import Method
 
 from .batches import TooLargeError, batches, read_whole
@@ -96,7 +96,7 @@ class _Opened:
     def check_defined(self) -> None:
         """Raise if a function is not defined for the values' dtype, or if its result is too large.
 
-        `evaluated` checks calls with weights, because weights change the dtype of the values.
+        `run_functions` checks calls with weights, because weights change the dtype of the values.
         """
         if "weights" in self.sources:
             return
@@ -183,7 +183,7 @@ class _Opened:
             size=size, axis=attributes.axis, mode=attributes.mode, negative=attributes.negative,
             weights=weights, fill_value=self.call.fill_value,
         )  # fmt: skip
-        results: Results = evaluated(REDUCE_FILE, names, values, groups, options)
+        results: Results = run_functions(REDUCE_FILE, names, values, groups, options)
         return results
 
     def with_group_count(self, resources: Resources) -> _Opened:
@@ -208,7 +208,7 @@ class _Opened:
             if invalid is not None:
                 where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
                 valid = -size if negative else 0, size
-                raise no_group(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
+                raise group_out_of_bounds(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute the functions with buckets on the disk, each with a separate scatter."""

@@ -20,7 +20,7 @@ from .batches import read_whole
 from .calls import REDUCE_FILE, SORTING, GroupCall, Results
 from .keys import located, resources_of
 
-__all__ = ["find_decimals", "reduced"]
+__all__ = ["find_decimals", "reduce_column"]
 
 NUMBER_BYTES = 16
 
@@ -34,7 +34,7 @@ def find_decimals(operand: Operand | None, settings: RunSettings) -> DecimalColu
         return open_decimals(location, resources_of(stack, settings))
 
 
-def reduced(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stats]:
+def reduce_column(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stats]:
     """Return the result of each function, as `groups.reduce` does, and the statistics."""
     if "weights" in call.operands:
         raise errors.no_argument_of_decimals(REDUCE_FILE, "weights")
@@ -49,7 +49,7 @@ def reduced(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stats]:
 
     axis, fill_value = call.attributes.axis, call.fill_value
     try:
-        results = decimals.reduced(REDUCE_FILE, call.names, column, run, axis, fill_value)
+        results = decimals.reduce_decimals(REDUCE_FILE, call.names, column, run, axis, fill_value)
     except WideError:
         results, stats = _in_memory(call, column)
         runs.append(stats)

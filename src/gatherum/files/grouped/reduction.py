@@ -24,7 +24,7 @@ from gatherum.groups import errors, options
 from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
-from .decimals import find_decimals, reduced
+from .decimals import find_decimals, reduce_column
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
@@ -237,7 +237,7 @@ def _run(
         used = {role: each for role, each in operands.items() if each is not None}
         of_one = replace(call, operands=used)
         if (decimals := exact[column]) is not None:
-            of_column, stats = reduced(of_one, decimals)
+            of_column, stats = reduce_column(of_one, decimals)
         else:
             of_column, stats = of_one.run(out, direct=direct)
         runs.append(stats)

@@ -143,7 +143,7 @@ def _grouped(op: str, src: Tensor, index: Any, dim: int, size: int) -> tuple[Ten
 def _transformed(op: str, name: str, src: Tensor, index: Any, dim: int, size: int) -> Tensor:
     src, grouping = _grouped(op, src, index, dim, size)
     with naming_caller(grouping.destinations):
-        result: Tensor = evaluation.transformed(name, src, grouping)
+        result: Tensor = evaluation.run_transform(name, src, grouping)
     return result
 
 
@@ -180,7 +180,7 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
     evaluation.check_defined(grouping.op, row, row.name, namespace.plan_dtype(src))
     with naming_caller(grouping.destinations), grouping.float_mode(), grouping.sharing_calls():
         if out is None:
-            log_sums: Tensor = evaluation.reduced(row, src, grouping, 0, 0)
+            log_sums: Tensor = evaluation.run_function(row, src, grouping, 0, 0)
             return log_sums
         values, old_values = (
             compositions.in_working_dtype(src, grouping),
