@@ -325,7 +325,7 @@ struct Combine {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
   bool include_self = true;
-  bool skips_nan = false;  // updates that are NaN are skipped; only if can_skip_nan()
+  bool skips_nan = false;  // updates that are NaN are skipped
 };
 
 // Returns true if a fold has kernels that skip NaN.
