@@ -201,8 +201,8 @@ def test_the_limit_is_that_of_the_core():
     """The core reports its limit, kMaxLoops, with the fault."""
     layouts = [shape_limits.OperandLayout.contiguous((1,) * n, 4) for n in (MOST + 1, 1)]
     fields = {"index_width": 8, "item": 4}
-    facts = OPERATORS["gather"].addressing.facts
-    fault = _core.lower(facts, 0, *layouts, None, None, fields)
+    shape_flags = OPERATORS["gather"].addressing.shape_flags
+    fault = _core.lower(shape_flags, 0, *layouts, None, None, fields)
     assert fault == ("too_many_dimensions", "data", 0, shape_limits.MAX_RANK, MOST + 1, ())
 
 

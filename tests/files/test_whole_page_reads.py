@@ -46,8 +46,8 @@ def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
     count = max(3000, 2 * table.extent)
     numbers = rng.integers(0, table.extent, count)
     where = rng.permutation(count + 1000)[:count] if places else None
-    wanted = table.ordered(numbers, where)
-    assert wanted.ordered and wanted.row_numbers is numbers
+    wanted = table.in_storage_order(numbers, where)
+    assert wanted.joins_neighbours and wanted.row_numbers is numbers
     into = np.full((count + 1000, columns), -7, np.int32)
     reads = table.fetch(wanted, into, limit=16 << 10, once=False)
     assert 20 <= reads <= 160  # at least half of 4 KiB, at most 16 KiB each
@@ -62,7 +62,7 @@ def test_when_parts_are_read(tmp_path: Path) -> None:
     everywhere = np.random.default_rng(0).permutation(1 << 10) * 256
 
     def in_parts(numbers: Any) -> bool:
-        return table.ordered(np.asarray(numbers), None).row_numbers is numbers
+        return table.in_storage_order(np.asarray(numbers), None).row_numbers is numbers
 
     assert in_parts(everywhere)
     assert not in_parts(np.sort(everywhere))  # already in order
@@ -74,7 +74,7 @@ def test_when_parts_are_read(tmp_path: Path) -> None:
     assert in_parts(np.r_[np.repeat(0, 1 << 20), everywhere, 0])
     before = table.array.file.meter.bytes_read
     into = np.empty((1024, 1), "<i4")
-    table.fetch(table.ordered(everywhere, None), into, limit=1 << 20, once=False)
+    table.fetch(table.in_storage_order(everywhere, None), into, limit=1 << 20, once=False)
     assert table.array.file.meter.bytes_read - before == 1 << 20
     assert np.array_equal(into[:, 0], everywhere)
     table.array.file.close()

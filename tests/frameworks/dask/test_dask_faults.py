@@ -181,7 +181,7 @@ def test_files_that_a_task_writes_or_removes_meanwhile_are_checked_again(number,
     class Build:
         replacing, cleared, closed = False, 0, False
 
-        def clear(self):
+        def remove_files(self):
             self.cleared += 1
             if self.cleared < 3:
                 raise OSError(number, "while it is removed")

@@ -160,7 +160,7 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize("step", ["stage", "seal", "lay", "mark", "clear"])
+@pytest.mark.parametrize("step", ["stage", "seal", "lay", "mark", "remove_files"])
 def test_a_run_that_is_killed_and_repeated_gives_the_same(step, tmp_path, stored, monkeypatch):
     """Stop before each step, then resume, and run once more."""
 

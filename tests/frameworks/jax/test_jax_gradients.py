@@ -99,7 +99,7 @@ def test_updates_that_are_repeated(op, reduction):
     run = of(op, reduction=reduction, **attributes)
     shapes = moved[1:], moved[-1:], (1, *moved[1:]), ()
     turn = list(SCATTERS).index(op) + REDUCTIONS.index(reduction)
-    order = 1 if ROWS[reduction].linear else 2
+    order = 1 if ROWS[reduction].is_linear else 2
     for small in shapes[turn % 2 :: 2]:  # each is tested with each operator and each reduction
         operands = values(shape, 2), values(small, 4) if small else jnp.asarray(0.3)
         check_grads(lambda data, new: run(data, jnp.asarray(indices), new), operands, order, BOTH)

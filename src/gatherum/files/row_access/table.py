@@ -131,9 +131,8 @@ class RowsToRead:
 
     row_numbers: Ints
     positions: Ints | None  # the position of each row; None if consecutive
-    joins_neighbours: (
-        bool  # whether neighbours can be read together: ascending, or nearly all pages
-    )
+    # Whether neighbours can be read together: the rows ascend, or lie in nearly all pages.
+    joins_neighbours: bool
 
     @classmethod
     def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
