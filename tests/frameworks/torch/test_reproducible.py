@@ -422,7 +422,7 @@ def test_rare_calls_are_those_of_torch(name, without_core):
 
 
 def test_torch_may_not_run_what_gatherum_rejects():
-    put = next(row for row in kernels.INDICES if row.in_place == "put_")
+    put = next(row for row in kernels.ROWS if row.in_place == "put_")
     complete = kernels._Overload(put, "put_").complete
     kernel = kernels._kernel(
         "put_", complete, SimpleNamespace(call_boxed=lambda *call: None), False

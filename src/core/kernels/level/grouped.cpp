@@ -13,7 +13,7 @@ int64_t sort_updates(const GroupedScatter& call, const Operands& operands, int64
 
 // Returns the function that folds a part of a row and skips NaN.
 FoldGroups::FoldPart function_skipping_nan(const Combine& combine) {
-  if (can_skip_nan(combine))
+  if (combine.reduction != Reduction::none && !row_of(combine.reduction).exact)
     return by_numbers(
         combine, [](auto fold) { return FoldGroups::FoldPart{&FoldGroups::fold_numbers<decltype(fold)>}; });
   return by_type(combine.value, [&](auto type) -> FoldGroups::FoldPart {
