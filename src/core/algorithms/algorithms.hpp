@@ -60,7 +60,7 @@ struct Algorithm {
 const Algorithm& choose(const Program& program, int threads);
 
 // Completes a program. If the program is too small for several threads, also chooses its algorithm. Returns
-// an error message, or null if there is no error.
+// an error message, or null for success.
 const char* complete_and_choose(Program& program);
 
 // The algorithm that runs on the current number of threads.

@@ -47,8 +47,8 @@ class CachedReads : RowRequests {
   static size_t as_size(int64_t i) { return static_cast<size_t>(i); }
   char* row_at(int64_t i) const { return out_ + positions_[as_size(i)] * reads_.item; }
 
-  // Returns the end of the run from request `i` on in which each request is for the row and the position
-  // after those of the previous request.
+  // Returns the end of the run that begins at request `i`. Within a run, row numbers and positions both
+  // increase by one from request to request.
   int64_t end_of_contiguous_run(int64_t i) const {
     int64_t end = i + 1;
     while (end < reads_.count && reads_.stride == reads_.item &&
