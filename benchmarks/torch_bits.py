@@ -151,7 +151,7 @@ def compare(graph: Graph, threads: list[int]) -> Iterator[tuple[str, list[str]]]
 
 
 def _same(equal: Iterator[bool]) -> str:
-    return "same" if all(equal) else "other"
+    return "same" if all(equal) else "different"
 
 
 def main() -> None:
@@ -162,10 +162,10 @@ def main() -> None:
     threads = [int(number) for number in arguments.threads.split(",")]
     print(f"torch {torch.__version__}, {threads} threads of torch")
     print(
-        "| part | eager, other threads | inductor instead of eager | inductor, other threads |",
+        "| part | threads | inductor instead of eager | threads, inductor |",
         end="",
     )
-    print(" inductor, again |\n|---|---|---|---|---|")
+    print(" the same graph again |\n|---|---|---|---|---|")
     for graph in graphs():
         for name, answers in compare(graph, threads):
             print("|", " | ".join([name, *answers]), "|", flush=True)

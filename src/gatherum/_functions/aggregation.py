@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
-from typing import Any, NamedTuple, Never
+from typing import Any, NamedTuple, Never, Self
 
 import numpy as np
 
@@ -228,54 +228,93 @@ def _on_arrays(
     data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any, out: Any | None
 ) -> NumpyArray:
     """Run `aggregate` on NumPy arrays."""
-    size = plain_values.as_size(NAME, "size", options.size)
-    table = conversion.as_array(NAME, "data", data)
-    check_movable(NAME, "data", table.dtype)
-    source_array = conversion.as_indices(NAME, sources, "gather_indices")
-    has_pointer = isinstance(targets, Pointer)
-    if isinstance(targets, Pointer):
-        operand, target_array = targets
+    operands = _Operands.of(data, sources, targets, options, weights)
+    table, axis = operands.table, operands.axis
+    result: NumpyArray
+    if out is None:
+        result = native.new_result(table.dtype, operands.result_shape)
     else:
-        operand = "scatter_indices"
-        target_array = conversion.as_indices(NAME, targets, operand)
-    weight_array = None
-    if weights is not None:
-        weight_array = conversion.as_updates(NAME, weights, table.dtype, "weights")
-    ends = source_array, source_array if has_pointer else target_array
-    plan_dtype = attrgetter("dtype")
-    axis = check_edges(plan_dtype, table, *ends, weight_array, options.reduction, options.axis)
-    shape = (*table.shape[:axis], size, *table.shape[axis + 1 :])
-    shape_limits.check_result(NAME, shape, table.dtype)
-    item_without_edges = np.full((), ROWS[options.reduction].empty, table.dtype)
-    if options.fill_value is not None:
-        item_without_edges = conversion.fill_item(NAME, table.dtype, options.fill_value)
-    source_end = EdgeEnd("gather_indices", source_array, table.shape[axis], axis)
-    target_end = EdgeEnd(operand, target_array, size, axis)
-    plain_out = (
-        None if out is None else _as_out(out, shape, table, weight_array, source_end, target_end)
-    )
-    kept_alive = conversion.pinned(table, source_array, target_array, weight_array, plain_out)
-    result = native.new_result(table.dtype, shape) if plain_out is None else plain_out
-    edge_weights = _broadcast_weights(weight_array, source_array.shape, table.shape, axis)
+        result = _as_out(out, operands)
+    pins = conversion.pinned(*operands.arrays().values(), result)
     rows, row_result = (np.moveaxis(array, axis, 0) for array in (table, result))
-    if _has_short_parts(rows) and source_array.size >= len(rows):
+    if _has_short_parts(rows) and operands.sources.indices.size >= len(rows):
         rows = rows.copy()
     contiguous_result = row_result
     if _has_short_parts(row_result):
         contiguous_result = native.new_result(table.dtype, row_result.shape)
-    fold_options = options.reduction, options.mode, options.negative, item_without_edges
     edge_fold = _EdgeFold(
         rows,
         contiguous_result,
-        edge_weights,
-        *fold_options,
+        _broadcast_weights(operands.weights, operands.sources.indices.shape, table.shape, axis),
+        options.reduction,
+        options.mode,
+        options.negative,
+        operands.item_without_edges,
         out is None or contiguous_result is not row_result,
     )
-    (edge_fold.fold_pointed if has_pointer else edge_fold.fold)(source_end, target_end)
+    fold = edge_fold.fold_pointed if operands.has_pointer else edge_fold.fold
+    fold(operands.sources, operands.targets)
     if contiguous_result is not row_result:
         row_result[...] = contiguous_result
-    del kept_alive
+    del pins
     return result if out is None else out
+
+
+class _Operands(NamedTuple):
+    """The operands of `aggregate` as arrays whose dtypes and shapes fit together."""
+
+    table: NumpyArray
+    sources: EdgeEnd
+    targets: EdgeEnd  # the destinations, or the CSR pointer if `has_pointer` is true
+    has_pointer: bool
+    weights: NumpyArray | None
+    axis: int
+    result_shape: tuple[int, ...]
+    item_without_edges: NumpyArray
+
+    @classmethod
+    def of(
+        cls, data: Any, sources: Any, targets: Any, options: AggregateOptions, weights: Any
+    ) -> Self:
+        """Convert and check the operands of a call."""
+        size = plain_values.as_size(NAME, "size", options.size)
+        table = conversion.as_array(NAME, "data", data)
+        check_movable(NAME, "data", table.dtype)
+        source_array = conversion.as_indices(NAME, sources, "gather_indices")
+        has_pointer = isinstance(targets, Pointer)
+        if isinstance(targets, Pointer):
+            operand, target_array = targets
+        else:
+            operand = "scatter_indices"
+            target_array = conversion.as_indices(NAME, targets, operand)
+        weight_array = None
+        if weights is not None:
+            weight_array = conversion.as_updates(NAME, weights, table.dtype, "weights")
+        ends = source_array, source_array if has_pointer else target_array
+        plan_dtype = attrgetter("dtype")
+        axis = check_edges(plan_dtype, table, *ends, weight_array, options.reduction, options.axis)
+        shape = (*table.shape[:axis], size, *table.shape[axis + 1 :])
+        shape_limits.check_result(NAME, shape, table.dtype)
+        item_without_edges = np.full((), ROWS[options.reduction].empty, table.dtype)
+        if options.fill_value is not None:
+            item_without_edges = conversion.fill_item(NAME, table.dtype, options.fill_value)
+        source_end = EdgeEnd("gather_indices", source_array, table.shape[axis], axis)
+        target_end = EdgeEnd(operand, target_array, size, axis)
+        return cls(
+            table,
+            source_end,
+            target_end,
+            has_pointer,
+            weight_array,
+            axis,
+            shape,
+            item_without_edges,
+        )
+
+    def arrays(self) -> dict[str, NumpyArray | None]:
+        """Return the arrays by the names of the operands."""
+        ends = {end.operand: end.indices for end in (self.sources, self.targets)}
+        return {"data": self.table, **ends, "weights": self.weights}
 
 
 class _EdgeFold(NamedTuple):
@@ -366,20 +405,11 @@ def _broadcast_weights(
     return np.broadcast_to(lifted, shape)
 
 
-def _as_out(
-    out: NumpyArray,
-    shape: tuple[int, ...],
-    table: NumpyArray,
-    weights: NumpyArray | None,
-    sources: EdgeEnd,
-    targets: EdgeEnd,
-) -> NumpyArray:
+def _as_out(out: NumpyArray, operands: _Operands) -> NumpyArray:
     """Return `out` as a plain array, or raise if the result cannot be stored in it."""
-    plain_out = conversion.as_plain_out(NAME, out, shape, table.dtype)
-    inputs = [("data", table), *((end.operand, end.indices) for end in (sources, targets))]
-    if weights is not None:
-        inputs.append(("weights", weights))
-    for operand, array in inputs:
-        if shape_limits.shares_memory(plain_out, array):
+    dtype = operands.table.dtype
+    plain_out = conversion.as_plain_out(NAME, out, operands.result_shape, dtype)
+    for operand, array in operands.arrays().items():
+        if array is not None and shape_limits.shares_memory(plain_out, array):
             raise errors.out_overlaps(NAME, operand)
     return plain_out

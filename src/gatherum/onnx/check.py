@@ -13,7 +13,7 @@ from gatherum.directml import FeatureLevel, TensorDataType
 from gatherum.directml.types import LATEST, LevelLike
 
 from .graphs import Occurrence, Operand, load, occurrences
-from .mapping import NodeCall, objections, replace_unknown_sizes
+from .directml_descs import NodeCall, objections, replace_unknown_sizes
 from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport

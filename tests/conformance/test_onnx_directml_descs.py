@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 from gatherum.directml import Device, FeatureLevel, TensorDataType
 from gatherum.onnx import Evaluator, check_model
-from gatherum.onnx.mapping import NodeCall, desc_of, objections
+from gatherum.onnx.directml_descs import NodeCall, desc_of, objections
 
 OPERATORS = {
     "Gather": "gather",
