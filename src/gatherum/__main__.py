@@ -15,8 +15,8 @@ def main() -> int:
     Returns
     -------
     int
-        0: success. 1: an error in the data, or a part is not installed. 2: wrong usage, or an
-        invalid environment variable. 130: interrupted.
+        0: success. 1: an error in the data, or a missing component. 2: wrong usage, or an invalid
+        environment variable. 130: interrupted.
     """
     open_streams()
     try:

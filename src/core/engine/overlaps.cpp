@@ -107,9 +107,9 @@ bool shares_memory(const Footprint& one, const Footprint& other) {
   const Interval a = interval_of(one), b = interval_of(other);
   if (!a.intersects(b)) return false;
   if (a.high - a.low >= kMany || b.high - b.low >= kMany) return true;
-  // Each block of one footprint begins at a.low + (a sum of its steps). Each block of the other operand
-  // begins at the start of that operand's last block, minus a sum of its steps. Two blocks share a byte if
-  // their starts are less than a block apart.
+  // Each block of one footprint begins at a.low + (a sum of its steps). Each block of the other footprint
+  // begins at (the start of its last block) - (a sum of its steps). Two blocks share a byte if their starts
+  // are less than a block apart.
   const int64_t apart = b.high - other.block - a.low;
   int64_t low = apart + 1 - one.block;
   const int64_t high = apart + other.block - 1;

@@ -59,9 +59,10 @@ GATHERUM_INLINE void prefetch(const void* p) {
 GATHERUM_INLINE void prefetch_second(const void* p) { prefetch<FetchTo::second>(p); }
 GATHERUM_INLINE void prefetch_write(const void* p) { prefetch<FetchTo::write>(p); }
 
-// Prefetches every cache line of a run of bytes. A run that begins inside a line, as in NumPy's memory,
-// covers one more line than its size suggests. The run may be at any address, even outside its array, and the
-// address of its end may wrap around to 0. The loop therefore counts lines and does not compare addresses.
+// Prefetches every cache line of a run of bytes. A run that begins inside a cache line, as in memory from
+// NumPy, covers one more line than its size suggests. The run may be at any address, even outside its array,
+// and the address of its end may wrap around to 0. The loop therefore counts lines and does not compare
+// addresses.
 template <FetchTo to = FetchTo::first>
 GATHERUM_INLINE void prefetch_bytes(const char* base, int64_t offset, int64_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
@@ -184,7 +185,7 @@ GATHERUM_INLINE FloatControl float_control() { return 0; }
 GATHERUM_INLINE void set_float_control(FloatControl) {}
 #endif
 
-// Sets kNearest for one scope. Another library of this process may have set flush-to-zero on the calling
+// Sets kNearest for one scope. Another library in this process may have set flush-to-zero on the calling
 // thread, and a sum must not depend on that.
 class FloatMode {
  public:

@@ -30,8 +30,8 @@ struct OrderKeys<Fold<V, R>> {
   using Key = std::conditional_t<sizeof(Stored) == 8, int64_t, int32_t>;
   static constexpr bool kHasNaN = std::is_floating_point_v<V> || kIsHalf<V>;
 
-  // The least key, and whether it is unused. (For booleans it counts as used: a true byte other than 1 does
-  // not convert back unchanged.)
+  // The least key, and whether it is unused. (For booleans it counts as used: its key cannot restore a true
+  // byte other than 1.)
   static constexpr Key kNone = std::numeric_limits<Key>::min();
   static constexpr bool kHasNone = kHasNaN || (sizeof(Stored) < sizeof(Key) && !std::is_same_v<V, Boolean>);
 

@@ -1,4 +1,4 @@
-// Implements the gradients of scatters whose gradients depend on the values: of products, maxima and minima.
+// Implements the gradients that depend on the values: those of products, maxima and minima.
 #include <algorithm>
 #include <cstring>
 

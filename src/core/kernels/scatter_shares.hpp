@@ -116,8 +116,8 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* i
   return !b.any_invalid;
 }
 
-// Calls `take(slot, update)` for every update of a range of units with an owned destination, in order.
-// Returns false if it skipped an invalid index.
+// Calls `take(slot, update)` in order, for every update in a range of units whose destination the thread
+// owns. Returns false if it skipped an invalid index.
 template <class Stored, class Take>
 bool take_share(const Nest& numbering, int unit_loops, const Range& range, const Operands& operands,
                 const Owned& owned, const Take& take) {

@@ -57,10 +57,11 @@ struct EdgeEnds {
 // Returns true if two programs describe a CSR pointer array and the sources of its edges.
 bool fits_pointer(const Program& pointer, const Program& sources);
 
-// Reduces rows by a CSR pointer array, without lists. This array is a program of one loop with one component
-// of size edges + 1. Every field of `call` is set except the size of the table. `fresh` is true if the result
-// is discarded after an invalid index. If the outcome is an error, `invalid` is 1 for an invalid source, and
-// 0 for a pointer array that does not ascend from 0 to the number of edges. Throws std::bad_alloc.
+// Reduces rows by a CSR pointer array, without lists. A program of one loop, with one component of size edges
+// + 1, describes this array. Every field of `call` is set except the size of the table. `fresh` is true if
+// the result is discarded after an invalid index. If the outcome is an error, `invalid` is 1 for an invalid
+// source, and 0 for a pointer array that does not ascend from 0 to the number of edges. Throws
+// std::bad_alloc.
 Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold call, bool fresh,
                      const Poll& poll, int& invalid);
 

@@ -95,7 +95,7 @@ void lower_gather(const Loops& loops, const Components& components, Program& p) 
   p.nest = make_nest(body, &line, rows, components, block);
 }
 
-// Points of loops that step through the data are independent of each other; these loops are outermost. The
+// Loops that step through the data are outermost, because their points are independent of each other. The
 // other loops are the fold, whose order matters, and keep their order.
 void lower_scatter(const Loops& loops, const Components& components, Program& p) {
   auto [body, rows, block] = split_rows(collapse(loops), true, p.item);

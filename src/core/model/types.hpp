@@ -46,7 +46,7 @@ enum class Value : uint8_t {
   complex128,
 };
 
-// New reductions are appended: serialized programs keep their numbers.
+// New reductions go at the end, because serialized programs contain the numbers of reductions.
 enum class Reduction : uint8_t { none, add, mul, max, min, mean, fsum, fmean };
 
 constexpr const char* name_of(Mode m) {

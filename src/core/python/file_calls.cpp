@@ -171,7 +171,7 @@ class SortedRequests {
   std::vector<int64_t> numbers_, positions_;
 };
 
-// `sorts`: sorts the requests, with the interpreter's lock.
+// If `sorts` is true, sorts the requests while holding the interpreter's lock.
 nb::tuple read_file_rows(int file, const nb::tuple& layout, nb::handle numbers, nb::handle positions,
                          nb::handle out, double waste, bool once, int64_t scratch, int in_flight,
                          bool sorts) {

@@ -1,5 +1,5 @@
-// Runs programs as XLA custom calls, through a handler for XLA's typed foreign function interface that uses
-// the C interface. The call contains the bytes of its program, so an executable compiled by XLA also runs in
+// Runs programs as XLA custom calls. The handler for XLA's typed foreign function interface uses the C
+// interface. The call contains the bytes of its program, so an executable compiled by XLA also runs in
 // another process.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-"""The start of the command: its streams, its messages, and a Ctrl-C during imports."""
+"""Start the command: prepare its streams and messages, and handle Ctrl-C during imports."""
 
 from __future__ import annotations
 

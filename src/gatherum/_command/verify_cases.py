@@ -153,7 +153,7 @@ def indices(dtype: str, seed: int, shape: Shape, size: int, *, invalid: bool) ->
 
 
 def small_calls(op: str, dtype: DType, reduction: str) -> Iterator[VerifyCase]:
-    """Yield small calls of a row: every axis or number of components, mode and index dtype."""
+    """Yield small calls for a row: all axes or numbers of components, modes and index dtypes."""
     seeds = count(1)
     data = values(dtype, next(seeds), (4, 5, 3), wild=True)
     for turn, index in enumerate(_INDEX_DTYPES * 2):

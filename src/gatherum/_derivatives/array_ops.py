@@ -52,7 +52,7 @@ class ArrayOps(Protocol):
     def gather(
         self, attributes: Attributes, data: AnyArray, indices: AnyArray, fill_value: Any = 0, /
     ) -> AnyArray:
-        """Run a gather, which stores a number for an invalid index."""
+        """Run a gather that returns a number for each invalid index."""
 
     def scatter(
         self, attributes: Attributes, data: AnyArray, indices: AnyArray, updates: AnyArray, /

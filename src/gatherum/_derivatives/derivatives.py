@@ -310,8 +310,8 @@ def _products_in_front(
     `x` has four dimensions. The third is the block index; the number of blocks is a power of 2.
     `continues` is a mask over the second and third dimensions. It is True if the first entry of a
     block has the same destination as the entry before it. `is_uniform` is a mask of the blocks in
-    which this is true for all entries. Blocks are merged in pairs recursively, which takes twice as
-    many multiplications as entries.
+    which this is true for all entries. Blocks are merged in pairs recursively, which takes two
+    multiplications for each entry.
     """
     before, direction_count, length, behind = x.shape
     if length == 1:

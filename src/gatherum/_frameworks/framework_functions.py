@@ -35,7 +35,7 @@ class FrameworkFunctions(Generic[FrameworkArray]):
 def function_of(
     operator: Operator, like: Callable[..., FrameworkArray], run: Callable[..., FrameworkArray]
 ) -> Callable[..., FrameworkArray]:
-    """Generate the function of an operator that a framework does not define.
+    """Generate an operator's function for a framework that does not define the function.
 
     The function has the same parameters as `like`, a function of the same family, except that
     `axis` is replaced with the dimension attribute of the operator. `run` is as in

@@ -162,7 +162,7 @@ class Accumulator:
             yield
 
     def _after_fork(self) -> None:
-        """Replace, in a forked child, a lock that a thread of the parent holds."""
+        """In a forked child, replace a lock that a thread of the parent holds."""
         if self._lock.acquire(blocking=False):  # free, or held by the forking thread
             self._lock.release()
         else:
@@ -246,10 +246,10 @@ class Accumulator:
         return self
 
     def _count_updates(self, updates: int) -> None:
-        """Add a number of updates to the bound of the counts, or raise ValueError if an element
-        would have more than MOST_UPDATES.
+        """Raise the bound on the counts by `updates`.
 
-        The exact maximum is computed only if the bound exceeds the limit.
+        Raise ValueError if an element would have more than MOST_UPDATES. The exact maximum is
+        computed only if the bound exceeds the limit.
         """
         if self._most + updates > MOST_UPDATES:
             self._most = int(self._counts.max(initial=0))

@@ -29,7 +29,7 @@ _STATE = {"version", "dtype", *_ATTRIBUTES, *_ARRAYS}
 
 
 def check_data(shape: tuple[int, ...], dtype: DType, reduction: str) -> None:
-    """Raise the errors that a scatter into such data would raise with any updates."""
+    """Raise the errors that a scatter into such data would raise whatever its updates are."""
     check_movable(NAME, "data", dtype)
     if reduction != "none" and not is_reducible(dtype, reduction):
         raise errors.not_reducible(NAME, reduction, dtype)

@@ -138,7 +138,7 @@ def raise_error(plan: Plan, fault: str, *facts: int) -> NoReturn:
 
     With ``"read_only"``, `out` is read-only, and there are no facts. With ``"overlap"``, `out`
     shares memory with an operand, whose number is the fact. With ``"changed"``, user code moved or
-    reshaped an operand during the call, and the only fact is the number of that operand. With
+    reshaped an operand during the call, and the fact is the number of that operand. With
     ``"invalid"``, the facts are the position, component and value of an invalid index.
     """
     if fault == "invalid":

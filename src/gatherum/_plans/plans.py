@@ -97,7 +97,7 @@ class Plan:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Compute the hash of the call, which determines the other fields except the device."""
+        """Compute the hash from the call and the device, which determine the other fields."""
         object.__setattr__(self, "_hash", hash((self.call, self.device)))
 
     def __hash__(self) -> int:

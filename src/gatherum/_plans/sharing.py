@@ -22,8 +22,8 @@ class Shared:
     """Results that calls share. Their keys are all they depend on, such as an address.
 
     Each result keeps the memory of the indices alive. The calls of a gradient also use the results
-    of their `parent`, which belong to the calls of the function. A prepared call keeps only the
-    results for its indices, which have this `address`. These results outlive each call.
+    in `parent`, which the calls of the function have stored. A prepared call keeps only the results
+    for its indices, which have this `address`. These results outlive each call.
     """
 
     __slots__ = ("address", "parent", "results")

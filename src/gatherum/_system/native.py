@@ -25,14 +25,13 @@ Function              Operands                                      Used by
                       attributes of the last call
 ====================  ============================================  =========================
 
-`cached_call_entry` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4
-times (``benchmarks/jax_bench.py``). All arguments are positional. Attributes of calls
-on views and tensors are plain values. The last arguments of
-`run_on_views` are ``fill``, the bytes of an item or None for zeros; ``out``; ``allocate``, which
-returns the address of memory for a result of views; and ``only_plain``. With ``only_plain``, the
-result is None for tensors that torch must handle, because they are not plain arrays in memory (for
-example, subclasses and lazily negated tensors). `run_on_tensors` and `run_if_plain` name the
-arguments for tensors.
+`cached_call_entry` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4 times
+(``benchmarks/jax_bench.py``). All arguments are positional. Attributes of calls on views and
+tensors are plain values. The last arguments of `run_on_views` are ``fill``, the bytes of an item or
+None for zeros; ``out``; ``allocate``, which returns the address of memory for the result of a call
+on views; and ``only_plain``. With ``only_plain``, the result is None for tensors that torch must
+handle, because they are not plain arrays in memory (for example, subclasses and lazily negated
+tensors). `run_on_tensors` and `run_if_plain` name the arguments for tensors.
 
 Modules outside of `_system` import from `_core` only enumerations (`Reduction`, `Value`, `Mode`,
 `DType`, `Gradient`) and functions that compute facts about a call from its description, such as

@@ -365,7 +365,7 @@ def _is_supported(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
 
 
 def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any] | None:
-    """Return the item whose fold with any other item is the other, except for a NaN's payload.
+    """Return the neutral item: its fold with an item is that item, except for a NaN's payload.
 
     Return None if there is none, or if it is unknown.
     """

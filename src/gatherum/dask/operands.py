@@ -164,9 +164,9 @@ def _index_chunks(
 def _entry_chunks(roles: Dimensions, shape: tuple[int, ...], operands: list[Any]) -> list[Sizes]:
     """Return the chunks of the entry dimensions.
 
-    A dimension that the updates also have gets the chunks of the updates, because updates are
-    larger. Any other dimension gets the chunks of the indices. A scatter divides only the first
-    entry dimension whose size is not 1.
+    A dimension shared with the updates is divided like the updates, because updates are larger. Any
+    other dimension is divided like the indices. A scatter divides only the first entry dimension
+    whose size is not 1.
     """
     indices, updates = operands[1], operands[-1]
     scatters = len(operands) > 2

@@ -102,7 +102,7 @@ class ClusterCall:
 
 
 def _operand(value: Any, role: str, decode: bool) -> Any:
-    """Return an operand as an array. Indices are read if few, to find chunks without entries."""
+    """Return an operand as an array. A few indices are read, to find chunks without entries."""
     if not isinstance(value, str):
         return value
     stored = finished_file(value, role, decode=decode)

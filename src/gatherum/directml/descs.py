@@ -251,7 +251,7 @@ class ScatterNdOperatorDesc(OperatorDesc):
     indices_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Require updates with the sizes of GATHER_ND's output; the output is like the input."""
+        """Require updates with the sizes of GATHER_ND's output. Return the sizes of the input."""
         expected = _nd_sizes(self, inspection)
         formula = "the indices' array of tuples, then the input's sizes after D - R + k"
         _require_updates(self.updates_tensor, expected, formula, inspection, "; erratum 9")

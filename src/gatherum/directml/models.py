@@ -32,7 +32,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass
 class ModelRun:
-    """The lines that a model prints, its output files, and whether all comparisons are equal."""
+    """The lines that a model prints, its output files, and whether all comparisons succeeded."""
 
     lines: list[str] = field(default_factory=list)
     files: dict[str, bytes] = field(default_factory=dict)

@@ -24,7 +24,7 @@ WIDEST = {"g": np.dtype(np.float64), "G": np.dtype(np.complex128)}
 def run_function(
     row: FunctionRow, values: AnyArray, grouping: Grouping, ddof: int, fill_value: object
 ) -> AnyArray:
-    """Run `reduce` on an array and its grouping, using the function's row or one with arguments."""
+    """Run `reduce` on an array and its grouping, with a row, which may contain arguments."""
     xp, name = grouping.xp, row.full_name
     values_dtype = xp.plan_dtype(values)
     check_defined(grouping.op, row, name, values_dtype)

@@ -82,7 +82,7 @@ class ArrayDefaults(Protocol):
         dtype: Any,
         like: bool = False,
     ) -> AnyArray:
-        """Run a function that needs all values of a group on arrays in chunks.
+        """Run a function that needs all values of a group, on arrays that may be chunked.
 
         The result has one item for each group, or, with `like`, for each value. By default, call
         ``run(values, grouping)``.

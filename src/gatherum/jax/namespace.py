@@ -170,7 +170,7 @@ def equal(x: AnyArray, y: AnyArray) -> AnyArray:
 
 
 def _comparable(x: AnyArray) -> AnyArray:
-    """Return floats as integers with the same equality: XLA treats subnormal numbers as 0."""
+    """Return integers that are equal where floats are: XLA would treat subnormal numbers as 0."""
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return x
     bits = jax.lax.bitcast_convert_type(x, np.dtype(f"i{x.dtype.itemsize}"))

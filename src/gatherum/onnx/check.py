@@ -12,8 +12,8 @@ from gatherum._model.operators import OPERATORS
 from gatherum.directml import FeatureLevel, TensorDataType
 from gatherum.directml.types import LATEST, LevelLike
 
-from .graphs import Occurrence, Operand, load, occurrences
 from .directml_descs import NodeCall, objections, replace_unknown_sizes
+from .graphs import Occurrence, Operand, load, occurrences
 from .operators import attribute_faults
 from .reference_ops import FAMILY
 from .report import NodeReport

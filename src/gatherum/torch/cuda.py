@@ -190,7 +190,7 @@ def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
 
 
 def zeros_address(device: int) -> int:
-    """Return the address of one item of zeros on a device, from which a scatter can start.
+    """Return the address of an item of zeros on a device, with which a scatter can start.
 
     Return 0 if the device has no such item yet and the current stream is being captured, because
     the memory would belong to the graph.

@@ -1,5 +1,5 @@
 // Kernel: kernels/scatter_rounds.hpp. One unit, many threads: in each round, every thread sorts pieces of the
-// updates into lists by destination, and folds its share of the lists of the last round.
+// updates into lists by destination, and folds its share of the previous round's lists.
 #include <thread>
 
 #include "algorithms/algorithms.hpp"
@@ -83,8 +83,8 @@ class Order {
   }
 
  private:
-  // Waking a thread takes about as long as its part of a round, so a thread that soon continues does not
-  // sleep.
+  // Waking a thread takes about as long as its part of a round, so a thread that will soon have more work
+  // does not sleep.
   static constexpr int kSpins = 256;
 
   void wait(int all) {

@@ -11,8 +11,8 @@ inline int64_t device_alignment(const char* address) {
   return device_alignment(uint64_t{reinterpret_cast<uintptr_t>(address)});
 }
 
-// The addresses of the sorted keys and of their payload, for updates of a scatter that an earlier call on a
-// stream has sorted by destination.
+// The addresses of the sorted keys and of their payload, if an earlier call on a stream has sorted the
+// updates of a scatter by destination.
 struct Order {
   uint64_t stream = 0, keys = 0, payload = 0;
 };

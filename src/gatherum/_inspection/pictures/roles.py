@@ -22,9 +22,9 @@ class CallShapes(NamedTuple):
     """The dimensions of a call by role.
 
     `named` are the indexed dimensions of the data, `outer` the dimensions before them (including
-    batch dimensions), `suffix` the dimensions after them. `inner` are the dimensions that only the
-    indices have. If every element has a separate index, `named` is the complete shape of the data,
-    and `inner` is the complete shape of the indices.
+    batch dimensions), `suffix` the dimensions after them. `inner` contains the dimensions that only
+    the indices have. If every element has a separate index, `named` is the complete shape of the
+    data, and `inner` is the complete shape of the indices.
     """
 
     operator: Operator
@@ -177,7 +177,7 @@ def _resized(shapes: CallShapes, role: str, sizes: Iterable[int]) -> CallShapes:
 
 
 def _steps(shapes: CallShapes, roles: tuple[str, ...]) -> Iterator[tuple[int, CallShapes]]:
-    """Yield calls with one smaller dimension, and the priority of each.
+    """Yield copies of a call in which one dimension is smaller, each with its priority.
 
     Large dimensions and leading dimensions have a high priority, indices a low one.
     """

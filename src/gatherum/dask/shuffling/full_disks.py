@@ -1,4 +1,4 @@
-"""Report a full disk during a shuffle with one message in each task that it stops."""
+"""Report a disk that is full during a shuffle, with one message in each stopped task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_DISK = re.escape(str(dask_errors.full_disk(OSError("?")))).replace(r"\?", ".
 
 @contextmanager
 def plain_disk_errors() -> Iterator[None]:
-    """Raise OSError with one message in each of the tasks that a full disk stops."""
+    """Raise OSError with the same message in each task that stops because of a full disk."""
     try:
         yield
     except (OSError, RuntimeError) as error:

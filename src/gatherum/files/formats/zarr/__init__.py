@@ -60,7 +60,7 @@ class Zarr(Format):
         return _source(location, array, boxes)
 
     def check_target(self, op: str, out: Location, meter: Meter) -> None:
-        """Raise ValueError for a directory with other content, or inside another array."""
+        """Raise ValueError if the directory has different contents or lies inside another array."""
         target = out.resolved
         for above in Path(target).parents:
             if is_array(str(above)):
