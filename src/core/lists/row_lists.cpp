@@ -142,7 +142,7 @@ OwnedMemory::~OwnedMemory() {
 
 namespace {
 
-// Returns true if index i of a program selects element i of the data.
+// Returns true if each index is the number of the element that it selects.
 bool has_element_numbers(const Program& p) {
   return p.checks.components == 1 && p.checks.component[0].stride == 1 && p.checks.component[0].offset == 0;
 }
