@@ -140,7 +140,7 @@ def test_refusals(tmp_path: Path) -> None:
         reduce_file(path, GROUPS, out)
     assert not out.exists()
     missing = f"{put(tmp_path, {'price': arrow.array([Decimal(1), None])})}:price"
-    with pytest.raises(ValueError, match="has nulls, which arrays lack"):
+    with pytest.raises(TypeError, match="group 0 must be without nulls, got some; write it anew"):
         reduce_file(missing, [0, 0])
     wide = f"{put(tmp_path, {'price': column_of('wide')})}:price"
     message = "`func` 'sum' of dtype decimal128 needs all values in memory, 68000 bytes"
