@@ -19,7 +19,7 @@ from gatherum.groups.functions import IN_FILES
 from . import options as shared
 from .command_group import OUTPUT, commands
 from .indices import NotIntegers, as_operand
-from .numbers import Integer, Parsed, number_or_text, short
+from .numbers import Integer, Parsed, short, text_and_number
 from .options import FILE
 from .streams import DASH, check_one, named_file, read_array, stream_folder, write_to_output
 
@@ -78,7 +78,7 @@ class Functions(Parsed):
 )  # fmt: skip
 @click.option(
     "--fill-value",
-    callback=number_or_text,
+    callback=text_and_number,
     metavar="X",
     help="The value of an empty group; by default 0 for a sum, 1 for a product, else NaN. "
     "Required for integers, which have no NaN, if such a group is empty.",
@@ -126,6 +126,7 @@ def _run(
     from gatherum import files
     from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
+    from gatherum.files.grouped.decimals import FillText
     from gatherum.files.grouped.outputs import TABLES, table_suffix, table_target
 
     def operand(role: str, path: str) -> Any:
@@ -147,6 +148,8 @@ def _run(
     groups_source = operand("GROUPS", values if groups is None else groups)
     if options["weights"] is not None:
         options["weights"] = operand("WEIGHTS", options["weights"])
+    if options["fill_value"] is not None:
+        options["fill_value"] = FillText(*options["fill_value"])
     target: Any = out
     if out == DASH:
         target = named_file(folder, OUTPUT)

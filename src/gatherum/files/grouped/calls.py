@@ -304,10 +304,10 @@ def _windows(
 
 @contextmanager
 def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
-    """Raise OSError, even in place of a ValueError, if an operand changed during the run."""
+    """Raise OSError, even in place of another error, if an operand changed during the run."""
     try:
         yield
-    except ValueError:
+    except (TypeError, ValueError):
         _check_unchanged(sources)
         raise
     _check_unchanged(sources)

@@ -24,7 +24,7 @@ from gatherum.groups import errors, options
 from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
 
 from .calls import REDUCE_FILE, GroupCall
-from .decimals import find_decimals, reduce_column
+from .decimals import FillText, find_decimals, reduce_column
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
@@ -128,9 +128,9 @@ def reduce_file(
     median, nunique and mode, their nan forms, and functions with weights, need all values in
     memory.
 
-    Columns of decimals are reduced as by `gatherum.groups.reduce`, and the results are arrays of
-    ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits, in units of the last
-    digit, need all values in memory.
+    Decimals in columns of files and in memory are reduced as by `gatherum.groups.reduce`, and the
+    results are arrays of ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits,
+    in units of the last digit, need all values in memory.
 
     In an array file, several results are stored as records with named fields. The first column of a
     table of group numbers contains the number of each group, and is named like the column of
@@ -235,8 +235,11 @@ def _run(
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}
-        of_one = replace(call, operands=used)
-        if (decimals := exact[column]) is not None:
+        decimals, fill_value = exact[column], call.fill_value
+        if isinstance(fill_value, FillText):
+            fill_value = fill_value.value if decimals is None else fill_value.exact()
+        of_one = replace(call, operands=used, fill_value=fill_value)
+        if decimals is not None:
             of_column, stats = reduce_column(of_one, decimals)
         else:
             of_column, stats = of_one.run(out, direct=direct)
