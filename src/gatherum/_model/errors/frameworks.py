@@ -12,7 +12,7 @@ def not_an_adapter(found: str) -> TypeError:
     return TypeError(f"frameworks.register: the adapter must be an object, got the class {found}")
 
 
-def no_modules(found: object) -> TypeError:
+def not_module_names(found: object) -> TypeError:
     return TypeError(
         f"frameworks.register: `modules` must be a tuple of names of modules, got {found!r}"
     )
