@@ -97,7 +97,7 @@ def no_whole_items(op: str, operand: str, framework: str, found: object) -> Type
     )
 
 
-def unread_values(op: str, operand: str, found: str) -> TypeError:
+def without_values(op: str, operand: str, found: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
 
 
