@@ -1,11 +1,15 @@
 """Values of attributes, lists as operands, and Python numbers."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 
 import gatherum
-from gatherum import reference
+from gatherum import _core, reference
+from gatherum._arguments import conversion
 from gatherum._model import operators
+from gatherum._model.call import Attributes
 
 ZEROS_2X3 = np.zeros((2, 3), np.float32)
 
@@ -23,6 +27,13 @@ def test_attributes_are_checked_for_any_operands(indices):
     with pytest.raises(TypeError, match="`axis`") as caught:
         gatherum.gather(ZEROS_2X3, indices, None)
     assert str(caught.value) == "gather: `axis` must be an integer, got None"
+
+
+def test_python_has_the_arguments_of_a_call_in_the_order_of_the_core():
+    core_order = list(signature(_core.dispatch_call).parameters)
+    assert list(signature(conversion.normalize).parameters) == core_order
+    assert list(Attributes._fields[1:6]) == core_order[4:9]
+    assert Attributes("gather").positional == Attributes("gather")[1:6]
 
 
 @pytest.mark.parametrize("axis", [True, np.int8(1), np.uint64(1), np.array(1), -1])

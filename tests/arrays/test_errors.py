@@ -99,6 +99,11 @@ def test_an_error_names_the_calling_function_and_its_operands():
     assert str(errors.renamed(IndexError("gather: index 3"), "mine", {})) == "mine: index 3"
 
 
+def test_no_two_functions_that_make_errors_have_the_same_name():
+    names = [name for name, _ in error_functions()]
+    assert {name for name in names if names.count(name) > 1} == set()
+
+
 # They have no words: a helper of other sentences, and errors that other functions word.
 WORDLESS = {"invalid_index", "is_or_are", "not_groups", "renamed"}
 LONG = 20  # characters; words of this length are in one message only, or in a few alike

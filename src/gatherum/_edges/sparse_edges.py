@@ -81,7 +81,7 @@ def list_edges(
         raise edge_errors.not_of_rank(NAME, GATHER, 2, len(matrix.shape))
     owner = registry.adapter_of(type(sources))
     if owner is not None and owner is not registry.adapter_of(type(data)):
-        raise edge_errors.no_tensor(NAME, GATHER, type(data).__name__)
+        raise edge_errors.data_not_a_tensor(NAME, GATHER, type(data).__name__)
     size = _checked_size(size, matrix.shape[0], GATHER)
     if registry.adapter_member(NAME, {"data": data}) is None:
         data = conversion.as_array(NAME, "data", data)

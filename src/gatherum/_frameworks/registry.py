@@ -164,7 +164,7 @@ def register(adapter: Framework) -> None:
         if not hasattr(adapter, member):
             raise framework_errors.no_adapter(type(adapter).__name__, member)
     if not isinstance(adapter.modules, tuple):
-        raise framework_errors.no_modules(adapter.modules)
+        raise framework_errors.not_module_names(adapter.modules)
     for module in adapter.modules:
         if module not in _by_module:
             _by_module[module] = FrameworkRow(adapter.name, adapter.to_numpy)

@@ -225,14 +225,14 @@ class Accumulator:
 
     def _apply_batch(self, op: str, indices: object, updates: object, axis: object) -> Accumulator:
         xarray_labels.refuse_labels(op, indices=indices, updates=updates)
-        other_attributes = self._attributes.positional[1:]
-        arguments: Any = conversion.normalize(
+        other_attributes = self._attributes.positional[1:]  # all but the axis
+        normalized: Any = conversion.normalize(
             op, self._like, indices, updates, axis, *other_attributes, 0, None
         )
-        entries, values = arguments[2:4]
+        _op, _data, entries, values, checked_axis, *_ = normalized
         pins = conversion.pinned(entries, values)
         specs = ArraySpec.of(entries), ArraySpec.of(values)
-        attributes = self._attributes._replace(op=op, axis=arguments[4])
+        attributes = self._attributes._replace(op=op, axis=checked_axis)
         plan = build_once(Call(attributes, self._operand, *specs))
         if self._dtype.itemsize == 0:
             values = np.broadcast_to(np.uint8(0), values.shape)

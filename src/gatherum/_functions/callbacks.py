@@ -26,15 +26,17 @@ from gatherum._plans.plans import Plan, build
 from gatherum._system import native
 
 
-def convert_and_run(*call: Any) -> Any:
+def convert_and_run(op: str, data: Any, *arguments: Any) -> Any:
     """Run a call on arguments that the core cannot read."""
-    array_type = type(call[1])
+    array_type = type(data)
     if array_type not in registry.COMMON:
         if registry.imports_adapter(array_type):
-            return native.dispatch_call(*call)  # the core now knows the framework's arrays
-        if (result := _run_foreign(*call)) is not NotImplemented:
+            return native.dispatch_call(
+                op, data, *arguments
+            )  # the core now knows the framework's arrays
+        if (result := _run_foreign(op, data, *arguments)) is not NotImplemented:
             return result
-    return native.run_normalized(*_normalize(*call))
+    return native.run_normalized(*_normalize(op, data, *arguments))
 
 
 def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *arguments: Any) -> Any:
@@ -56,12 +58,12 @@ def _run_foreign(op: str, data: Any, indices: Any, updates: Any, *arguments: Any
 
 def _normalize(*call: Any) -> tuple[Any, ...]:
     """Return the arguments of a call as plain values and arrays."""
-    arguments: tuple[Any, ...] = conversion.normalize(*call)
-    op, *_, out = arguments
+    normalized: tuple[Any, ...] = conversion.normalize(*call)
+    *planned_arguments, _fill_value, out = normalized
     if out is not None and not array_likes.is_plain(out):
-        _plan_of(*arguments[:9], None)  # raises earlier errors first
-        conversion.as_out(op, out)
-    return arguments
+        _plan_of(*planned_arguments, None)  # raises earlier errors first
+        conversion.as_out(normalized[0], out)
+    return normalized
 
 
 # An operand as the core passes it: a NumPy array, or shape, dtype, strides and byte order.

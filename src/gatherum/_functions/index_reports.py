@@ -130,7 +130,7 @@ def reported(
     spec: Any = registry.spec(operator.name, "indices", indices)
     if spec is not indices and is_spec(spec):
         framework = registry.foreign_type(type(indices))
-        raise framework_errors.unread_values(
+        raise framework_errors.without_values(
             operator.name, "indices", framework.name if framework else "description"
         )
     array = conversion.as_indices(operator.name, spec)

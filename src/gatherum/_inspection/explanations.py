@@ -191,11 +191,7 @@ class Explanation:
 
     def __str__(self) -> str:
         plan = self.plan
-        lines = [
-            *plan.call_lines(),
-            *plan.algorithm_lines(why=True),
-            f"  moves     {plan.bytes:,} bytes, scratch {plan.scratch:,} bytes",
-        ]
+        lines = [*plan.call_lines(), *plan.algorithm_lines(why=True), plan.moves_line()]
         if self.strategy:
             lines.append(f"  strategy  {self.strategy}")
         if (report := self.report) is not None:

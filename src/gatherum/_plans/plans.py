@@ -180,6 +180,10 @@ class Plan:
             return [f"  kernel    {self.kernel}", f"  algorithm {self.algorithm}{reason}"]
         return [f"  kernel    {self.kernel}, algorithm {self.algorithm}"]
 
+    def moves_line(self) -> str:
+        """Return the line of `str` about the moved bytes and the scratch memory."""
+        return f"  moves     {self.bytes:,} bytes, scratch {self.scratch:,} bytes"
+
     def __reduce__(self) -> tuple[Callable[..., Plan], tuple[object, ...]]:
         """Pickle the arguments of the plan; unpickling checks and lowers them again."""
         call = self.call
@@ -221,7 +225,7 @@ class Plan:
                 f"moved {loop.moved:+}) bytes"
             )
         lines.append(f"  block     {self.nest.block} bytes")
-        lines.append(f"  moves     {self.bytes} bytes, scratch {self.scratch} bytes")
+        lines.append(self.moves_line())
         return "\n".join(lines)
 
 

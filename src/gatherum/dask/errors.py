@@ -88,7 +88,7 @@ def compressed_member(location: object) -> ValueError:
     )
 
 
-def unknown_size(op: str, operand: str) -> TypeError:
+def uncomputed_size(op: str, operand: str) -> TypeError:
     return TypeError(
         f"{op}: `size` must be given for arrays of Dask, because the values of `{operand}` are not "
         f"known yet; write size=int({operand}.max()) + 1"

@@ -117,7 +117,7 @@ def to_numpy(x: AnyArray) -> np.ndarray[Any, Any] | None:
 
 
 def size_of(op: str, operand: str, groups: AnyArray) -> int:
-    raise dask_errors.unknown_size(op, operand)
+    raise dask_errors.uncomputed_size(op, operand)
 
 
 def holds_any(mask: AnyArray) -> bool:

@@ -16,7 +16,7 @@ from .jsontext import LONGEST, parse_json
 from .members import as_object
 from .types import LATEST, FeatureLevel, LevelLike
 
-_MOST: Final = 8  # most names in a message
+_MOST_NAMES: Final = 8  # in a message
 
 
 class NothingToCheckError(ValueError):
@@ -24,7 +24,9 @@ class NothingToCheckError(ValueError):
 
     def __init__(self, what: str, operators: Sequence[str]) -> None:
         self.operators = tuple(operators)
-        shown = ", ".join(self.operators[:_MOST]) + (", ..." if len(self.operators) > _MOST else "")
+        shown = ", ".join(self.operators[:_MOST_NAMES]) + (
+            ", ..." if len(self.operators) > _MOST_NAMES else ""
+        )
         super().__init__(f"the model has no gather or scatter {what}: it has {shown or 'none'}")
 
 

@@ -175,7 +175,7 @@ def other_groups(
 def empty_group(
     op: str, func: str, dtype: object, group: int, coordinates: Sequence[int]
 ) -> ValueError:
-    where = f" (result[{', '.join(map(str, coordinates))}])" if len(coordinates) > 1 else ""
+    where = f" ({indexed('result', coordinates)})" if len(coordinates) > 1 else ""
     return ValueError(
         f"{op}: `fill_value` must be given for {func!r} of dtype {dtype}, which has no value for "
         f"an empty group: group {group} is empty{where}"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gatherum._model.arrays import AnyArray
+from gatherum._model.errors.texts import indexed
 from gatherum._model.shape_limits import coordinates_of
 
 from . import errors
@@ -31,6 +32,6 @@ def integers_of(
     converts_array = xp.to_numpy(converts)
     if converts_array is not None and not converts_array.all():
         first = coordinates_of(int(converts_array.argmin()), converts_array.shape)
-        where = operand if in_chunk else f"{operand}[{', '.join(map(str, first))}]"
+        where = indexed(operand, () if in_chunk else first)
         raise errors.not_in_dtype(op, where, target, xp.to_numpy(values[first]))
     return xp.astype(values, xp.dtype(target))

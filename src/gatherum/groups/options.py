@@ -24,8 +24,9 @@ ALIASES = {
     "idxmax": "argmax", "idxmin": "argmin", "center": "centre", "percentile": "quantile",
 }  # fmt: skip
 ALIASES |= {f"nan{alias}": f"nan{name}" for alias, name in ALIASES.items()}
-# Above _MANY groups, a result must not be more than _SPARSE times as large as the array of groups.
-_MANY, _SPARSE = 1 << 20, 16
+# Above this number of groups, a result must not be more than _SPARSE times as large as the array of
+# groups.
+_MANY_GROUPS, _SPARSE = 1 << 20, 16
 
 
 def names_of(
@@ -93,7 +94,9 @@ def keywords_for(name: str, keywords: dict[str, object]) -> dict[str, object]:
 
 def check_dense(op: str, size: int, shape: Shape) -> None:
     """Raise ValueError if the largest group number is much larger than the number of entries."""
-    if type(size) is int and size > _MANY and size > _SPARSE * prod(shape):  # no symbol of a graph
+    if (
+        type(size) is int and size > _MANY_GROUPS and size > _SPARSE * prod(shape)
+    ):  # no symbol of a graph
         raise errors.sparse_groups(op, size, prod(shape))
 
 

@@ -62,7 +62,7 @@ def symbolic_shape(op: str, operand: str, shape: object) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have sizes that are numbers, got {shape}")
 
 
-def unknown_size(op: str, operand: str) -> TypeError:
+def traced_size(op: str, operand: str) -> TypeError:
     return TypeError(
         f"{op}: `size` must be given where JAX traces a call, because the values of `{operand}` "
         "are not known there"

@@ -151,7 +151,7 @@ def to_numpy(x: AnyArray) -> np.ndarray[Any, Any] | None:
 
 def size_of(op: str, operand: str, groups: AnyArray) -> int:
     if (known_groups := to_numpy(groups)) is None:
-        raise jax_errors.unknown_size(op, operand)
+        raise jax_errors.traced_size(op, operand)
     return max(int(known_groups.max()) + 1, 0) if known_groups.size else 0
 
 

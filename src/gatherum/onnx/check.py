@@ -26,7 +26,7 @@ _ANY_DATA = TensorDataType.FLOAT32
 _ANY_INDICES = TensorDataType.UINT32
 
 # More batch dimensions than any level supports.
-_MANY = 8
+_TOO_MANY_BATCH_DIMENSIONS = 8
 
 
 def check_model(
@@ -179,7 +179,7 @@ def _call(occurrence: Occurrence) -> NodeCall:
         return NodeCall(op, axis, types, shapes)
     # Sizes of 1 satisfy every rule, so that only types, ranks and the level are checked.
     ranks = [len(operand.shape) for operand in operands if operand.shape is not None]
-    batches = min(axis, _MANY) if operator.takes_tuples and axis > 0 else 0
+    batches = min(axis, _TOO_MANY_BATCH_DIMENSIONS) if operator.takes_tuples and axis > 0 else 0
     ones = {operand.name: (1,) * (batches + 1) for operand in operands}
     if no_batches:
         ones["updates"] = ()

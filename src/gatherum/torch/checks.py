@@ -56,7 +56,7 @@ def refuse_operand(op: str, operand: str, value: object) -> NoReturn:
     array_types = (list, tuple, bool, int, float, complex, np.ndarray, np.generic)
     convertible = isinstance(value, array_types) or (foreign and foreign.source.name != "torch")
     instead = f"write torch.as_tensor({operand})" if convertible else ""
-    raise torch_errors.no_tensor(op, operand, type_name, instead)
+    raise torch_errors.not_a_dense_tensor(op, operand, type_name, instead)
 
 
 def check_container(op: str, operand: str, value: object) -> None:
@@ -64,7 +64,7 @@ def check_container(op: str, operand: str, value: object) -> None:
     fx = sys.modules.get("torch.fx")
     if fx is not None and isinstance(value, fx.Proxy):
         instead = "call it in a function of yours that torch.fx.wrap marks"
-        raise torch_errors.no_tensor(op, operand, "torch.fx.Proxy", instead)
+        raise torch_errors.not_a_dense_tensor(op, operand, "torch.fx.Proxy", instead)
     if isinstance(value, tuple) and refusals.whole_tuple(type(value)):
         array_likes.check_items(op, operand, value)
 
@@ -76,7 +76,7 @@ def check_dense(op: str, operand: str, tensor: Tensor, device: torch.device) -> 
         check_plain_tensor(op, operand, tensor)
     if tensor.device != device:
         if tensor.is_meta:
-            raise framework_errors.unread_values(op, operand, "tensor on the device meta")
+            raise framework_errors.without_values(op, operand, "tensor on the device meta")
         instead = f"write {operand}.to(data.device)"
         raise framework_errors.other_device(op, operand, str(device), str(tensor.device), instead)
 
@@ -85,17 +85,19 @@ def check_plain_tensor(op: str, operand: str, tensor: Tensor) -> None:
     """Raise TypeError unless a tensor consists only of strided values."""
     if tensor.is_nested:
         instead = f"call it for each of {operand}.unbind(), or pad by torch.nested.to_padded_tensor"
-        raise torch_errors.no_tensor(op, operand, "nested tensor", instead)
+        raise torch_errors.not_a_dense_tensor(op, operand, "nested tensor", instead)
     if tensor.is_quantized:
         integers = operand in ("indices", "index", "indptr")
         instead = f"write {operand}.{'int_repr' if integers else 'dequantize'}()"
-        raise torch_errors.no_tensor(op, operand, "quantized tensor", instead)
+        raise torch_errors.not_a_dense_tensor(op, operand, "quantized tensor", instead)
     if tensor.layout is not torch.strided:
         description = f"tensor of layout {str(tensor.layout).removeprefix('torch.')}"
-        raise torch_errors.no_tensor(op, operand, description, f"write {operand}.to_dense()")
+        raise torch_errors.not_a_dense_tensor(
+            op, operand, description, f"write {operand}.to_dense()"
+        )
     if refusals.is_masked_tensor(type(tensor)):
         instead = f"write {operand}.to_tensor(0) to fill what is masked"
-        raise torch_errors.no_tensor(op, operand, "MaskedTensor", instead)
+        raise torch_errors.not_a_dense_tensor(op, operand, "MaskedTensor", instead)
 
 
 def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], error: Exception
@@ -111,7 +113,9 @@ def refuse_subclass(op: str, names: Sequence[str], operands: Sequence[Any], erro
             distributed = type(value).__name__ == "DTensor"
             local = f"write {name}.full_tensor(), or {name}.to_local() for the part that is here"
             instead = local if distributed else "make a torch.Tensor of it"
-            raise torch_errors.no_tensor(op, name, type(value).__name__, instead) from error
+            raise torch_errors.not_a_dense_tensor(
+                op, name, type(value).__name__, instead
+            ) from error
 
 
 def _dispatches(tensor_type: type) -> bool:
@@ -124,9 +128,9 @@ def check_values(op: str, operand: str, tensor: Tensor, instead: str) -> None:
     if torch.compiler.is_compiling():
         return
     if is_batched(tensor):
-        raise torch_errors.unread_values(op, operand, "inside torch.func.vmap", instead)
+        raise torch_errors.values_cannot_be_read(op, operand, "inside torch.func.vmap", instead)
     if tensor.is_meta:
-        raise torch_errors.unread_values(op, operand, "on the device meta", instead)
+        raise torch_errors.values_cannot_be_read(op, operand, "on the device meta", instead)
 
 
 def is_batched(tensor: Tensor) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from gatherum._model.errors import Shape, for_tensors, not_an_index_dtype
+from gatherum._model.errors.texts import indexed
 from gatherum._plans import index_errors
 
 
@@ -16,12 +17,12 @@ def naming(caller: str) -> AbstractContextManager[None]:
     return index_errors.naming(caller)
 
 
-def no_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
+def not_a_dense_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:
     advice = f"; {instead}" if instead else ""
     return TypeError(f"{op}: `{operand}` must be a dense tensor, got a {found}{advice}")
 
 
-def unread_values(op: str, operand: str, where: str, instead: str) -> RuntimeError:
+def values_cannot_be_read(op: str, operand: str, where: str, instead: str) -> RuntimeError:
     return RuntimeError(f"{op}: the values of `{operand}` cannot be read {where}; {instead}")
 
 
@@ -69,8 +70,8 @@ def no_segments(op: str, size: int | None, found: str = "") -> ValueError:
 
 
 def index_past_sizes(op: str, value: int, position: tuple[int, ...]) -> IndexError:
-    where = ", ".join(map(str, position))
-    return IndexError(f"{op}: index {value} is out of bounds for every size (index[{where}])")
+    at = indexed("index", position)
+    return IndexError(f"{op}: index {value} is out of bounds for every size ({at})")
 
 
 def no_device(op: str, found: str) -> NotImplementedError:

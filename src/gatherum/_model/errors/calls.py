@@ -152,7 +152,7 @@ def not_an_index_dtype(op: str, dtype: Any, tuples: bool, operand: str = "indice
 
 
 def too_wide_index(op: str, operand: str, value: int, position: Sequence[int]) -> ValueError:
-    at = f" ({operand}[{', '.join(map(str, position))}])" if position else ""
+    at = f" ({indexed(operand, position)})" if position else ""
     return ValueError(f"{op}: `{operand}` must be in [-2**63, 2**63), got {value}{at}")
 
 

@@ -44,7 +44,7 @@ def other_format(op: str, operand: str, found: str, instead: str) -> TypeError:
     )
 
 
-def no_tensor(op: str, operand: str, found: str) -> TypeError:
+def data_not_a_tensor(op: str, operand: str, found: str) -> TypeError:
     return TypeError(
         f"{op}: `data` must be a tensor where `{operand}` is a sparse tensor, got {found}; write "
         "torch.as_tensor(data)"

@@ -12,7 +12,7 @@ def not_an_adapter(found: str) -> TypeError:
     return TypeError(f"frameworks.register: the adapter must be an object, got the class {found}")
 
 
-def no_modules(found: object) -> TypeError:
+def not_module_names(found: object) -> TypeError:
     return TypeError(
         f"frameworks.register: `modules` must be a tuple of names of modules, got {found!r}"
     )
@@ -96,7 +96,7 @@ def no_whole_items(op: str, operand: str, framework: str, found: object) -> Type
     )
 
 
-def unread_values(op: str, operand: str, found: str) -> TypeError:
+def without_values(op: str, operand: str, found: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must have values that can be read here, got a {found}")
 
 

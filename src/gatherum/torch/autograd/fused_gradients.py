@@ -63,9 +63,9 @@ def gradients_of(
     The gradient of updates has the moved shape.
     """
     data, updates, result = values
-    op, fold_and_mode = destinations.attributes.op, destinations.attributes.positional
+    op, options = destinations.attributes.op, destinations.attributes.positional
     gradients = overload(NAME)(
-        op, gradient, data, destinations.indices, updates, result, *fold_and_mode, *needed
+        op, gradient, data, destinations.indices, updates, result, *options, *needed
     )
     of_data, of_updates = (
         of_operand if is_needed else None

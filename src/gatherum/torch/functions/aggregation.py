@@ -306,8 +306,9 @@ def _with_defaults(call: tuple[Any, ...]) -> tuple[Any, ...]:
 def _run_autograd(keyset: Any, *arguments: Any) -> Any:
     """Run a call, and record it if it may be differentiated."""
     call = _with_defaults(arguments)
-    operands = call[0], call[5]
-    if call[4] not in _LINEAR and (private.transforms_active() or requires_recording(operands)):
+    data, _sources, _targets, _size, reduction, weights, *_ = call
+    operands = data, weights
+    if reduction not in _LINEAR and (private.transforms_active() or requires_recording(operands)):
         return _aggregate_with_messages(*call)
     return run_or_record(_Sum, overload(NAME), keyset, call, operands)
 

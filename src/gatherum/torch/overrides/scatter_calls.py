@@ -12,7 +12,7 @@ from gatherum._system import native
 from gatherum.torch import dlpack, private
 
 INDEX_DTYPES = (torch.int64, torch.int32)  # of torch's own operators
-_FEW = 1 << 18  # up to this number of elements, two steps are faster than one aggregation
+_TWO_STEP_ELEMENTS = 1 << 18  # up to this number, two steps are faster than one aggregation
 
 
 class Declined(Exception):
@@ -147,7 +147,7 @@ def _is_aggregated(call: Scatter, rows: Tensor) -> bool:
     assert call.update_rows is not None
     if call.factors is not None and rows.element_size() < 4:  # the products are rounded
         return False
-    return bool(rows.is_cuda) or call.update_rows.numel() * rows.shape[1] > _FEW
+    return bool(rows.is_cuda) or call.update_rows.numel() * rows.shape[1] > _TWO_STEP_ELEMENTS
 
 
 def _scatter(

@@ -60,10 +60,20 @@ def values_and_positions(
     return result
 
 
-def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
-            ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    options, caller = _split(arguments)
-    no_position = arguments[len(options)]
+def _on_cpu(
+    scatter: str,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    no_position: int,
+    caller: str = "",
+) -> tuple[Tensor, Tensor]:
+    options = axis, reduction, include_self, mode, negative
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
@@ -82,20 +92,26 @@ def _on_cpu(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *argum
     return values, positions
 
 
-def _split(arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], str]:
-    """Return the attributes of the scatter and its caller."""
-    return arguments[:5], arguments[6] if len(arguments) > 6 else ""
-
-
 def _new(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Return a tensor in the core's memory. A large one uses cached huge pages."""
     memory = native.new_result(np.dtype(f"i{dtype.itemsize}"), shape)
     return torch.from_numpy(memory).view(dtype)
 
 
-def _fake(scatter: str, data: Tensor, indices: Tensor, updates: Tensor, *arguments: Any
-            ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    options, caller = _split(arguments)
+def _fake(
+    scatter: str,
+    data: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    axis: int,
+    reduction: str,
+    include_self: bool,
+    mode: str,
+    negative: bool,
+    no_position: int,
+    caller: str = "",
+) -> tuple[Tensor, Tensor]:
+    options = axis, reduction, include_self, mode, negative
     with index_errors.naming(caller):
         moved_shape(scatter_attributes(scatter, *options), data, indices, updates)
     return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)

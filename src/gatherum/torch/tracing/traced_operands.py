@@ -55,7 +55,7 @@ def as_updates(op: str, updates: Any, data: Tensor) -> Tensor:
         return updates
     if not _is_scalar(updates):
         instead = "write torch.as_tensor(updates, dtype=data.dtype)"
-        raise torch_errors.no_tensor(op, "updates", type(updates).__name__, instead)
+        raise torch_errors.not_a_dense_tensor(op, "updates", type(updates).__name__, instead)
     scalar = _in_scalar(op, "updates", updates, data)
     return torch.ops.gatherum.number(op, scalar, dtype=data.dtype, device=data.device)
 
