@@ -8,8 +8,8 @@ import pytest
 import gatherum
 from strategies import REDUCTIONS_OF, same_bits
 
-GROUP = 4096  # kPointedPortion of kernels.hpp
-PIECE = 16384  # kPieceChunk of schedule.hpp
+GROUP = 4096  # kPointedPortion of kernels/calls.hpp
+PIECE = 16384  # kPieceChunk of engine/schedule.hpp
 FOLDS = [
     (name, dtype) for name, dtypes in REDUCTIONS_OF.items() if name != "none" for dtype in dtypes
 ]

@@ -106,6 +106,35 @@ def test_the_architecture_names_functions_that_exist():
     assert absent == []
 
 
+FILE_NAME = re.compile(r"(?<![\w./-])(?:\w+/)*\w+\.(?:py|cpp|hpp|cuh?)\b")
+GENERATED = {"reductions.cuh", "modes.cuh"}  # headers that are written when a kernel is compiled
+
+
+def test_named_files_exist():
+    """Maps and comments name files in the pages, in the docstrings of packages and in the core."""
+    folders = [
+        ROOT / name for name in ("src", "tests", "docs", "tools", "benchmarks", "fuzz", "examples")
+    ]
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    paths = {path.relative_to(ROOT).as_posix() for path in files}
+    ends = {path[start:] for path in paths for start in suffix_starts(path)} | GENERATED
+    pages = [ROOT / "CONTRIBUTING.md", *PAGES]
+    pages += [path for path in files if path.suffix in {".md", ".hpp", ".cpp", ".cuh"}]
+    pages += [path for path in files if path.name == "__init__.py"]
+    absent = {
+        (page.relative_to(ROOT).as_posix(), name)
+        for page in pages
+        for name in FILE_NAME.findall(page.read_text(encoding="utf-8"))
+        if name not in ends and not name.endswith("/NAME.cpp")  # for any algorithm
+    }
+    assert absent == set()
+
+
+def suffix_starts(path: str) -> list[int]:
+    """Return the positions in a path at which a relative path can start."""
+    return [0, *(match.end() for match in re.finditer("/", path))]
+
+
 def test_every_claim_about_a_library_has_its_answer(monkeypatch):
     monkeypatch.syspath_prepend(DOCS)
     observed = importlib.import_module("observed")
