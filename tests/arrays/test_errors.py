@@ -12,7 +12,7 @@ import gatherum
 from arrays.test_call_errors import SENTENCES as CALL_SENTENCES
 from arrays.test_index_errors import SENTENCES as INDEX_SENTENCES
 from arrays.test_shape_errors import SENTENCES as SHAPE_SENTENCES
-from gatherum._model import errors, operators
+from gatherum._model import callers, errors, operators
 from sentences import ZEROS_2X3
 from source import ROOT
 
@@ -72,7 +72,7 @@ def error_functions():
 
 
 # In messages of an operator, the name of an operand is in backticks or in an expression, so that
-# `errors.renamed` can replace it. These messages also have it as an ordinary word: advice about
+# `callers.renamed` can replace it. These messages also have it as an ordinary word: advice about
 # masks, which is created only for `indices`, and advice that means the operand `updates`.
 ORDINARY = {"not_an_index_dtype", "not_reducible"}
 
@@ -93,10 +93,26 @@ def test_names_of_operands_are_no_ordinary_words():
 
 
 def test_an_error_names_the_calling_function_and_its_operands():
-    names = {"data": "indices", "indices": "index", "updates": "src"}
-    error = errors.renamed(TypeError("gather: `data` updates.x indices[0] data_x"), "mine", names)
-    assert (type(error), str(error)) == (TypeError, "mine: `indices` src.x index[0] data_x")
-    assert str(errors.renamed(IndexError("gather: index 3"), "mine", {})) == "mine: index 3"
+    names = {"data": "indices", "indices": "index", "updates": "src", "updates.x": "y"}
+    error = callers.renamed(
+        TypeError("gather: `data` updates.x (indices[0]) updates. data_x"), "mine", names
+    )
+    assert (type(error), str(error)) == (TypeError, "mine: `indices` y (index[0]) src. data_x")
+    assert str(callers.renamed(IndexError("gather: index 3"), "mine", {})) == "mine: index 3"
+
+
+def test_values_in_a_message_are_not_renamed():
+    error = errors.not_an_integer("gather", "data", ["data", 'a "data"', "updates"])
+    assert str(callers.renamed(error, "mine", {"data": "src", "updates": "other"})) == (
+        "mine: `src` must be an integer, got ['data', 'a \"data\"', 'updates']"
+    )
+
+
+def test_errors_of_other_functions_keep_their_names():
+    assert callers.renamed(TypeError("mine: `data`"), "other", {"data": "src"}) is None
+    assert callers.renamed(TypeError("no colon"), "other", {}) is None
+    error = callers.renamed(TypeError("mine: `data`"), "other", {"data": "src"}, of=("mine",))
+    assert str(error) == "other: `src`"
 
 
 def test_no_two_functions_that_make_errors_have_the_same_name():
@@ -105,7 +121,7 @@ def test_no_two_functions_that_make_errors_have_the_same_name():
 
 
 # They have no words: a helper of other sentences, and errors that other functions word.
-WORDLESS = {"invalid_index", "is_or_are", "not_groups", "renamed"}
+WORDLESS = {"invalid_index", "is_or_are", "not_groups"}
 LONG = 20  # characters; words of this length are in one message only, or in a few alike
 
 

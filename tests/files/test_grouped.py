@@ -146,6 +146,16 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
+def test_groups_that_become_valid_are_reported_as_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "first_invalid", lambda *_: None)
+    with pytest.raises(IndexError) as caught:
+        reduce_file([1.0], [-1])
+    assert (type(caught.value), str(caught.value)) == (
+        IndexError,
+        "reduce_file: an entry was not a valid group, but `groups` changed during the call",
+    )
+
+
 @pytest.mark.parametrize(
     ("arrays", "more", "error_type", "message"),
     [

@@ -165,6 +165,14 @@ FORGOTTEN = {
         r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
         "Fold::fold_truths: a reduction has no step for booleans",
     ),
+    "the neutral element that skipping NaN requires": (
+        "model/types.hpp", r"(case Reduction::absmax:[^}]*skips_nan = )false", r"\1true",
+        "static assertion failed",
+    ),
+    "the value types of the kernels of gradients": (
+        "model/types.hpp", r"(case Reduction::absmax:[^}]*Gradient::)none", r"\1product",
+        "static assertion failed",
+    ),
 }  # fmt: skip
 
 

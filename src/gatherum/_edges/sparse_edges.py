@@ -16,6 +16,7 @@ from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
 from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import is_spec
+from gatherum._model.callers import renamed
 from gatherum._model.dtypes import is_index, narrow_index_dtype
 from gatherum._model.errors import edges as edge_errors
 
@@ -302,10 +303,9 @@ def _renaming(names: dict[str, str], cast: str) -> Iterator[None]:
     try:
         yield
     except (IndexError, TypeError, ValueError) as error:
-        if not str(error).startswith(f"{NAME}: "):
+        attributes = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
+        casts = {f"weights.{method}(data.dtype)": cast for method in ("astype", "to")}
+        renamed_error = renamed(error, NAME, attributes | casts, of=(NAME,))
+        if renamed_error is None:
             raise
-        operands = {name: f"{GATHER}.{names[name]}" for name in (GATHER, SCATTER, "weights")}
-        text = str(errors.renamed(error, NAME, operands))
-        for method in ("astype", "to"):
-            text = text.replace(f"{operands['weights']}.{method}(data.dtype)", cast)
-        raise type(error)(text) from None
+        raise renamed_error from None

@@ -6,10 +6,13 @@ ops, one attribute is a string that contains the names.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from .errors import group_out_of_bounds, index_out_of_bounds
+from .operators import OPERATORS
 
 
 class Caller(NamedTuple):
@@ -56,14 +59,51 @@ class Caller(NamedTuple):
         if self.entry == "group":
             valid = -size if negative else 0, size
             return group_out_of_bounds(self.op, value, valid, position, mode, self.indices)
-        has_same_place = position is None or self.place == "same"
-        known_position = position if has_same_place else ()
-        error = index_out_of_bounds(self.op, value, axis, size, known_position, mode, self.indices)
-        return (
-            error if has_same_place else IndexError(str(error).removesuffix(f" ({self.indices})"))
+        return index_out_of_bounds(
+            self.op, value, axis, size, position, mode, self.indices, has_place=self.place == "same"
         )
+
+    @property
+    def operands(self) -> dict[str, str]:
+        """The function's names by the operator's names."""
+        return {"data": self.data, "indices": self.indices, "updates": self.updates}
 
 
 def caller_of(text: str) -> Caller | None:
     """Parse a caller from its string. Return None for an empty string."""
     return Caller(*text.split("|")) if text else None
+
+
+@contextmanager
+def naming(text: str) -> Iterator[None]:
+    """Name the caller's function and arguments in errors that an operator raises."""
+    try:
+        yield
+    except (IndexError, RuntimeError, TypeError, ValueError) as error:
+        caller = caller_of(text)
+        renamed_error = caller and renamed(error, caller.op, caller.operands)
+        if renamed_error is None:
+            raise
+        raise renamed_error from None
+
+
+def renamed(
+    error: Exception, op: str, names: Mapping[str, str], of: Container[str] = OPERATORS
+) -> Exception | None:
+    """Return the error of a function as an error of the function that called it.
+
+    `names` contains the replacements of operands, and of expressions with operands. Return None if
+    no function in `of` raised the error.
+
+    Any error of an operator may be renamed, including errors that `files` and frameworks raise.
+    Therefore the words `data`, `indices` and `updates` refer to the operands in all messages of an
+    operator, except between quotes, where values are.
+    """
+    function, _, message = str(error).partition(": ")
+    if function not in of:
+        return None
+    if names:
+        longest_first = sorted(names, key=len, reverse=True)
+        pattern = rf"(?<![\w'\"])({'|'.join(map(re.escape, longest_first))})(?![\w'\"])"
+        message = re.sub(pattern, lambda found: names[found[0]], message)
+    return type(error)(f"{op}: {message}")

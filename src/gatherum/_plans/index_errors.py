@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any, NoReturn
 
-from gatherum._arguments.indices import first_invalid
+from gatherum._arguments.indices import Invalid, first_invalid
 from gatherum._model import callers, errors, shape_limits
 from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import Call
 from gatherum._model.errors import Shape
 from gatherum._model.modes import FILLING
-from gatherum._model.operators import OPERATORS
 
 from .plans import Plan
 
@@ -56,25 +54,17 @@ def run_named(caller: str, run: Callable[..., Any], *call: Any) -> Any:
         _CALLER.reset(token)
 
 
-@contextmanager
-def naming(text: str) -> Iterator[None]:
-    """Name the caller's function and arguments in errors that an operator raises."""
-    try:
-        yield
-    except (IndexError, RuntimeError, TypeError, ValueError) as error:
-        caller = callers.caller_of(text)
-        if caller is None or str(error).partition(": ")[0] not in OPERATORS:
-            raise
-        operands = {name: getattr(caller, name) for name in ("data", "indices", "updates")}
-        raise errors.renamed(error, caller.op, operands) from None
+def find_invalid(call: Call, indices: NumpyArray) -> Invalid | None:
+    """Return the first invalid index of a call, or None."""
+    sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
+    if call.mode in FILLING:
+        return None
+    return first_invalid(indices, sizes, call.mode, call.negative, call.operator.takes_tuples)
 
 
 def find_refusal(call: Call, indices: NumpyArray) -> IndexError | None:
     """Return the error for the first invalid index of a call, or None."""
-    sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
-    if call.mode in FILLING:
-        return None
-    invalid = first_invalid(indices, sizes, call.mode, call.negative, call.operator.takes_tuples)
+    invalid = find_invalid(call, indices)
     return invalid and invalid_index(call, invalid.component, invalid.value, invalid.where)
 
 

@@ -19,6 +19,7 @@ from gatherum._functions.quantized.formats import NAME, name_of
 from gatherum._functions.quantized.spec import QuantizedAttributes, Spec, spec_of
 from gatherum._model import errors, shape_limits
 from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._plans.plans import Plan, build_once
 from gatherum._system import native
@@ -77,6 +78,7 @@ def gather_quantized(
     return result
 
 
+_CALLER = Caller(NAME, "indices").text
 _TABLES = "data", "scales", "zero_points"
 
 
@@ -103,7 +105,8 @@ def _plan(attributes: QuantizedAttributes, spec: Spec, indices: ArraySpec) -> Pl
         raise errors.not_an_index_dtype(NAME, indices.dtype, False)
     shape_limits.check_rank(NAME, "`indices`", len(indices.shape))
     shape_limits.check_result(NAME, spec.result_shape(indices.shape), load_dtype(spec.result))
-    gather = Attributes("gather", spec.axis, mode=attributes.mode, negative=attributes.negative)
+    mode, negative = attributes.mode, attributes.negative
+    gather = Attributes("gather", spec.axis, mode=mode, negative=negative, caller=_CALLER)
     values = ArraySpec.contiguous(spec.values, np.dtype(np.uint8))
     return build_once(Call(gather, values, indices, None, None))
 
@@ -112,15 +115,12 @@ def _run(device: Device, plan: Plan, spec: Spec, addresses: tuple[int, ...]) -> 
     data, indices, _, out, zeros = addresses
     operands = data, indices, 0, out
     placement = Placement.of(operands, False)
-    try:
-        nowhere = unaddressable(plan)
-        if nowhere >= 0:
-            plan_launches.raise_first(device, plan, placement, operands, nowhere)
-        program = _program(plan, placement, device.processors, spec, zeros != 0)
-        if checks.is_invalid(device.run_program(program, addresses)):
-            plan_launches.raise_first(device, plan, placement, operands)
-    except IndexError as error:
-        raise errors.renamed(error, NAME, {}) from None
+    nowhere = unaddressable(plan)
+    if nowhere >= 0:
+        plan_launches.raise_first(device, plan, placement, operands, nowhere)
+    program = _program(plan, placement, device.processors, spec, zeros != 0)
+    if checks.is_invalid(device.run_program(program, addresses)):
+        plan_launches.raise_first(device, plan, placement, operands)
 
 
 @native.emptied_at_exit

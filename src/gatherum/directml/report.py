@@ -128,5 +128,5 @@ def _check_one(desc: OperatorDesc, level: FeatureLevel, prefix: str) -> CheckRep
     if not violations:
         return CheckReport(True, (f"{title}: accepted by feature level {level}",))
     count = f"{len(violations)} reason{'s' if len(violations) > 1 else ''}"
-    reasons = (f"  {str(v).removeprefix(desc.operator + ': ')}" for v in violations)
+    reasons = (f"  {violation.reason} [{violation.rule}]" for violation in violations)
     return CheckReport(False, (f"{title}: rejected by feature level {level}, {count}", *reasons))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Final
 
 from .types import FeatureLevel
@@ -31,6 +32,8 @@ class Violation:
     first_level : FeatureLevel or None
         For a violation that depends on the level: the first level that accepts the value. None
         for other violations, or if no level accepts it.
+    reason : str
+        The message without the name of the operator.
     """
 
     field: str
@@ -39,6 +42,7 @@ class Violation:
     expected: str
     found: str
     first_level: FeatureLevel | None = None
+    reason: str = dataclass_field(default="", repr=False)
 
     def __str__(self) -> str:
         return f"{self.message} [{self.rule}]"
@@ -76,8 +80,11 @@ class Inspection:
         """Record a violation unless ``holds``, and return ``holds``."""
         if not holds:
             got = written_integer(found) if isinstance(found, int) else str(found)
-            message = f"{self.operator}: `{field}` must {expected}, got {got}{remark}"
-            self.violations.append(Violation(field, rule, message, expected, got, first_level))
+            reason = f"`{field}` must {expected}, got {got}{remark}"
+            message = f"{self.operator}: {reason}"
+            self.violations.append(
+                Violation(field, rule, message, expected, got, first_level, reason)
+            )
         return holds
 
 

@@ -18,6 +18,10 @@ KEYS = "number other keys with gatherum.groups.factorize(keys)"
 DECIMALS = "write decimals as integers, such as cents"
 
 
+class InvalidGroupError(IndexError):
+    """Signals that a group is invalid. The caller raises the error for the first invalid group."""
+
+
 def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
     """Create the error for groups that are not integers. In the command, it adds advice on keys."""
     error = not_an_index_dtype(op, dtype, False, operand)
@@ -216,11 +220,6 @@ def unknown_groups(op: str) -> RuntimeError:
     return RuntimeError(
         f"{op}: `fill_value` must be given here, where it is not known yet which groups are empty"
     )
-
-
-def fill_of_result(error: Exception) -> Exception:
-    """Replace `data` with the result in an operator's error about `fill_value`."""
-    return type(error)(str(error).replace("`data`", "the result"))
 
 
 def other_result(op: str, func: str, expected: str, found: object) -> TypeError:

@@ -9,6 +9,7 @@ import numpy as np
 from gatherum._arguments.casting import has_nan
 from gatherum._model import shape_limits
 from gatherum._model.arrays import AnyArray
+from gatherum._model.callers import renamed
 from gatherum._model.dtypes import AnyDType
 
 from . import errors
@@ -113,7 +114,8 @@ def initial_result(
     try:
         return grouping.xp.item(grouping.op, dtype, fill_value, values)
     except (TypeError, ValueError) as error:
-        raise errors.fill_of_result(error) from None
+        op = grouping.op
+        raise renamed(error, op, {"`data`": "the result"}, of=(op,)) or error from None
 
 
 def run_transform(

@@ -22,6 +22,7 @@ from gatherum._system import native
 
 from . import integers, rounding
 from .dates import is_date
+from .errors import InvalidGroupError
 from .protocol import DEFAULTS, Computed
 
 if TYPE_CHECKING:
@@ -270,5 +271,5 @@ def resolve(attributes: Attributes, entries: NumpyArray, size: int) -> NumpyArra
     if invalid is None:
         return positions
     if attributes.mode == "raise" or (size == 0 and attributes.mode in MOVING):
-        raise IndexError(attributes.op)  # `Grouping` makes the message
+        raise InvalidGroupError
     return np.where(invalid, -1, positions)

@@ -8,6 +8,7 @@ from typing import Any
 
 import onnx
 
+from gatherum._model.callers import renamed
 from gatherum._model.operators import OPERATORS
 from gatherum.directml import FeatureLevel, TensorDataType
 from gatherum.directml.types import LATEST, LevelLike
@@ -87,7 +88,7 @@ def _node_report(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
         try:
             call.moved_shape()
         except ValueError as error:
-            final.append(f"no valid ONNX: {str(error).removeprefix(call.op + ': ')}")
+            final.append(str(renamed(error, "no valid ONNX", {})))
             call = None
     final += _objections_of_all_levels(occurrence)
     reasons = final + (_worded(objections(call, level), unknown) if call else [])

@@ -12,6 +12,7 @@ import onnx
 
 from gatherum._functions.quantized import gather_quantized
 from gatherum._model.arrays import NumpyArray
+from gatherum._model.callers import renamed
 
 from .operators import NodeOp
 
@@ -100,8 +101,8 @@ class GatherBlockQuantized(NodeOp):
         return block_size
 
     def _worded(self, error: Exception) -> str:
-        text = super()._worded(error)
-        return text.replace(": `axis` ", ": `gather_axis` ")
+        names = {"`axis`": "`gather_axis`"}
+        return super()._worded(renamed(error, self.op, names, of=(self.op,)) or error)
 
 
 def _stretched(data: NumpyArray, scales: NumpyArray, axis: int) -> NumpyArray:

@@ -80,7 +80,7 @@ def objections(call: NodeCall, level: FeatureLevel) -> list[str]:
     violations = [v for v in check(desc, level) if v.field != "OutputTensor"]
     if not violations:
         violations = check(desc.with_inferred_output(), level)
-    return [v.message.removeprefix(f"{desc.operator}: ") for v in violations]
+    return [violation.reason for violation in violations]
 
 
 def replace_unknown_sizes(

@@ -12,8 +12,12 @@ import onnx
 from onnx.reference.op_run import OpRun
 
 from gatherum._model.arrays import NumpyArray
+from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtype_rows import spellings
+from gatherum._model.errors import Shape
+from gatherum._model.operators import OPERATORS
 from gatherum._model.reductions import known_to_onnx
+from gatherum._plans.index_errors import find_invalid
 from gatherum._plans.plans import apply
 
 from .strings import apply_to_strings, is_string
@@ -86,11 +90,15 @@ class NodeOp(OpRun):
 
     def _worded(self, error: Exception) -> str:
         """Return the function's message with the names of the node and the input in the model."""
-        text = str(error).removeprefix(f"{self.op}: ")
+        text = self._text_of(error)
         for name in self.names:
             if text.startswith(f"`{name}` "):
                 text = self._input(name) + text.removeprefix(f"`{name}`")
         return self._said(text)
+
+    def _text_of(self, error: Exception) -> str:
+        """Return the function's message without its name."""
+        return str(error).removeprefix(f"{self.op}: ")
 
     def _input(self, name: str) -> str:
         return f"input `{name}` ({self.onnx_node.input[self.names.index(name)]!r})"
@@ -221,8 +229,24 @@ class FamilyOp(VersionedOp):
             self._require_shapes(operands, attributes)
             attributes = {"negative": self._negative, "mode": self._mode, **attributes}
             return (compute(self.op, *operands.values(), **attributes),)
-        except (TypeError, ValueError, IndexError) as error:
+        except IndexError as error:
+            raise self._invalid_index(error, data.shape, indices, attributes) from error
+        except (TypeError, ValueError) as error:
             raise type(error)(self._worded(error)) from error
+
+    def _invalid_index(
+        self, error: IndexError, shape: Shape, indices: NumpyArray, attributes: dict[str, Any]
+    ) -> IndexError:
+        """Return the error for an invalid index, with a remark if later opsets accept it."""
+        text = f"{self._input('indices')}: {self._text_of(error)}"
+        if not self._negative:
+            axis = attributes.get(OPERATORS[self.op].attribute, 0)
+            called = Attributes(self.op, axis, mode=self._mode, negative=False)
+            data = ArraySpec.contiguous(shape, np.dtype(np.uint8))
+            invalid = find_invalid(Call(called, data, ArraySpec.of(indices)), indices)
+            if invalid is not None and invalid.value < 0:
+                text += "; negative indices begin with opset 11"
+        return IndexError(self._said(text))
 
     def _require_shapes(self, operands: dict[str, NumpyArray], attributes: dict[str, Any]) -> None:
         """Check the shape rules of ONNX that gatherum's functions do not check.
@@ -247,16 +271,6 @@ class FamilyOp(VersionedOp):
         shape = operands["updates"].shape
         if shape != expected:
             raise ValueError(f"`updates` must have shape {expected}, got {shape}")
-
-    def _worded(self, error: Exception) -> str:
-        """Return the function's message with the names of the node and the input in the model."""
-        if not isinstance(error, IndexError):
-            return super()._worded(error)
-        text = str(error).removeprefix(f"{self.op}: ")
-        text = f"{self._input('indices')}: {text}"
-        if not self._negative and ": index -" in text:
-            text += "; negative indices begin with opset 11"
-        return self._said(text)
 
 
 def _location(node: onnx.NodeProto) -> str:

@@ -5,16 +5,16 @@ from typing import Any
 
 import torch
 
+from gatherum._model import callers
 from gatherum._model.errors import Shape, for_tensors, not_an_index_dtype
 from gatherum._model.errors.texts import indexed
-from gatherum._plans import index_errors
 
 
 def naming(caller: str) -> AbstractContextManager[None]:
     """Return a context in which errors name the function and operands of the original call."""
     if torch.compiler.is_compiling():  # `fakes` does so then
         return nullcontext()
-    return index_errors.naming(caller)
+    return callers.naming(caller)
 
 
 def not_a_dense_tensor(op: str, operand: str, found: str, instead: str) -> TypeError:

@@ -1,9 +1,13 @@
-"""The error messages about calls (`calls`, `shapes`) and about this package's objects.
+"""The error messages that several packages share.
 
-`edges` contains the messages about graph edges, and `frameworks` those about arrays of other
-frameworks. `audience` chooses the advice for users of NumPy, of PyTorch or of the command line.
-Messages that only one framework, `groups` or `quantized` needs are in the `errors.py` of its
-folder. `files`, `onnx`, `directml` and `cli` write their messages where they raise them.
+`calls` contains the messages about arguments, dtypes, `out` and indices, `shapes` those about ranks
+and sizes, `package_objects` those about accumulators, prepared calls and pictures, `edges` those
+about graph edges, and `frameworks` those about arrays of other frameworks. `audience` chooses the
+advice for users of NumPy, of PyTorch or of the command line, and `texts` formats values.
+
+Messages that only one framework, `groups`, `files` or `quantized` needs are in the `errors.py` of
+its folder. Messages about the contents of a file are written where they are raised, and so are all
+messages of `onnx`, `directml` and `cli`.
 """
 
 from .audience import for_tensors as for_tensors

@@ -13,7 +13,6 @@ expected and the actual value, and the position.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -27,19 +26,6 @@ from gatherum._model.reductions import ALIASES
 
 from .audience import advice, hint
 from .texts import Shape, choices, indexed, short
-
-
-def renamed(error: Exception, op: str, operands: Mapping[str, str]) -> Exception:
-    """Name the calling function in an operator's error, and rename the operands.
-
-    In the messages of an operator, the words `data`, `indices` and `updates` always refer to the
-    operands. `callers` creates the errors for invalid indices.
-    """
-    text = str(error).partition(": ")[2]
-    if operands:
-        words = re.compile(rf"\b({'|'.join(operands)})\b")
-        text = words.sub(lambda word: operands[word[0]], text)
-    return type(error)(f"{op}: {text}")
 
 
 def unknown_operator(op: object, operators: Sequence[str], caller: str = "plan") -> ValueError:
@@ -272,10 +258,13 @@ def index_out_of_bounds(
     position: Sequence[object] | None,
     mode: str,
     operand: str = "indices",
+    *,
+    has_place: bool = True,
 ) -> IndexError:
     """Create the error for the first invalid index.
 
-    `position` is None if another thread changed the index during the call.
+    `position` is None if another thread changed the index during the call. If not `has_place`, the
+    message contains no position.
     """
     if position is None:
         return IndexError(f"{op}: an index was invalid, but `{operand}` changed during the call")
@@ -283,7 +272,8 @@ def index_out_of_bounds(
         problem = f"cannot be {MOVING[mode].participle} into axis {axis}, which has size {size}"
     else:
         problem = f"is out of bounds for axis {axis} of size {size}"
-    return IndexError(f"{op}: index {value} {problem} ({indexed(operand, position)})")
+    where = f" ({indexed(operand, position)})" if has_place else ""
+    return IndexError(f"{op}: index {value} {problem}{where}")
 
 
 def group_out_of_bounds(

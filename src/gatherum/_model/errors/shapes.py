@@ -1,4 +1,4 @@
-"""The error messages about ranks, shapes, sizes and strides. All others are in `calls`."""
+"""The error messages of calls about ranks, shapes, sizes and strides."""
 
 from __future__ import annotations
 

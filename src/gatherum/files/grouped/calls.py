@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from gatherum._arguments.indices import first_invalid
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
+from gatherum._model.callers import Caller, naming
 from gatherum._model.dtypes import is_index
-from gatherum._model.errors import group_out_of_bounds, renamed
+from gatherum._model.errors import group_out_of_bounds
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
@@ -40,6 +41,7 @@ from .folds import Fold, Folds, is_folded
 __all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
 REDUCE_FILE = "reduce_file"
+_CALLER = Caller(REDUCE_FILE, "groups", "values", "values").text
 # The memory that functions need in memory, in multiples of the operands' size: for functions that
 # sort, for functions that convert or mask values, and for other functions.
 SORTING, CONVERTING, READING = 8, 5, 1.5
@@ -72,7 +74,6 @@ class GroupCall:
                     results = opened.results(resources)
                 except IndexError:
                     opened.raise_invalid(resources)
-                    raise
                 except TooLargeError:
                     opened = opened.with_group_count(resources)
                 else:
@@ -198,7 +199,7 @@ class _Opened:
         sized.check_defined()
         return sized
 
-    def raise_invalid(self, resources: Resources) -> None:
+    def raise_invalid(self, resources: Resources) -> NoReturn:
         """Raise an IndexError that names the first invalid entry of the groups."""
         axis, groups = self.attributes.axis, self.sources["groups"]
         size = self.with_group_count(resources).shape[axis]
@@ -209,6 +210,7 @@ class _Opened:
                 where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
                 valid = -size if negative else 0, size
                 raise group_out_of_bounds(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
+        raise group_out_of_bounds(REDUCE_FILE, 0, (0, size), None, mode, "groups")
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute the functions with buckets on the disk, each with a separate scatter."""
@@ -266,7 +268,7 @@ class _Opened:
         operands = {"table": np.broadcast_to(initial, self.shape), "indices": groups}
         keywords = self.attributes.with_fold(FoldRule.afresh(reduction)).keywords
         operands["updates"] = updates
-        with _scatter_messages():
+        with naming(_CALLER):
             return FileCall(self.attributes.op, operands, out, keywords, settings).measured()
 
 
@@ -316,15 +318,3 @@ def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
 def _check_unchanged(sources: dict[str, Source]) -> None:
     for source in sources.values():
         source.opened.check_unchanged()
-
-
-@contextmanager
-def _scatter_messages() -> Iterator[None]:
-    """Rewrite the errors of the scatter as errors of `reduce_file`."""
-    try:
-        yield
-    except (IndexError, TypeError, ValueError) as error:
-        if not str(error).startswith("scatter_"):
-            raise
-        names = {"data": "values", "updates": "values", "indices": "groups"}
-        raise renamed(error, REDUCE_FILE, names) from None

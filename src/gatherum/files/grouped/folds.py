@@ -152,7 +152,7 @@ class Folds:
         if low >= 0 and high < self.group_count:
             return entries
         if self._grows and self._attributes.mode == "raise":
-            raise IndexError(self._op)
+            raise errors.InvalidGroupError
         resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.group_count)
         return resolved
 

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 
 from gatherum._arguments.indices import resolve
 from gatherum._model import errors
-from gatherum._model.callers import Caller
-from gatherum._plans.index_errors import naming
+from gatherum._model.callers import Caller, naming
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.outputs import check_changeable
 from gatherum.files.arguments.tensors import is_tensor

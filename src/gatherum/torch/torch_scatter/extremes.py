@@ -12,9 +12,8 @@ import torch
 from torch import Tensor
 
 from gatherum._derivatives.array_ops import Destinations
-from gatherum._model import errors
+from gatherum._model import callers, errors
 from gatherum._model.call import Call, FoldRule
-from gatherum._plans import index_errors
 from gatherum._plans.plans import build_once
 from gatherum._system import native
 from gatherum.torch import addresses, private
@@ -77,7 +76,7 @@ def _on_cpu(
     operands = {"data": data, "indices": indices, "updates": updates}
     check_storages(scatter, tuple(operands), tuple(operands.values()))
     specs = [addresses.spec_of(scatter, name, tensor) for name, tensor in operands.items()]
-    with index_errors.naming(caller), errors.for_tensors():
+    with callers.naming(caller), errors.for_tensors():
         attributes = scatter_attributes(scatter, *options)._replace(caller=caller)
         plan = build_once(Call(attributes, *specs))
     values = _new(plan.shape, data.dtype)
@@ -112,7 +111,7 @@ def _fake(
     caller: str = "",
 ) -> tuple[Tensor, Tensor]:
     options = axis, reduction, include_self, mode, negative
-    with index_errors.naming(caller):
+    with callers.naming(caller):
         moved_shape(scatter_attributes(scatter, *options), data, indices, updates)
     return data.new_empty(data.shape), data.new_empty(data.shape, dtype=torch.int64)
 

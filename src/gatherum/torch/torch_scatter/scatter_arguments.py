@@ -16,7 +16,7 @@ from torch import Tensor
 
 from gatherum._arguments import array_likes, plain_values
 from gatherum._derivatives.array_ops import Destinations
-from gatherum._model import errors
+from gatherum._model import callers, errors
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.reductions import ROWS
@@ -69,11 +69,12 @@ def plain_gather(op: str, src: Any, index: Any) -> Tensor | None:
         return None
     if type(index) is not Tensor or index.dim() != 1 or index.dtype in _UNREAD:
         return None
-    options = 0, "none", True, "raise", False
+    call = "gather", src, index, None, (0, "none", True, "raise", False)
     try:
-        result: Tensor | None = native.run_if_plain("gather", src, index, None, options)
-    except (IndexError, TypeError, ValueError) as error:
-        raise errors.renamed(error, op, {"data": "src", "indices": "index"}) from None
+        result: Tensor | None = native.run_if_plain(*call)
+    except (IndexError, TypeError, ValueError):
+        with callers.naming(Caller(op, "index", "src").text):  # slow, so only for the error
+            return native.run_if_plain(*call)
     return result
 
 

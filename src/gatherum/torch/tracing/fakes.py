@@ -14,11 +14,10 @@ import torch
 from torch import Tensor
 
 from gatherum._arguments.checks import check_symbolic
-from gatherum._model import errors, shape_limits
+from gatherum._model import callers, errors, shape_limits
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS, find_roles
-from gatherum._plans import index_errors
 from gatherum._plans.overlap import check_out_memory, place_at
 from gatherum.torch import checks, private
 from gatherum.torch.dtypes import plan_dtype
@@ -56,7 +55,7 @@ def _run(
     out: Tensor | None,
 ) -> Tensor:
     """Check a call. Return `out`, or a result of the right shape."""
-    with index_errors.naming(attributes.caller):
+    with callers.naming(attributes.caller):
         _, result_shape = moved_shape(attributes, data, indices, updates)
         shape = result_shape if updates is None else tuple(data.shape)
         if out is None:
