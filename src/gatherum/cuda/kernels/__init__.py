@@ -6,10 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatherum import _core
-from gatherum._core import Reduction, Value
+from gatherum._core import Mode, Reduction, Value
 from gatherum._model import reductions
 
 FOLDER = Path(__file__).parent
+_MODES = """// Made from the modes of src/core/model/types.hpp by __init__.py of this folder.
+#pragma once
+
+namespace gatherum {{
+
+enum Mode {{ {names} }};
+
+}}  // namespace gatherum
+"""
 _REDUCTIONS = """// Made from the rows of src/core/model/types.hpp by __init__.py of this folder.
 #pragma once
 
@@ -34,7 +43,17 @@ def sources() -> dict[str, str]:
     """Return the text of every file by name: kernels and headers."""
     files = sorted((*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")))
     texts = {path.name: path.read_text(encoding="ascii") for path in files}
-    return texts | {"reductions.cuh": _reductions()}
+    return texts | {"modes.cuh": _modes(), "reductions.cuh": _reductions()}
+
+
+def mode_macro(mode: Mode) -> str:
+    """Return the name of a mode in kernels."""
+    return f"mode_{mode.name}"
+
+
+def _modes() -> str:
+    """Return the header with the core's modes."""
+    return _MODES.format(names=", ".join(map(mode_macro, Mode)))
 
 
 def _reductions() -> str:
