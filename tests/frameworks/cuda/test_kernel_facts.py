@@ -1,4 +1,4 @@
-"""Facts that kernels share with the core and with Python: the headers that are generated from it."""
+"""Facts that kernels share with the core and with Python."""
 
 import os
 import re
@@ -24,10 +24,11 @@ INDEX = {
 
 def errors_of(folder, name, changes, **macros):
     """Return the compiler's errors for a kernel after changes of its sources."""
-    for file, text in kernels.sources().items():
-        for old, new in changes.get(file, {}).items():
-            assert old in text
-            text = text.replace(old, new)
+    sources = kernels.sources()
+    for file, (old, new) in changes.items():
+        assert old in sources[file]
+        sources[file] = sources[file].replace(old, new)
+    for file, text in sources.items():
         (folder / file).write_text(text)
     options = [f"-D{macro}={value}" for macro, value in (INDEX | macros).items()]
     options += [f"-DKERNEL={name}", f'-DKERNEL_FILE="{name}.cu"', f"-I{folder}"]
@@ -48,9 +49,17 @@ def test_kernels_have_the_modes_of_the_core():
 @needs_compiler
 @pytest.mark.parametrize("mode", ["mode_wrap", "mode_new"])
 def test_a_mode_without_a_rule_does_not_compile(tmp_path, mode):
+    changes = {"modes.cuh": ("mode_drop", "mode_drop, mode_new")}
     macros = {"MODE": mode, "CHUNK_BYTES": 4, "PER_THREAD": 4}
-    errors = errors_of(
-        tmp_path, "gather", {"modes.cuh": {"mode_drop": "mode_drop, mode_new"}}, **macros
-    )
     expected = ["resolve: a mode has no rule for an invalid index"] if mode == "mode_new" else []
-    assert errors == expected
+    assert errors_of(tmp_path, "gather", changes, **macros) == expected
+
+
+@needs_compiler
+@pytest.mark.parametrize("neutral", ["lowest", "none"])
+def test_an_atomic_fold_without_a_neutral_element_does_not_compile(tmp_path, neutral):
+    row = "R == Reduction::max ? Neutral::"
+    changes = {"reductions.cuh": (f"{row}lowest", f"{row}{neutral}")}
+    macros = {"VALUE": "value_int32", "REDUCTION": "max", "TABLE_BYTES": 8192, "PER_THREAD": 4}
+    expected = ["neutral: a reduction has no neutral element"] if neutral == "none" else []
+    assert errors_of(tmp_path, "fold_table", changes, **macros)[:1] == expected

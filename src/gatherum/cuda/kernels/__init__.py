@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatherum import _core
-from gatherum._core import Mode, Reduction, Value
+from gatherum._core import Mode, Neutral, Reduction, Value
 from gatherum._model import reductions
 
 FOLDER = Path(__file__).parent
@@ -25,6 +25,7 @@ _REDUCTIONS = """// Made from the rows of src/core/model/types.hpp by __init__.p
 namespace gatherum {{
 
 enum class Reduction {{ {names} }};
+enum class Neutral {{ {neutral_names} }};
 
 // Those that fold halves in float32, and integers in 64 bits.
 template <Reduction R>
@@ -34,6 +35,9 @@ inline constexpr bool kWidensIntegers = {widens_integers};
 // Those whose result is the sum over the count.
 template <Reduction R>
 inline constexpr bool kDivides = {divides};
+// The neutral element of the sums; its value depends on the type.
+template <Reduction R>
+inline constexpr Neutral kNeutral = {neutral_elements}Neutral::none;
 
 }}  // namespace gatherum
 """
@@ -68,6 +72,11 @@ def _reductions() -> str:
         widens_halves=among(lambda r: _core.sum_type(Value.float16, r) != Value.float16),
         widens_integers=among(lambda r: _core.sum_type(Value.int8, r) != Value.int8),
         divides=among(_core.divides),
+        neutral_names=", ".join(neutral.name for neutral in Neutral),
+        neutral_elements="".join(
+            f"R == Reduction::{name} ? Neutral::{_core.neutral_of(Reduction[name]).name} : "
+            for name in reductions.FOLDS
+        ),
     )
 
 
