@@ -1,16 +1,17 @@
 """The table of reductions: complete, and the only list of them in Python."""
 
 import ast
-import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import gatherum
 from gatherum import _core
+from gatherum._core import Neutral
 from gatherum._model import reductions
-from gatherum._model.dtypes import is_reducible
+from gatherum._model.dtypes import accumulator_dtype, is_reducible, neutral_item
 from gatherum._model.reductions import FOLDS, REDUCTIONS, ROWS, ReductionRow
 from gatherum.reference.reductions import REDUCTIONS as OF_ORACLE
 from source import ROOT
@@ -71,23 +72,36 @@ def test_properties_of_reductions_in_the_core_agree() -> None:
         assert ROWS[name].needs_values or _core.gradient_of(reduction) is _core.Gradient.none
 
 
-def test_neutral_numbers_are_the_identities_of_the_core() -> None:
-    source = (CORE / "model" / "types.hpp").read_text()
-    rows = dict(re.findall(r'\.name = "(\w+)",.*?\.neutral = Neutral::(\w+)', source, re.DOTALL))
-    assert rows.keys() == ROWS.keys()
-    numbers = {"zero": 0, "one": 1}
-    expected = {name: numbers.get(identity) for name, identity in rows.items()}
-    assert {name: row.neutral for name, row in ROWS.items()} == expected | {"fsum": 0}
+WITH_NEUTRAL_ITEM = [
+    (dtype, reduction)
+    for reduction in FOLDS
+    for dtype in REDUCTIONS_OF[reduction]
+    if neutral_item(dtype, reduction) is not None
+]
 
 
-def test_a_neutral_number_changes_nothing() -> None:
-    values = np.array([3.0, -2.0, 0.5])
-    for name, row in ROWS.items():
-        if row.neutral is not None:
-            neutral = np.full(3, float(row.neutral))
-            assert (
-                gatherum.scatter_elements(values, [0, 1, 2], neutral, reduction=name) == values
-            ).all()
+@pytest.mark.parametrize(("dtype", "reduction"), WITH_NEUTRAL_ITEM)
+def test_a_fold_with_the_neutral_element_changes_no_bit(dtype: Any, reduction: str) -> None:
+    sums: Any = accumulator_dtype(dtype, reduction)
+    neutral = np.frombuffer(neutral_item(dtype, reduction) or b"", sums)
+    numbers = [0, 1, 2, 100] if sums.kind in "bu" else [-100, -1, 0, 1, 100]
+    if sums.kind not in "biu":
+        numbers += [-0.0, 0.5, -np.inf, np.inf]
+    values = np.array(numbers).astype(sums)
+    fold: Any = "add" if _core.divides(_core.Reduction[reduction]) else reduction
+    old = np.repeat(neutral, len(values))
+    result = gatherum.scatter_elements(old, np.arange(len(values)), values, reduction=fold)
+    assert result.tobytes() == values.tobytes()
+
+
+def test_folds_without_a_neutral_element() -> None:
+    """Products of complex numbers have none: 1 times a number can change the sign of a zero."""
+    has_none = {name for name in FOLDS if _core.neutral_of(_core.Reduction[name]) is Neutral.none}
+    assert {"fsum", "fmean"} <= has_none
+    every = {(dtype.name, fold) for fold in FOLDS for dtype in REDUCTIONS_OF[fold]}
+    without = every - {(dtype.name, fold) for dtype, fold in WITH_NEUTRAL_ITEM}
+    products = {("complex64", "mul"), ("complex128", "mul")}
+    assert without == {pair for pair in every if pair[1] in has_none} | products
 
 
 def test_nothing_else_in_the_package_lists_reductions() -> None:

@@ -116,6 +116,14 @@ def accumulator_dtype(dtype: DType, reduction: str) -> DType:
     return dtype if name == value_of(dtype).name else np.dtype(name)
 
 
+def neutral_item(dtype: AnyDType, reduction: str) -> bytes | None:
+    """Return the bytes of the neutral element of a reduction's accumulators.
+
+    Return None if the reduction has none for this dtype.
+    """
+    return _core.neutral_item(value_of(dtype), Reduction[reduction])
+
+
 def is_index(dtype: AnyDType) -> bool:
     """Return True if an array of the dtype may hold indices."""
     return dtype.kind in "iu"

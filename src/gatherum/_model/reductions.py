@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from gatherum._core import Reduction
+from gatherum._core import Neutral, Reduction, neutral_of
 
 # For type checkers; a test compares them with the table.
 ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean", "fsum", "fmean"]
 FoldName: TypeAlias = Literal["add", "mul", "max", "min", "mean", "fsum", "fmean"]
+
+_NEUTRAL_NUMBERS = {Neutral.zero: 0, Neutral.one: 1}
 
 
 class ReductionRow(NamedTuple):
@@ -30,9 +32,6 @@ class ReductionRow(NamedTuple):
         Names in torch_scatter and in PyG's `scatter`.
     onnx : int or None
         The first opset whose ScatterElements and ScatterND support it, None if no opset does.
-    neutral : int or None
-        The neutral element, if it is the same number for every dtype. The core's `Neutral` is the
-        neutral element of integers, so fsum, which is defined for floats, has none there.
     picture : tuple of str
         The text before, between and after the terms of a fold in pictures, with ``{n}`` for the
         number of terms.
@@ -47,10 +46,17 @@ class ReductionRow(NamedTuple):
     aliases: tuple[str, ...]
     torch_scatter: tuple[str, ...]
     onnx: int | None
-    neutral: int | None
     picture: tuple[str, str, str]
     is_linear: bool
     cuda_atomic: bool
+
+    @property
+    def neutral(self) -> int | None:
+        """The neutral element of the accumulators, if it is the same number for every dtype.
+
+        The neutral element of float sums is -0; `dtypes.neutral_item` returns its bits.
+        """
+        return _NEUTRAL_NUMBERS.get(neutral_of(Reduction[self.name]))
 
     @property
     def empty(self) -> int:
@@ -69,7 +75,6 @@ _ROWS = (
         aliases=("replace", "update"),
         torch_scatter=("any",),
         onnx=9,
-        neutral=None,
         picture=("", "", ""),
         is_linear=True,
         cuda_atomic=False,
@@ -79,7 +84,6 @@ _ROWS = (
         aliases=("sum",),
         torch_scatter=("sum", "add"),
         onnx=16,
-        neutral=0,
         picture=("", "+", ""),
         is_linear=True,
         cuda_atomic=True,
@@ -89,7 +93,6 @@ _ROWS = (
         aliases=("prod", "multiply"),
         torch_scatter=("mul",),
         onnx=16,
-        neutral=1,
         picture=("", "\N{MULTIPLICATION SIGN}", ""),
         is_linear=False,
         cuda_atomic=False,
@@ -99,7 +102,6 @@ _ROWS = (
         aliases=("amax", "maximum"),
         torch_scatter=("max", "amax"),
         onnx=18,
-        neutral=None,
         picture=("max(", ",", ")"),
         is_linear=False,
         cuda_atomic=True,
@@ -109,7 +111,6 @@ _ROWS = (
         aliases=("amin", "minimum"),
         torch_scatter=("min", "amin"),
         onnx=18,
-        neutral=None,
         picture=("min(", ",", ")"),
         is_linear=False,
         cuda_atomic=True,
@@ -119,7 +120,6 @@ _ROWS = (
         aliases=(),
         torch_scatter=("mean",),
         onnx=None,
-        neutral=None,
         picture=("(", "+", ")/{n}"),
         is_linear=True,
         cuda_atomic=False,
@@ -129,7 +129,6 @@ _ROWS = (
         aliases=(),
         torch_scatter=(),
         onnx=None,
-        neutral=0,
         picture=("", "+", ""),
         is_linear=True,
         cuda_atomic=False,
@@ -139,7 +138,6 @@ _ROWS = (
         aliases=(),
         torch_scatter=(),
         onnx=None,
-        neutral=None,
         picture=("(", "+", ")/{n}"),
         is_linear=True,
         cuda_atomic=False,

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Never, cast
+from typing import Any, Never
 
 import numpy as np
 
@@ -25,9 +25,8 @@ from gatherum._functions.accumulator_state import ALL, MOST_UPDATES, NAME, check
 from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.call_types import ReductionName
-from gatherum._model.dtypes import AnyDType, accumulator_dtype, value_of
+from gatherum._model.dtypes import AnyDType, accumulator_dtype, neutral_item, value_of
 from gatherum._model.modes import ModeName
-from gatherum._model.reductions import ROWS
 from gatherum._plans.plans import Plan, build_once
 
 from . import device_calls, kernel_tables, plan_launches
@@ -134,7 +133,7 @@ class DeviceAccumulator(Accumulator):
         else:
             item = neutral_item(sums, reduction)
             assert item is not None
-            neutral = self._item(device_stream, item)
+            neutral = self._item(device_stream, np.frombuffer(item, np.uint8))
             self._device_sums = self._filled(device_stream, neutral, self._sum_spec)
             if reduction != "mean" and dtype.kind not in "iub":
                 self._last = device_stream.allocate(self._spec)
@@ -355,39 +354,10 @@ class DeviceAccumulator(Accumulator):
 
 
 def _is_supported(dtype: AnyDType, reduction: str, include_self: bool) -> bool:
-    """Return True if sums have a NumPy dtype, and a neutral item exists where one is needed."""
+    """Return True if sums have a NumPy dtype, and a neutral element exists where one is needed."""
     if reduction == "none":
         return True
     if _core.is_exact(Reduction[reduction]):
         return False
     sums = accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # with arithmetic
     return include_self or neutral_item(sums, reduction) is not None
-
-
-def neutral_item(dtype: AnyDType, reduction: str) -> np.ndarray[Any, Any] | None:
-    """Return the neutral item: its fold with an item is that item, except for a NaN's payload.
-
-    Return None if there is none, or if it is unknown.
-    """
-    kind, numpy_dtype = dtype.kind, cast("np.dtype[Any]", dtype)  # sums of bfloat16 are float32
-    number = 0 if _core.divides(Reduction[reduction]) else ROWS[reduction].neutral
-    if number is not None:
-        if kind == "c":  # a product with 1 changes the signs of zeros
-            return None if number else np.array(complex(-0.0, -0.0), numpy_dtype)
-        return np.array(-0.0 if kind == "f" and not number else number, numpy_dtype)
-    least = reduction == "max"
-    return _extreme_item(dtype, least) if least or reduction == "min" else None
-
-
-def _extreme_item(dtype: AnyDType, least: bool) -> np.ndarray[Any, Any]:
-    """Return the least or the greatest item of a dtype."""
-    kind = dtype.kind
-    if dtype.name == "bfloat16":
-        return np.array(0xFF80 if least else 0x7F80, np.uint16)
-    numpy_dtype = cast("np.dtype[Any]", dtype)
-    if kind == "f":
-        return np.array(-np.inf if least else np.inf, numpy_dtype)
-    if kind == "b":
-        return np.array(not least, numpy_dtype)
-    limits = np.iinfo(numpy_dtype)
-    return np.array(limits.min if least else limits.max, numpy_dtype)

@@ -25,7 +25,7 @@ LINE_THREADS = 512
 FEWEST_LINES = 128
 LEAST_UPDATED_SHARE = 1 / 4
 # The number of bytes of a fill item that one launch of ``pattern`` writes.
-_PATTERN_BYTES = 240
+PATTERN_BYTES = 240
 # A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}
 
@@ -67,11 +67,12 @@ def _write_pattern(recording: CallRecording, fill: bytes, width: int) -> tuple[S
     nbytes = lcm(len(fill), width)
     buffer = recording.program.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
-    for begin in range(0, nbytes, _PATTERN_BYTES):
-        piece = whole[begin : begin + _PATTERN_BYTES]
+    kernel = Kernel.of("pattern", PATTERN_BYTES=PATTERN_BYTES)
+    for begin in range(0, nbytes, PATTERN_BYTES):
+        piece = whole[begin : begin + PATTERN_BYTES]
         fields = buffer._replace(distance=begin), len(piece)
-        arguments = Arguments.of(fields, piece.ljust(_PATTERN_BYTES, b"\0"))
-        recording.program.launch(Kernel.of("pattern"), 1, THREADS, arguments)
+        arguments = Arguments.of(fields, piece.ljust(PATTERN_BYTES, b"\0"))
+        recording.program.launch(kernel, 1, THREADS, arguments)
     return buffer, nbytes // width
 
 

@@ -40,6 +40,11 @@ class SortPayload(NamedTuple):
     holder: object  # keeps the memory alive to which `identity` refers
 
 
+def shares_order(count: int) -> bool:
+    """Return True if scatters that share results share the order of this number of indices."""
+    return count > sorted_updates.MOST_IN_BLOCK
+
+
 POSITIONS = SortPayload(0, int, None, None)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gatherum._model.modes import FILLING
+from gatherum._model.modes import CORE_MODES
 from gatherum._plans.plans import Plan
 
-from . import kernel_tables
+from . import kernel_tables, kernels
 from .device import Kernel, Pairs
 from .device_nests import DeviceNest, index_strides
 from .kernel_tables import DeviceComponents, DeviceLoops
@@ -45,7 +45,7 @@ class CallRecording:
                 dtype.itemsize, self.indices.alignment, *index_strides(self.nest)
             ),
             "INDEX_SWAPPED": int(not dtype.isnative),
-            "MODE": f"mode_{'drop' if mode in FILLING else mode}",
+            "MODE": kernels.mode_macro(CORE_MODES[mode]),
         }
 
     def alignment(self, most: int, *values: int) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gatherum._model.call import Call
-from gatherum._plans import sharing
 
 from . import kernel_tables, radix_sort
 from .checks import or_null
@@ -20,8 +19,12 @@ from .recording import CallRecording, Macros
 # The size in bytes of the largest item that a sort carries as payload.
 _MOST_CARRIED = 8
 
-# The maximum number of threads in a block that sorts. On an H200 (2026-11-27), 4096 rows took 0.053
-# ms, 0.060 with 256 threads, and 0.052 with 1024.
+# The largest number of updates that one block sorts. Sorting them again is cheaper than sharing
+# their order. On an H200 (2026-11-27), 2048 rows took 0.032 ms and 4096 took 0.053; 8192 took 0.046
+# with the sort in several launches, but the host starts six more launches.
+MOST_IN_BLOCK = 4096
+# The maximum number of threads in a block that sorts. On that device, 4096 rows took 0.053 ms,
+# 0.060 with 256 threads, and 0.052 with 1024.
 SORT_THREADS = 512
 
 
@@ -74,12 +77,12 @@ def sort_updates(
 
 def sorts_in_block(nest: DeviceNest) -> bool:
     """Return True if the launch that computes the keys of a scatter also sorts them."""
-    return nest.entries <= sharing.MOST_IN_BLOCK and widths_of(nest, 0).key == 4
+    return nest.entries <= MOST_IN_BLOCK and widths_of(nest, 0).key == 4
 
 
 def sorts_in_launches(nest: DeviceNest) -> bool:
     """Return True if launches of this package, and not a library, sort the updates."""
-    is_short = sharing.MOST_IN_BLOCK < nest.entries <= radix_sort.MOST_PAIRS
+    is_short = MOST_IN_BLOCK < nest.entries <= radix_sort.MOST_PAIRS
     return is_short and widths_of(nest, 0).key == 4
 
 
@@ -98,7 +101,7 @@ def write_pairs(
     padded = 1 << max(nest.entries - 1, 1).bit_length()
     threads = min(SORT_THREADS, max(WARP, padded // 2))
     per_thread = -(-padded // threads)
-    macros |= {"MOST_TUPLES": sharing.MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
+    macros |= {"MOST_TUPLES": MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
     arguments = [*leading, padded], nest.tuple_loops, nest.components, macros
     recording.launch_nest("sorted_keys", *arguments, threads=threads, per_thread=per_thread)
 

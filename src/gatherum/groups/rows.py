@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from gatherum._model.arrays import AnyArray
-from gatherum._model.dtypes import AnyDType
+from gatherum._model.dtypes import AnyDType, neutral_item
 
 from .grouping import Grouping
 
@@ -101,8 +101,10 @@ class FunctionRow:
             return -1
         if not self.compares or dtype.kind not in "iu":
             return None
-        limits = np.iinfo(dtype)
-        return int(limits.min if self.reduction == "max" else limits.max)
+        assert self.reduction is not None
+        item = neutral_item(dtype, self.reduction)
+        assert item is not None
+        return int(np.frombuffer(item, dtype)[0])  # type: ignore[arg-type]  # NumPy has all integers
 
     def with_weights(self, weights: AnyArray) -> FunctionRow:
         """Return the row of the weighted form, for these weights."""

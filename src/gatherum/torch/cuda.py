@@ -26,7 +26,7 @@ from gatherum.cuda.device import Pairs
 from gatherum.cuda.device_views import DeviceFramework, View
 from gatherum.cuda.driver import LEGACY_STREAM
 from gatherum.cuda.host_transfer import OnDevice
-from gatherum.cuda.orders import CallKey, SharedIndices
+from gatherum.cuda.orders import CallKey, SharedIndices, shares_order
 
 from . import addresses, checks, dtypes
 from .operands import fill_item
@@ -153,7 +153,8 @@ def replayed(
 
     A scatter that shares its order with other calls is replayed if the order is known.
     """
-    if updates is not None and sharing.orders(indices.numel()):
+    is_shared = sharing.current() is not None and shares_order(indices.numel())
+    if updates is not None and is_shared:
         return _replayed_in_order(attributes, data, indices, updates)
     return _run_if_plain(attributes, attributes.op, data, indices, updates)
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from gatherum._derivatives import derivatives
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.call import Attributes
-from gatherum._plans import index_errors, sharing
+from gatherum._plans import index_errors
 from gatherum._system import native
 from gatherum.groups import integers, rounding
 from gatherum.groups.dtypes import working_dtype
@@ -123,12 +123,12 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
         attributes = shared_results.without_check(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
     recorded, result = needs_dispatcher(data, updates), None
-    orders = shares is not None and sharing.orders(indices.numel())
-    if orders and not recorded:
+    shares_order = shares is not None and shared_results.shares_order(indices)
+    if shares_order and not recorded:
         from gatherum.torch import cuda
 
         result = cuda.replayed(attributes, data, indices, updates)
-    if result is None and (recorded or orders):
+    if result is None and (recorded or shares_order):
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     elif result is None:
         call = op, data, indices, updates, *options, 0, None

@@ -29,6 +29,13 @@ def current(x: Tensor) -> Shared | None:
     return None if current is None or private.count_dispatch_modes() else current
 
 
+def shares_order(indices: Tensor) -> bool:
+    """Return True if scatters that share results share the order of these indices."""
+    from gatherum.cuda import orders
+
+    return orders.shares_order(indices.numel())
+
+
 def sharing_calls(shared: Shared | None = None) -> AbstractContextManager[Any]:
     """Return a context in which calls share results: `shared`, or new ones."""
     return nullcontext() if torch.compiler.is_compiling() else sharing.Sharing(shared)

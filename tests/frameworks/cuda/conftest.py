@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
-from gatherum._plans import sharing
-from gatherum.cuda import driver, orders, plan_launches, radix_sort
+from gatherum.cuda import driver, orders, plan_launches, radix_sort, sorted_updates
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -53,7 +52,7 @@ def on_core(machine, monkeypatch):
 @pytest.fixture
 def library_sorts(monkeypatch):
     """Let the framework sort the updates of small scatters, too."""
-    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(sorted_updates, "MOST_IN_BLOCK", 0)
     monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
     monkeypatch.setattr(plan_launches, "program_of", plan_launches.program_of.__wrapped__)
     monkeypatch.setattr(orders, "program_of", orders.program_of.__wrapped__)

@@ -9,8 +9,7 @@ from shim.values import RNG, values
 import gatherum
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
-from gatherum._plans import sharing
-from gatherum.cuda import folds, launch_sizes, radix_sort
+from gatherum.cuda import folds, launch_sizes, radix_sort, sorted_updates
 from strategies import REDUCTIONS_OF, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -43,7 +42,7 @@ SORTS = {  # by the most updates that are sorted in a block and by launches
 
 @pytest.mark.parametrize("most", SORTS)
 def test_a_sum_is_a_left_fold_in_row_major_order(shim, most, monkeypatch):
-    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", most[0])
+    monkeypatch.setattr(sorted_updates, "MOST_IN_BLOCK", most[0])
     monkeypatch.setattr(radix_sort, "MOST_PAIRS", most[1])
     indices = runs(0, 1, 5, 40, 700)
     updates = spread(indices.size)

@@ -15,8 +15,7 @@ from shim.functions import ShimFunctions
 
 from canaries import byte_rows, strays
 from gatherum import reference
-from gatherum._plans import sharing
-from gatherum.cuda import radix_sort
+from gatherum.cuda import radix_sort, sorted_updates
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = [
@@ -53,7 +52,7 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
     before = bytes_of(inputs)
     in_block, in_launches = data.draw(st.sampled_from(((4096, 0), (0, 4096), (0, 0))))
     with (
-        patch.object(sharing, "MOST_IN_BLOCK", in_block),
+        patch.object(sorted_updates, "MOST_IN_BLOCK", in_block),
         patch.object(radix_sort, "MOST_PAIRS", in_launches),
     ):
         result = outcome(ShimFunctions(), call, out=out)

@@ -14,8 +14,7 @@ import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
-from gatherum._plans import sharing
-from gatherum.cuda import movement, plan_launches
+from gatherum.cuda import movement, plan_launches, radix_sort, sorted_updates
 from gatherum.cuda.kernel_tables import DeviceLoop, common_alignment, divisor_fields, largest_number
 from strategies import INDEX_DTYPES, MODES, same_bits
 
@@ -168,7 +167,8 @@ def test_fill_values(shim, dtype):
 @slow
 @pytest.mark.parametrize("mode", ["drop", "wrap"])
 def test_many_destinations_are_sorted_and_few_have_a_table(shim, monkeypatch, mode):
-    monkeypatch.setattr(sharing, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(sorted_updates, "MOST_IN_BLOCK", 0)
+    monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)
     data, indices = values((4, 30, 5), "i2"), RNG.integers(-33, 33, (4, 200))
     updates = values((4, 200, 5), "i2")
     options = {"batch_dims": 1, "mode": mode}

@@ -85,7 +85,7 @@ AXES: dict[str, Axes] = {
     },
     "first": CHECKING,
     "gather": {**CHECKING, **WIDTHS, "MODE": (*CHECKING["MODE"], *WRITING["MODE"])},
-    "pattern": {},
+    "pattern": {"PATTERN_BYTES": (240,)},
     "winners": {**WRITING, "WINNER_BYTES": (4, 8)},
     "scatter": {**WRITING, **WIDTHS, "WINNER_BYTES": (4, 8, 0)},
     "keys": {

@@ -11,6 +11,7 @@ void bind_lowering(nb::module_& m);      // the checks of a call, the roles of d
 void bind_accelerate(nb::module_& m);    // functions whose calls the core runs without their bodies
 void bind_indices(nb::module_& m);       // from arrays of indices to the addressed elements
 void bind_folds(nb::module_& m);         // folds in batches
+void bind_neutral(nb::module_& m);       // neutral elements of folds
 void bind_lists(nb::module_& m);         // lists of rows
 void bind_files(nb::module_& m);         // reads and writes of files
 void bind_row_caches(nb::module_& m);    // a cache of rows

@@ -86,6 +86,7 @@ NB_MODULE(_core, m) {
   bind_accelerate(m);
   bind_indices(m);
   bind_folds(m);
+  bind_neutral(m);
   bind_lists(m);
   bind_files(m);
   bind_row_caches(m);

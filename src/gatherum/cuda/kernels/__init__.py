@@ -6,16 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gatherum import _core
-from gatherum._core import Reduction, Value
+from gatherum._core import Mode, Neutral, Reduction, Value
 from gatherum._model import reductions
 
 FOLDER = Path(__file__).parent
+_MODES = """// Made from the modes of src/core/model/types.hpp by __init__.py of this folder.
+#pragma once
+
+namespace gatherum {{
+
+enum Mode {{ {names} }};
+
+}}  // namespace gatherum
+"""
 _REDUCTIONS = """// Made from the rows of src/core/model/types.hpp by __init__.py of this folder.
 #pragma once
 
 namespace gatherum {{
 
 enum class Reduction {{ {names} }};
+enum class Neutral {{ {neutral_names} }};
 
 // Those that fold halves in float32, and integers in 64 bits.
 template <Reduction R>
@@ -25,6 +35,9 @@ inline constexpr bool kWidensIntegers = {widens_integers};
 // Those whose result is the sum over the count.
 template <Reduction R>
 inline constexpr bool kDivides = {divides};
+// The neutral element of the sums; its value depends on the type.
+template <Reduction R>
+inline constexpr Neutral kNeutral = {neutral_elements}Neutral::none;
 
 }}  // namespace gatherum
 """
@@ -34,7 +47,17 @@ def sources() -> dict[str, str]:
     """Return the text of every file by name: kernels and headers."""
     files = sorted((*FOLDER.glob("*.cu"), *FOLDER.glob("*.cuh")))
     texts = {path.name: path.read_text(encoding="ascii") for path in files}
-    return texts | {"reductions.cuh": _reductions()}
+    return texts | {"modes.cuh": _modes(), "reductions.cuh": _reductions()}
+
+
+def mode_macro(mode: Mode) -> str:
+    """Return the name of a mode in kernels."""
+    return f"mode_{mode.name}"
+
+
+def _modes() -> str:
+    """Return the header with the core's modes."""
+    return _MODES.format(names=", ".join(map(mode_macro, Mode)))
 
 
 def _reductions() -> str:
@@ -49,6 +72,11 @@ def _reductions() -> str:
         widens_halves=among(lambda r: _core.sum_type(Value.float16, r) != Value.float16),
         widens_integers=among(lambda r: _core.sum_type(Value.int8, r) != Value.int8),
         divides=among(_core.divides),
+        neutral_names=", ".join(neutral.name for neutral in Neutral),
+        neutral_elements="".join(
+            f"R == Reduction::{name} ? Neutral::{_core.neutral_of(Reduction[name]).name} : "
+            for name in reductions.FOLDS
+        ),
     )
 
 

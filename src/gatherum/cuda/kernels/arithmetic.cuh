@@ -25,14 +25,6 @@ struct alignas(2 * sizeof(T)) Complex {
 };
 
 using value_bool = Boolean;
-using value_int8 = int8;
-using value_int16 = int16;
-using value_int32 = int32;
-using value_int64 = int64;
-using value_uint8 = uint8;
-using value_uint16 = uint16;
-using value_uint32 = uint32;
-using value_uint64 = uint64;
 using value_float16 = Half;
 using value_bfloat16 = Bfloat16;
 using value_float32 = float;

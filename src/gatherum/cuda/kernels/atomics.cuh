@@ -6,11 +6,6 @@
 
 namespace gatherum {
 
-using value_int32 = int32;
-using value_int64 = int64;
-using value_uint32 = uint32;
-using value_uint64 = uint64;
-
 template <Reduction R, class T>
 __device__ __forceinline__ void fold_at(char* address, T update) {
   using Bits = typename Word<sizeof(T)>::Type;

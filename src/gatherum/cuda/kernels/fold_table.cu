@@ -26,17 +26,21 @@ struct Arguments {
   Loops destination_loops;
 };
 
-// Folding this value changes nothing.
+// The neutral element of a fold of integers, as in src/core/fold/neutral.hpp.
 template <Reduction R, class T>
 __device__ __forceinline__ constexpr T neutral() {
   constexpr bool is_signed = static_cast<T>(-1) < T{1};
   constexpr uint64 ones = ~uint64{0} >> (64 - 8 * sizeof(T));
-  if constexpr (R == Reduction::max)
+  if constexpr (kNeutral<R> == Neutral::zero)
+    return T{0};
+  else if constexpr (kNeutral<R> == Neutral::one)
+    return T{1};
+  else if constexpr (kNeutral<R> == Neutral::lowest)
     return static_cast<T>(is_signed ? ~(ones >> 1) : 0);
-  else if constexpr (R == Reduction::min)
+  else if constexpr (kNeutral<R> == Neutral::greatest)
     return static_cast<T>(is_signed ? ones >> 1 : ones);
   else
-    return T{0};
+    static_assert(!kIsUnhandled<R>, "neutral: a reduction has no neutral element");
 }
 
 // A table of items in shared memory. Shared memory adds 32-bit numbers in one operation, but 64-bit numbers

@@ -6,11 +6,10 @@
 // change the result, but every offset stays inside the data.
 #pragma once
 
+#include "modes.cuh"
 #include "nest.cuh"
 
 namespace gatherum {
-
-enum Mode { mode_raise, mode_clip, mode_wrap, mode_drop };
 
 struct Component {
   int64 size, stride, offset;
@@ -57,9 +56,11 @@ __device__ __forceinline__ Resolved resolve(int64 v, const Component& c) {
     if (huge && v < 0) v = c.size - 1;
     if (v < 0 && v >= -c.from_end) v += c.from_end;
     return {v < 0 ? 0 : v >= c.size ? c.size - 1 : v, true};
-  } else {
+  } else if constexpr (M == mode_raise || M == mode_drop) {
     v += v < 0 ? c.from_end : 0;
     return {v, static_cast<uint64>(v) < static_cast<uint64>(c.size)};
+  } else {
+    static_assert(!kIsUnhandled<M>, "resolve: a mode has no rule for an invalid index");
   }
 }
 

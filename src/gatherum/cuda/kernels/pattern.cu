@@ -1,4 +1,5 @@
-// Writes up to 240 bytes of the arguments to scratch memory: a piece of a fill item. Runs as one block.
+// Writes up to PATTERN_BYTES bytes of the arguments to scratch memory: a piece of a fill item. Runs as one
+// block.
 //
 // A copy from the host would need memory that outlives a captured graph.
 #include "platform.cuh"
@@ -8,7 +9,7 @@ namespace gatherum {
 struct Arguments {
   char* to;
   int64 count;
-  char bytes[240];
+  char bytes[PATTERN_BYTES];
 };
 
 }  // namespace gatherum

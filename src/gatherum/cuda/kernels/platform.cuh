@@ -10,7 +10,7 @@
 //   INDEX              the type of an index: int8 to uint64
 //   INDEX_ALIGN        bytes that every index is aligned to, at most its width
 //   INDEX_SWAPPED      1 if the indices have the other byte order
-//   MODE               mode_raise, mode_clip, mode_wrap or mode_drop
+//   MODE               one of modes.cuh
 //   CHUNK_BYTES        bytes moved as one word: 1, 2, 4, 8 or 16; data and moved are aligned to it
 //   CHUNK_ITEMS        neighbouring items of a row that a thread folds, or values that it dequantizes
 //   VALUE              value_bool to value_complex128
@@ -26,6 +26,7 @@
 //   SORT_THREADS       the most threads of such a block
 //   DIGIT_VALUES       the most values of a digit of a sort by radix
 //   TABLE_BYTES        bytes of a table in shared memory
+//   PATTERN_BYTES      the most bytes of a fill item that a launch writes
 //   KEY_BYTES, PAYLOAD_BYTES, WINNER_BYTES   bytes of these integers: 4 or 8
 //   CODE, CODE_BITS    the type of a quantized value, and its bits
 //   PACKED             1 if a byte holds several quantized values
@@ -44,6 +45,18 @@ using uint32 = unsigned int;
 using uint64 = unsigned long long;
 
 static_assert(sizeof(int16) == 2 && sizeof(int32) == 4 && sizeof(int64) == 8, "as on every CUDA device");
+
+inline constexpr int kWarpThreads = 32;  // threads of a warp, on every CUDA device
+
+// The value types that are integers; arithmetic.cuh has the others.
+using value_int8 = int8;
+using value_int16 = int16;
+using value_int32 = int32;
+using value_int64 = int64;
+using value_uint8 = uint8;
+using value_uint16 = uint16;
+using value_uint32 = uint32;
+using value_uint64 = uint64;
 
 // The unsigned integer of W bytes; for 16 bytes, a vector.
 template <int W>
@@ -78,8 +91,8 @@ struct Conditional<false, A, B> {
   using Type = B;
 };
 
-// For `static_assert` in the last branch of a chain of conditions, which only a reduction that the chain
-// lacks reaches.
+// For `static_assert` in the last branch of a chain of conditions, which only a mode or a reduction
+// that the chain lacks reaches.
 template <auto>
 inline constexpr bool kIsUnhandled = true;
 

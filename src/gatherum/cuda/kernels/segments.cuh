@@ -45,7 +45,7 @@ struct Arguments {
 #endif
 };
 
-static_assert(GROUP_THREADS == THREADS || GROUP_THREADS == 32, "a group is a block or a warp");
+static_assert(GROUP_THREADS == THREADS || GROUP_THREADS == kWarpThreads, "a group is a block or a warp");
 
 __device__ __forceinline__ void wait_for_group() {
   if constexpr (GROUP_THREADS == THREADS)

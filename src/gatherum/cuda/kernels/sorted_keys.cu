@@ -25,8 +25,8 @@ struct Arguments {
 
 static_assert(KEY_BYTES == 4, "a key and the number of a tuple share 64 bits");
 
-// In a pass of this stride or less, each warp exchanges entries only within a range of 64 entries.
-inline constexpr int kWithinWarp = 32;
+// In a pass of this stride or less, each warp exchanges entries only within a range of twice its threads.
+inline constexpr int kWithinWarp = kWarpThreads;
 
 __device__ __forceinline__ void sort_entries(uint64* entries, int padded) {
   const int first = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);

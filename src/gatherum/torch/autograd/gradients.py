@@ -325,7 +325,7 @@ def _run_if_plain(
     """
     updates = arguments[0] if operator.scatters else None
     if operator.scatters:
-        if shared_results.current(data) is not None and sharing.orders(indices.numel()):
+        if shared_results.current(data) is not None and shared_results.shares_order(indices):
             return None  # the scatter uses the order that an earlier call has computed
         attributes = scatter_attributes(operator.name, *arguments[1:])
     else:

@@ -21,7 +21,6 @@ from gatherum._functions import aggregation
 from gatherum._model import errors
 from gatherum._model.dtypes import load_dtype
 from gatherum._model.reductions import FOLDS, ROWS
-from gatherum._plans import sharing
 from gatherum._plans.sharing import Shared
 from gatherum.torch import checks, dtypes, namespace, operands, private, shared_results
 from gatherum.torch.autograd.batching import batch_first, broadcast_updates, shape_of_one
@@ -134,11 +133,12 @@ def _aggregate_with_messages(*call: Any) -> Tensor:
 
 def _on_cuda(*call: Any) -> Tensor:
     """Fold rows straight from the data if the axis is 0 and an edge has at most one weight."""
+    from gatherum.cuda import orders
     from gatherum.torch import cuda
 
     data, sources, targets, size, reduction, weights, *others = _with_defaults(call)
     bounds, negative, pointer, fill, axis = others
-    folds_rows = axis == 0 and sources.numel() > sharing.MOST_IN_BLOCK
+    folds_rows = axis == 0 and orders.shares_order(sources.numel())
     if weights is not None:
         folds_rows = (
             folds_rows and weights.dim() <= sources.dim() and not is_exact(Reduction[reduction])
