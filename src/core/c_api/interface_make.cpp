@@ -118,7 +118,7 @@ CallSpec read_call(const OperatorRow& op, const Specs& specs, const gatherum_att
   call.op = &op;
   call.axis = attributes.axis;
   call.reduction = static_cast<Reduction>(
-      read_choice("reduction", attributes.reduction, op.is_scatter ? kCount<Reduction> : 1,
+      read_choice("reduction", attributes.reduction, op.is_scatter ? kEnumerators<Reduction> : 1,
                   [](int i) { return name_of(static_cast<Reduction>(i)); }));
   call.mode =
       kModes[read_choice("mode", attributes.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;

@@ -60,7 +60,7 @@ auto fold_of() {
 template <class V, bool Counts, Reduction first = Reduction::add, class F>
 auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>())) {
   constexpr auto next = static_cast<Reduction>(static_cast<int>(first) + 1);
-  if constexpr (static_cast<int>(next) < kCount<Reduction>)
+  if constexpr (static_cast<int>(next) < kEnumerators<Reduction>)
     if (r != first) return by_reduction<V, Counts, next>(r, f);
   if constexpr (has_meaning(kValueOf<V>, first) && (Counts || !row_of(first).divides))
     if (r == first) return f(fold_of<V, first>());

@@ -131,7 +131,7 @@ bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
 
 template <class E>
 bool is_known(E e) {
-  return static_cast<int>(e) < kCount<E>;
+  return static_cast<int>(e) < kEnumerators<E>;
 }
 
 // Returns true if the nests of a program belong to one call: they check the same indices against the same
