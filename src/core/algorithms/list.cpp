@@ -169,7 +169,7 @@ Choice describe(const Program& p) {
   const int i = first_applicable(p, threads, &choice.reason);
   const Algorithm& chosen = algorithms(p.scatter)[static_cast<size_t>(i)];
   choice.name = chosen.name;
-  choice.scratch = std::min(chosen.scratch(p, threads), kMany);
+  choice.scratch = std::min(chosen.scratch(p, threads), kSizeLimit);
   return choice;
 }
 

@@ -140,11 +140,11 @@ bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   // Sorting takes about as long as folding, so this algorithm is not faster on few threads. The time that it
   // saves must also exceed the time in which threads start and wait for each other.
   // docs/decisions/thresholds.md lists the measurements on 16 processors.
-  constexpr int kMany = 6;
-  constexpr int64_t kUpdates = 64;  // of all threads together
+  constexpr int kFewestThreads = 6;
+  constexpr int64_t kFewestUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
-  if (threads < kMany || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
-  if (times(p.tuples, threads) < times(kUpdates, thresholds().many_updates)) return false;
+  if (threads < kFewestThreads || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
+  if (times(p.tuples, threads) < times(kFewestUpdates, thresholds().many_updates)) return false;
   if (p.destinations < 8 * threads) return false;
   const Rounds all = rounds_of(p, threads);
   if (p.item <= 2 && all.shape.slots > RoundScatter::kMostOfShortPairs) return false;
