@@ -10,6 +10,9 @@
 #include <functional>
 #include <string>
 
+#include "algorithms/reasons.hpp"
+#include "algorithms/rows.hpp"
+#include "algorithms/thresholds.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {
@@ -74,69 +77,8 @@ Choice describe(const Program& program);
 // Returns the name of the i-th algorithm, gathers first, or null if i is too large.
 const char* algorithm_name(int i);
 
-// Returns the minimum number of bytes of each row that a thread processes if threads divide the columns.
-int64_t least_columns();
-
-// The smallest sizes for which algorithms are used, which tests lower; and last a bit mask of algorithms that
-// are omitted, for measurements. Calls `X(name, default)` for each.
-#define GATHERUM_THRESHOLDS(X)                                               \
-  /* about the size of a core's private cache */                             \
-  X(private_cache_bytes, 1 << 19)                                            \
-  /* the part of the shared cache that a core can use */                     \
-  X(shared_cache_bytes, 4 << 20)                                             \
-  /* the largest stretch of data that is prefetched */                       \
-  X(stretch_bytes, 1 << 18)                                                  \
-  /* from this size on, a scatter's random writes reach memory */            \
-  X(far_bytes, 8 << 20)                                                      \
-  /* from this number on, the two passes of a partition are faster */        \
-  X(many_updates, 1 << 18)                                                   \
-  /* calls that move fewer bytes use the simple algorithms */                \
-  X(small_call_bytes, 1 << 16)                                               \
-  /* results from this size use streaming stores */                          \
-  X(streamed_bytes, 4 << 20)                                                 \
-  /* the minimum number of updates per thread (tables: exact_table.hpp) */   \
-  X(updates_per_table_word, 4)                                               \
-  /* the columns of a thread, if threads share the columns */                \
-  X(least_column_bytes, least_columns())                                     \
-  /* not a size: a bit for each algorithm, in the order of algorithm_name */ \
-  X(omitted_algorithms, 0)
-
-struct Thresholds {
-#define GATHERUM_THRESHOLD(name, value) int64_t name = value;
-  GATHERUM_THRESHOLDS(GATHERUM_THRESHOLD)
-#undef GATHERUM_THRESHOLD
-};
-Thresholds& thresholds();
-
-struct NamedThreshold {
-  const char* name;  // null: i is out of range
-  int64_t* value;
-};
-NamedThreshold threshold(int i);
-
-// Appends a text with numbers to a reason, unless the reason is null. Digits are grouped in threes.
-void append(std::string& to, const char* text);
-void append(std::string& to, int64_t number);
-template <class... Parts>
-void append(std::string* why, const Parts&... parts) {
-  if (why != nullptr) (append(*why, parts), ...);
-}
-
 // The scratch function for algorithms without scratch memory.
 inline int64_t no_scratch(const Program&, int) { return 0; }
-
-// Returns true if each point is written directly after the previous one.
-bool writes_in_order(const Nest& nest);
-// Returns true if a nest that writes to memory from `at` on uses streaming stores. If `at` is null, the best
-// alignment is assumed. Streaming stores require a result too large for the cache, and rows that are whole
-// cache lines, or contiguous rows of 4, 8 or a multiple of 16 bytes.
-bool streams_past_cache(const Nest& nest, const char* address);
-
-// Returns the number of bytes that one index tuple moves.
-int64_t row_bytes(const Nest& nest);
-// Returns the number of columns, of `column` bytes each, that are kept in cache. These columns fill whole
-// cache lines.
-int64_t columns_in_cache(int64_t column, int64_t item, int64_t most);
 
 // True if all tasks reported true.
 class All {

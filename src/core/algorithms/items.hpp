@@ -60,7 +60,8 @@ bool keeps_one_slab(const Program& program, std::string* why);
 RunResult run_in_ranges(const Program& program, const Execution& call, int64_t most);
 
 // Prepares a scatter into private slabs of this many bytes per thread, but does not allocate the slabs.
-PrivateScatter privately(const Program& program, const Execution& call, Nest& numbering, int64_t slab_bytes);
+PrivateScatter private_scatter_of(const Program& program, const Execution& call, Nest& numbering,
+                                  int64_t slab_bytes);
 
 // Calls `write(begin, end)` for each thread's share of the destinations.
 template <class Write>

@@ -3,29 +3,8 @@
 
 #include "algorithms/algorithms.hpp"
 
-#if GATHERUM_X86 && defined(_MSC_VER)
-#include <intrin.h>
-#elif GATHERUM_X86
-#include <cpuid.h>
-#endif
-
 namespace gatherum {
 namespace {
-
-// Returns true for processors made by Intel.
-bool is_intel() {
-  constexpr unsigned genu = 0x756E6547;  // the first letters of "GenuineIntel"
-#if GATHERUM_X86 && defined(_MSC_VER)
-  int words[4];
-  __cpuid(words, 0);
-  return static_cast<unsigned>(words[1]) == genu;
-#elif GATHERUM_X86
-  unsigned most = 0, first = 0, second = 0, third = 0;
-  return __get_cpuid(0, &most, &first, &second, &third) != 0 && first == genu;
-#else
-  return genu == 0;
-#endif
-}
 
 constexpr std::array kGathers = {
     Algorithm{.name = "prefetched",
@@ -156,31 +135,30 @@ bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable =
       i + 1 < algorithms(p.scatter).size() && (!(needs_accumulator(p.combine) || p.combine.skips_nan) ||
-                                               kScatters[i].applies != applies_by_destination);
+                                               algorithms(p.scatter)[i].applies != applies_by_destination);
   return ((thresholds().omitted_algorithms >> bit) & 1) != 0 && replaceable;
 }
 
 // Returns the position of the first algorithm that applies and is not omitted.
-int first_of(const Program& p, int threads, std::string* why) {
+int first_applicable(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
-  size_t i = 0;
-  const auto runs = [&](const Algorithm& a) {
-    return (a.skips_nan || !p.combine.skips_nan) && a.applies(p, threads, why);
-  };
-  while (is_left_out(p, i) || !runs(all[i])) ++i;
-  return static_cast<int>(i);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const bool can_run = all[i].skips_nan || !p.combine.skips_nan;
+    if (can_run && !is_left_out(p, i) && all[i].applies(p, threads, why)) return static_cast<int>(i);
+  }
+  impossible();  // the last algorithm of each list applies to every program
 }
 
 }  // namespace
 
 const Algorithm& choose(const Program& p, int threads) {
-  const int i = p.small_choice >= 0 ? p.small_choice : first_of(p, threads, nullptr);
+  const int i = p.small_choice >= 0 ? p.small_choice : first_applicable(p, threads, nullptr);
   return algorithms(p.scatter)[static_cast<size_t>(i)];
 }
 
 const char* complete_and_choose(Program& p) {
   if (const char* wrong = complete(p)) return wrong;
-  p.small_choice = p.has_points && work_bytes(p) < kParallelBytes ? first_of(p, 1, nullptr) : -1;
+  p.small_choice = p.has_points && work_bytes(p) < kParallelBytes ? first_applicable(p, 1, nullptr) : -1;
   return nullptr;
 }
 
@@ -188,10 +166,10 @@ Choice describe(const Program& p) {
   if (!p.has_points) return {"direct", "the call moves no data", 0};
   const int threads = threads_for(work_bytes(p));
   Choice choice{};
-  const int i = first_of(p, threads, &choice.reason);
+  const int i = first_applicable(p, threads, &choice.reason);
   const Algorithm& chosen = algorithms(p.scatter)[static_cast<size_t>(i)];
   choice.name = chosen.name;
-  choice.scratch = std::min(chosen.scratch(p, threads), kMany);
+  choice.scratch = std::min(chosen.scratch(p, threads), kSizeLimit);
   return choice;
 }
 
@@ -199,54 +177,6 @@ const char* algorithm_name(int i) {
   const auto n = static_cast<size_t>(i);
   if (n < kGathers.size()) return kGathers[n].name;
   return n - kGathers.size() < kScatters.size() ? kScatters[n - kGathers.size()].name : nullptr;
-}
-
-// Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel processors prefetch
-// the remaining cache lines of a row anyway, so on these processors each thread processes complete rows (1M
-// rows of 64 float32 into 100k on two threads of a Xeon: 32 ms with shares of the columns, 26 ms with
-// complete rows; rows of 256: 38 and 31 ms).
-int64_t least_columns() { return is_intel() ? int64_t{1} << 62 : int64_t{2} * kCacheLine; }
-
-Thresholds& thresholds() {
-  static Thresholds t;
-  return t;
-}
-
-NamedThreshold threshold(int i) {
-  Thresholds& t = thresholds();
-  const NamedThreshold all[] = {
-#define GATHERUM_THRESHOLD(name, value) {#name, &t.name},
-      GATHERUM_THRESHOLDS(GATHERUM_THRESHOLD)
-#undef GATHERUM_THRESHOLD
-  };
-  return i >= 0 && i < static_cast<int>(std::size(all)) ? all[i] : NamedThreshold{};
-}
-
-void append(std::string& to, const char* text) { to += text; }
-
-void append(std::string& to, int64_t number) {
-  const std::string digits = std::to_string(number);
-  const size_t sign = number < 0 ? 1 : 0;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i > sign && (digits.size() - i) % 3 == 0) to += ',';
-    to += digits[i];
-  }
-}
-
-int64_t row_bytes(const Nest& nest) {
-  int64_t n = nest.block;
-  for (int i = 0; i < nest.row_rank(); ++i) n = times(n, nest.rows()[i].extent);
-  return n;
-}
-
-// Four to eight cache lines, or as many as fit in the cache. If eight lines exceed a core's private cache,
-// four lines are up to a third faster (sums along axis 0 of 8192 x 4096 float32); otherwise eight lines are a
-// fifth faster.
-int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
-  const int64_t line = std::max<int64_t>(1, kCacheLine / item);
-  const int64_t wanted = times(8 * line, column) <= thresholds().private_cache_bytes ? 8 * line : 4 * line;
-  const int64_t fit = thresholds().shared_cache_bytes / std::max<int64_t>(column, 1) / line * line;
-  return std::min(most, std::max(line, std::min(wanted, fit)));
 }
 
 }  // namespace gatherum

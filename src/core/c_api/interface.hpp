@@ -60,7 +60,7 @@ inline gatherum_status report_out_overlap(gatherum_error* error, const char* ope
 // Finds the enumerator with this name. Returns false if there is none.
 template <class E>
 bool find_name(const char* name, E& result) {
-  for (int i = 0; name != nullptr && i < kCount<E>; ++i)
+  for (int i = 0; name != nullptr && i < kEnumerators<E>; ++i)
     if (std::strcmp(name, name_of(static_cast<E>(i))) == 0) return result = static_cast<E>(i), true;
   return false;
 }

@@ -182,17 +182,17 @@ gatherum_status gatherum_map(const char* function, const char* value, const void
   const bool is_exp = std::strcmp(function, "exp") == 0;
   if ((!is_exp && std::strcmp(function, "log") != 0) || !find_name(value, of) || !has_elementary(of))
     return GATHERUM_INVALID_PROGRAM;
-  constexpr int64_t kPiece = int64_t{1} << 14;
+  constexpr int64_t kTaskItems = int64_t{1} << 14;
   const int64_t item = bytes_of(of);
   if (n > 0 && (from == nullptr || to == nullptr)) return GATHERUM_INVALID_CALL;
   if (from != to && shares_memory({from, times(n, item)}, {to, times(n, item)})) return GATHERUM_INVALID_CALL;
   const auto map = [&](int64_t i, int) {
-    const int64_t first = i * kPiece;
+    const int64_t first = i * kTaskItems;
     chosen_kernels().elementary(is_exp ? Elementary::exp : Elementary::log, of,
                                 static_cast<const char*>(from) + first * item,
-                                static_cast<char*>(to) + first * item, std::min(kPiece, n - first));
+                                static_cast<char*>(to) + first * item, std::min(kTaskItems, n - first));
   };
   const int threads = threads_for(2 * n * item);
-  const bool finished = run_tasks((n + kPiece - 1) / kPiece, threads, poll_of(poll), map);
+  const bool finished = run_tasks((n + kTaskItems - 1) / kTaskItems, threads, poll_of(poll), map);
   return finished ? GATHERUM_OK : GATHERUM_INTERRUPTED;
 }

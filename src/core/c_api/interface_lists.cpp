@@ -93,7 +93,8 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
         is_any_null({{ends == targets ? "targets" : "sources", ends->indices}}, error))
       return GATHERUM_INVALID_CALL;
   const Program* from = sources == nullptr ? nullptr : &sources->program->value;
-  if (destinations < 0 || destinations > kMany || !RowLists::fit(destinations, targets->program->value, from))
+  if (destinations < 0 || destinations > kSizeLimit ||
+      !RowLists::fit(destinations, targets->program->value, from))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
   if (block < 1 || block > 0xFFFFFFFF)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");

@@ -29,7 +29,7 @@ bool is_past_memory(const std::vector<int64_t>& shape, const std::vector<int64_t
   int64_t reach = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
     reach += distance(std::max<int64_t>(shape[d] - 1, 0), strides[d]);
-    if (reach >= kMany || distance(1, strides[d]) >= kMany) return true;
+    if (reach >= kSizeLimit || distance(1, strides[d]) >= kSizeLimit) return true;
   }
   return false;
 }
@@ -44,7 +44,7 @@ std::string choices(int count, const NameOf& name_of_choice) {
 
 void read_dtype(const char* operand, const gatherum_spec& spec, OperandSpec& read) {
   if (spec.dtype == nullptr) {
-    if (spec.item < 0 || spec.item > kMany)
+    if (spec.item < 0 || spec.item > kSizeLimit)
       refuse_call(GATHERUM_FAULT_DTYPE, operand,
                   quoted(operand) + " must have items of " + (spec.item < 0 ? "at least 0" : "at most 2^60") +
                       " bytes, got " + std::to_string(spec.item));
@@ -118,7 +118,7 @@ CallSpec read_call(const OperatorRow& op, const Specs& specs, const gatherum_att
   call.op = &op;
   call.axis = attributes.axis;
   call.reduction = static_cast<Reduction>(
-      read_choice("reduction", attributes.reduction, op.is_scatter ? kCount<Reduction> : 1,
+      read_choice("reduction", attributes.reduction, op.is_scatter ? kEnumerators<Reduction> : 1,
                   [](int i) { return name_of(static_cast<Reduction>(i)); }));
   call.mode =
       kModes[read_choice("mode", attributes.mode, kModeCount, [](int i) { return kModes[i].name; })].mode;

@@ -27,8 +27,8 @@ constexpr int64_t kLongestSpan = int64_t{2} << 20;      // of one read whose row
 constexpr int64_t kLongestTransfer = int64_t{8} << 20;  // of one read directly into the result
 constexpr int64_t kSmallestSpan = 4096;
 constexpr int64_t kMostRequests = int64_t{1} << 14;  // of one run
-constexpr int64_t kTaskRuns = 16;
-constexpr int64_t kTaskBytes = int64_t{1} << 20;
+constexpr int64_t kReadTaskRuns = 16;
+constexpr int64_t kReadTaskBytes = int64_t{1} << 20;
 // A disk serves many small requests in parallel about as fast as one request. A few large requests keep it
 // busy. A reader mostly waits, so several readers share a processor.
 constexpr int kSmallReaders = 16, kLargeReaders = 4;
@@ -37,7 +37,6 @@ constexpr int64_t kLargeRun = int64_t{128} << 10;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;  // of the file, whose unsorted requests are grouped
 constexpr int kRowBits = 20, kPositionBits = 44;   // of a request in a piece: its row there, and its position
 constexpr int64_t kPagesBridge = 4;                // pages between two rows that are read with them
-constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kWaited = std::chrono::microseconds(400);        // for a task: longer tasks wait for the disk
 constexpr auto kWorthThreads = std::chrono::microseconds(300);  // of work
 
@@ -134,8 +133,8 @@ class Reader : RowRequests {
       bytes += span_of(run.first, run.last);
       planned_bytes_ += span_of(run.first, run.last);
       ++outcome_.runs;
-      if (!by_pages_ && ++runs < kTaskRuns && bytes < kTaskBytes && i - task_starts_.back() < kMostRequests &&
-          i < reads_.count)
+      if (!by_pages_ && ++runs < kReadTaskRuns && bytes < kReadTaskBytes &&
+          i - task_starts_.back() < kMostRequests && i < reads_.count)
         continue;
       task_starts_.push_back(i);
       bytes = runs = 0;
@@ -283,14 +282,14 @@ class Reader : RowRequests {
   // Copies the rows of a run out of the buffer. `kItem` is the row size, 0 for any.
   template <int64_t kItem>
   bool copy_rows(const Run& run, const char* from, int64_t bytes) {
-    constexpr int64_t kAhead = 8;
+    constexpr int64_t kRequestsAhead = 8;
     const int64_t item = kItem == 0 ? reads_.item : kItem;
     for (int64_t i = run.begin; i < run.end; ++i) {
       const int64_t number = reads_.numbers[i], position = position_of(i);
       if (number < run.first || number > run.last || span_of(run.first, number) > bytes ||
           !is_position(position))
         return outside(i);
-      if (i + kAhead < run.end) prefetch_row(position_of(i + kAhead));
+      if (i + kRequestsAhead < run.end) prefetch_row(position_of(i + kRequestsAhead));
       char* to = out_ + position * item;
       const char* row = from + (number - run.first) * reads_.stride;
       if (to != row) std::memcpy(to, row, static_cast<size_t>(item));
@@ -302,12 +301,12 @@ class Reader : RowRequests {
   // destination is out of range.
   template <int64_t kItem>
   bool copy_piece(size_t piece, const char* from) {
-    constexpr int64_t kAhead = 16;
+    constexpr int64_t kRequestsAhead = 16;
     const int64_t item = kItem == 0 ? reads_.item : kItem, end = task_starts_[piece + 1];
     for (int64_t i = task_starts_[piece]; i < end; ++i) {
-      if (i + kAhead < end) {
+      if (i + kRequestsAhead < end) {
         const auto later =
-            static_cast<int64_t>(requests_by_piece_[static_cast<size_t>(i + kAhead)] >> kRowBits);
+            static_cast<int64_t>(requests_by_piece_[static_cast<size_t>(i + kRequestsAhead)] >> kRowBits);
         kItem == 0 ? prefetch_row(later) : prefetch_write(out_ + later * item);
       }
       const uint64_t request = requests_by_piece_[static_cast<size_t>(i)];

@@ -39,14 +39,13 @@ bool copy_pieces(char* to, int64_t bytes, int64_t piece, const Poll& poll, const
 }  // namespace
 
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
-  constexpr int64_t kPiece = int64_t{1} << 20;
   const int64_t bytes = times(nest.block, points(nest, nest.rank));
   if (bytes == nest.block && bytes < kLongBytes) {
     std::memcpy(to, source, static_cast<size_t>(bytes));
     return true;
   }
   if (bytes == nest.block)  // one contiguous run
-    return copy_pieces(to, bytes, kPiece, poll, [&](int64_t begin) { return source + begin; });
+    return copy_pieces(to, bytes, kWriteTaskBytes, poll, [&](int64_t begin) { return source + begin; });
   if (bytes >= kLongBytes && repeats_one_item(nest)) {
     const Repeated item(source, nest.block);
     return copy_pieces(to, bytes, Repeated::kBytes, poll, [&](int64_t) { return item.bytes; });

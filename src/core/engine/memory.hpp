@@ -4,11 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace gatherum {
 
 // Results of at least this many bytes are allocated here. NumPy's allocator is used for smaller results.
-inline constexpr size_t kLargeResult = size_t{2} << 20;
+inline constexpr int64_t kLargeResult = int64_t{2} << 20;
 
 // NumPy calls the next three functions from C, so they must not throw. A block that cannot be registered is
 // not allocated, or not cached.

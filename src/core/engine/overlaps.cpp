@@ -23,7 +23,7 @@ Interval interval_of(const Footprint& f) {
     if (loop.extent < 1) return {f.start, f.start};
     reach.add(loop.extent, loop.stride);
   }
-  return {f.start + reach.low, f.start + std::min(reach.high, kMany) + f.block};
+  return {f.start + reach.low, f.start + std::min(reach.high, kSizeLimit) + f.block};
 }
 
 Interval interval_of(const void* start, const Reach& reach) {
@@ -106,7 +106,7 @@ bool shares_memory(const Footprint& one, const Footprint& other) {
   if (one.block < 1 || other.block < 1) return false;
   const Interval a = interval_of(one), b = interval_of(other);
   if (!a.intersects(b)) return false;
-  if (a.high - a.low >= kMany || b.high - b.low >= kMany) return true;
+  if (a.high - a.low >= kSizeLimit || b.high - b.low >= kSizeLimit) return true;
   // Each block of one footprint begins at a.low + (a sum of its steps). Each block of the other footprint
   // begins at (the start of its last block) - (a sum of its steps). Two blocks share a byte if their starts
   // are less than a block apart.

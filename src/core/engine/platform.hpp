@@ -184,7 +184,7 @@ inline int last_error() {
 // may call this function for the same file at the same time. The file pointer moves, but is not used here.
 template <class Transfer, class Byte>
 int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t offset, int& error) {
-  constexpr int64_t kMost = int64_t{1} << 30;
+  constexpr int64_t kMostTransferred = int64_t{1} << 30;
   error = file < 0 ? EBADF : 0;  // the C library ends the process if the descriptor is invalid
   if (error != 0) return -1;
   OVERLAPPED at = {};
@@ -192,7 +192,8 @@ int64_t transfer_at(Transfer transfer, int file, Byte* p, int64_t bytes, int64_t
   at.OffsetHigh = static_cast<DWORD>(static_cast<uint64_t>(offset) >> 32);
   const auto handle = reinterpret_cast<HANDLE>(_get_osfhandle(file));
   DWORD transferred = 0;
-  if (transfer(handle, p, static_cast<DWORD>(bytes < kMost ? bytes : kMost), &transferred, &at))
+  if (transfer(handle, p, static_cast<DWORD>(bytes < kMostTransferred ? bytes : kMostTransferred),
+               &transferred, &at))
     return transferred;
   if (GetLastError() == ERROR_HANDLE_EOF) return 0;
   error = last_error();
@@ -226,11 +227,11 @@ inline int64_t peak_memory() {
   rusage used = {};
   getrusage(RUSAGE_SELF, &used);
 #if defined(__APPLE__)
-  constexpr int64_t kUnit = 1;
+  constexpr int64_t kBytesPerUnit = 1;
 #else
-  constexpr int64_t kUnit = 1024;
+  constexpr int64_t kBytesPerUnit = 1024;
 #endif
-  return static_cast<int64_t>(used.ru_maxrss) * kUnit;
+  return static_cast<int64_t>(used.ru_maxrss) * kBytesPerUnit;
 #else
   PROCESS_MEMORY_COUNTERS used = {};
   K32GetProcessMemoryInfo(GetCurrentProcess(), &used, sizeof used);

@@ -13,7 +13,6 @@ namespace gatherum {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto kPollInterval = std::chrono::milliseconds(50);
 
 std::atomic<uint32_t> forked{0};
 

@@ -2,15 +2,19 @@
 // workers. If the pool is busy, a caller runs its loop without the pool.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "include/gatherum.h"
 
 namespace gatherum {
 
+// The time between two calls of `poll`.
+inline constexpr auto kPollInterval = std::chrono::milliseconds(50);
+
 // One parallel loop: calls `task(context, i, worker)` once for every i in [0, tasks), in unspecified order.
 // `worker` is the number of the executing thread, from 0. Between its tasks the caller calls `poll`, if any,
-// a few times a second. If poll interrupts the call, the remaining tasks are not started.
+// every kPollInterval. If poll interrupts the call, the remaining tasks are not started.
 struct ParallelLoop {
   void (*task)(void* context, int64_t i, int worker) = nullptr;
   void* context = nullptr;

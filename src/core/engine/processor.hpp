@@ -4,12 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define GATHERUM_X86 1
 #ifdef __GNUC__
 #include <cpuid.h>
+#elif defined(_MSC_VER)
+#include <intrin.h>
 #endif
 #include <immintrin.h>
 #else
@@ -31,7 +34,12 @@
 
 namespace gatherum {
 
+// Ends the process, in a case that cannot occur.
+[[noreturn]] GATHERUM_INLINE void impossible() { std::abort(); }
+
 inline constexpr int64_t kCacheLine = 64;
+// About the size of a core's private cache, without the part that streams of indices and updates use.
+inline constexpr int64_t kPrivateCacheBytes = int64_t{512} << 10;
 
 // An empty instruction. The compiler treats it as a side effect, so it does not remove calls to the function
 // that contains it.
@@ -221,6 +229,21 @@ inline bool processor_has(int level) {
   }
 #endif
   return level == 0;
+}
+
+// Returns true for processors made by Intel.
+inline bool is_intel() {
+  constexpr unsigned genu = 0x756E6547;  // the first letters of "GenuineIntel"
+#if GATHERUM_X86 && defined(_MSC_VER)
+  int words[4];
+  __cpuid(words, 0);
+  return static_cast<unsigned>(words[1]) == genu;
+#elif GATHERUM_X86
+  unsigned highest_leaf = 0, first = 0, second = 0, third = 0;
+  return __get_cpuid(0, &highest_leaf, &first, &third, &second) != 0 && first == genu;
+#else
+  return genu == 0;
+#endif
 }
 
 }  // namespace gatherum

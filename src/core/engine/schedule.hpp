@@ -23,6 +23,12 @@ inline constexpr int64_t kLongestTask = int64_t{64} << 20;
 // The number of index tuples in a piece if several threads share the updates of one unit.
 inline constexpr int64_t kPieceChunk = 16384;
 
+// The number of shares of the destinations for each thread, if some destinations have more updates than
+// others. Several shares balance the load.
+inline constexpr int64_t kSharesPerThread = 8;
+// The number of bytes of a task that copies, clears or writes whole rows or contiguous memory.
+inline constexpr int64_t kWriteTaskBytes = int64_t{1} << 20;
+
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
@@ -45,7 +51,7 @@ inline Split split(int64_t leading_points, int64_t line_extent, bool split_line,
   s.chunk = line_extent;
   if (split_line) {
     const int64_t chunks = std::max<int64_t>(1, wanted_tasks / leading_points);
-    s.chunk = std::max<int64_t>((line_extent - 1) / chunks + 1, 256);
+    s.chunk = std::max<int64_t>((line_extent - 1) / chunks + 1, kTile);
     if (line_chunk > 0) s.chunk = std::min(s.chunk, line_chunk);
     s.chunk = std::min(s.chunk, line_extent);
   }
@@ -103,10 +109,9 @@ class WorkerScratch {
   WorkerScratch(int64_t bytes, int workers)
       : bytes_per_worker_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
         total_bytes_(static_cast<size_t>(times(bytes_per_worker_, workers))),
-        start_(static_cast<char*>(total_bytes_ >= kLargeResult ? allocate_large(total_bytes_)
-                                                               : std::malloc(total_bytes_))) {}
+        start_(static_cast<char*>(is_large() ? allocate_large(total_bytes_) : std::malloc(total_bytes_))) {}
   ~WorkerScratch() {
-    if (start_ != nullptr && !(total_bytes_ >= kLargeResult && free_large(start_))) std::free(start_);
+    if (start_ != nullptr && !(is_large() && free_large(start_))) std::free(start_);
   }
   WorkerScratch(const WorkerScratch&) = delete;
   WorkerScratch& operator=(const WorkerScratch&) = delete;
@@ -117,6 +122,8 @@ class WorkerScratch {
   }
 
  private:
+  bool is_large() const { return total_bytes_ >= static_cast<size_t>(kLargeResult); }
+
   int64_t bytes_per_worker_;
   size_t total_bytes_;
   char* start_;

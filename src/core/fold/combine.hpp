@@ -163,6 +163,9 @@ template <class V>
 inline constexpr Value kValueOf = value_among<V>(ValueTypes{});
 static_assert(kValueOf<Complex<double>> == Value::complex128);
 
+// The largest number of items of a row whose accumulators are on the stack at a time.
+inline constexpr int64_t kStackItems = 256;
+
 template <class V>
 struct StoredAs {
   using Type = V;

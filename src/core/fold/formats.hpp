@@ -29,8 +29,8 @@ struct BinaryFormat {
   static constexpr uint64_t kSignBit = uint64_t{1} << (kSignificandBits - 1 + kExponentBits);
   static constexpr uint64_t kInfinity = ((uint64_t{1} << kExponentBits) - 1) << (kSignificandBits - 1);
   static constexpr uint64_t kQuietNaN = kInfinity | uint64_t{1} << (kSignificandBits - 2);
-  static constexpr int kUnit =
-      3 - kSignificandBits - (1 << (kExponentBits - 1));  // the smallest subnormal is 2^kUnit
+  static constexpr int kUnitExponent =
+      3 - kSignificandBits - (1 << (kExponentBits - 1));  // the smallest subnormal is 2^kUnitExponent
 
   // Returns the bits of the value nearest to head * 2^(first - 63) units. The first bit of `head` is set, or
   // `first` is far below 0. `more` is true if nonzero digits follow `head`.

@@ -39,7 +39,7 @@ struct OrderKeys<Fold<V, R>> {
     const Bits bits = std::bit_cast<Bits>(v);
     const Key key = in_order(bits);
     const Key chosen = R == Reduction::max ? key : ~key;
-    if constexpr (kHasNaN) return (bits & kMost) > kInfinity ? kNaN : chosen;
+    if constexpr (kHasNaN) return (bits & kMagnitudeMask) > kInfinity ? kNaN : chosen;
     return chosen;
   }
 
@@ -76,7 +76,7 @@ struct OrderKeys<Fold<V, R>> {
       std::conditional_t<sizeof(Stored) == 8, uint64_t,
                          std::conditional_t<sizeof(Stored) == 4, uint32_t,
                                             std::conditional_t<sizeof(Stored) == 2, uint16_t, uint8_t>>>>;
-  static constexpr Bits kMost = std::numeric_limits<Bits>::max();
+  static constexpr Bits kMagnitudeMask = std::numeric_limits<Bits>::max();
   static constexpr Key kNaN = std::numeric_limits<Key>::max();
   using Format =
       std::conditional_t<kHasNaN, BinaryFormatOf<V>, BinaryFormat<2, 2>>;  // not used for other types
@@ -85,7 +85,7 @@ struct OrderKeys<Fold<V, R>> {
 
   // Converts between bits and integers in the order of their values. The function is its own inverse.
   static GATHERUM_INLINE Key in_order(Bits bits) {
-    if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMost));
+    if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMagnitudeMask));
     if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);
     if constexpr (std::is_signed_v<V>) return static_cast<Key>(bits);
     if constexpr (sizeof(Bits) < sizeof(Key))

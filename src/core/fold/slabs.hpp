@@ -248,7 +248,7 @@ class Slab<F, Counted> {
   using Stored = typename F::Stored;
   static constexpr bool kFoldsAlike = false;
 
-  static int64_t bytes(int64_t slots) { return slots * (kHot + F::kBytes); }
+  static int64_t bytes(int64_t slots) { return slots * (kHotBytes + F::kBytes); }
 
   Slab(char* scratch, const Layout& s, bool include_self, bool)
       : layout_(s), scratch_(scratch), include_self_(include_self) {}
@@ -256,7 +256,7 @@ class Slab<F, Counted> {
   void read() { read(0, layout_.count); }
   void read(int64_t begin, int64_t end) {
     const int64_t first = begin * layout_.columns, count = end * layout_.columns - first;
-    std::memset(scratch_ + first * kCount, 0, static_cast<size_t>(count * kCount));
+    std::memset(scratch_ + first * kCounterBytes, 0, static_cast<size_t>(count * kCounterBytes));
     std::memset(window(first), 0, static_cast<size_t>(count * F::kWindow));
   }
 
@@ -302,7 +302,7 @@ class Slab<F, Counted> {
   void each_mean(const Visit& visit) const {
     static_assert(Counted && F::kDivides);
     for (int64_t slot = 0; slot < slots(); ++slot) {
-      const auto count = load_value<int64_t>(scratch_ + slot * kCount);
+      const auto count = load_value<int64_t>(scratch_ + slot * kCounterBytes);
       if (count > 0) visit(slot, F::Window::finish_wide(window(slot), state(slot), F::divisor(count)), count);
     }
   }
@@ -320,11 +320,11 @@ class Slab<F, Counted> {
   }
 
  private:
-  static constexpr int64_t kCount = Counted ? 8 : 0, kHot = kCount + F::kWindow;
+  static constexpr int64_t kCounterBytes = Counted ? 8 : 0, kHotBytes = kCounterBytes + F::kWindow;
 
   int64_t slots() const { return layout_.count * layout_.columns; }
-  char* window(int64_t slot) const { return scratch_ + slots() * kCount + slot * F::kWindow; }
-  char* state(int64_t slot) const { return scratch_ + slots() * kHot + slot * F::kBytes; }
+  char* window(int64_t slot) const { return scratch_ + slots() * kCounterBytes + slot * F::kWindow; }
+  char* state(int64_t slot) const { return scratch_ + slots() * kHotBytes + slot * F::kBytes; }
 
   const Layout layout_;
   char* const scratch_;

@@ -16,11 +16,12 @@ bool initialize(const Program& p, const Gradients& gradients, int64_t bytes, con
   if (gradients.of_data != nullptr && !run_copy(whole, gradients.gradient, gradients.of_data, poll))
     return false;
   if (gradients.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;
-  constexpr int64_t kPiece = int64_t{1} << 20;
-  return run_tasks((bytes + kPiece - 1) / kPiece, threads_for(bytes), poll, [&](int64_t i, int) {
-    const int64_t first = i * kPiece;
-    std::memset(gradients.of_updates + first, 0, static_cast<size_t>(std::min(kPiece, bytes - first)));
-  });
+  return run_tasks((bytes + kWriteTaskBytes - 1) / kWriteTaskBytes, threads_for(bytes), poll,
+                   [&](int64_t i, int) {
+                     const int64_t first = i * kWriteTaskBytes;
+                     std::memset(gradients.of_updates + first, 0,
+                                 static_cast<size_t>(std::min(kWriteTaskBytes, bytes - first)));
+                   });
 }
 
 }  // namespace

@@ -29,34 +29,36 @@ class Accumulate {
   Accumulate(const Accumulators& to, const Combine& combine, int64_t block)
       : sums_(to.sums),
         counts_(to.counts),
-        n_(block / kStored),
+        n_(block / kStoredBytes),
         copies_(F::copies_first(combine.include_self)) {}
 
   // `offset` is the byte offset of the first element in the data.
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
-    const int64_t e = offset / kStored, n = n_;
+    const int64_t e = offset / kStoredBytes, n = n_;
     int64_t i = 0;
-    for (; i + kSums <= n; i += kSums) fold_vector(e + i, updates + i * kStored);
-    for (; i < n; ++i) fold_item(e + i, updates + i * kStored);
+    for (; i + kVectorSums <= n; i += kVectorSums) fold_vector(e + i, updates + i * kStoredBytes);
+    for (; i < n; ++i) fold_item(e + i, updates + i * kStoredBytes);
   }
 
   // The same for a block of one element.
-  GATHERUM_INLINE void item(int64_t offset, const char* update) const { fold_item(offset / kStored, update); }
+  GATHERUM_INLINE void item(int64_t offset, const char* update) const {
+    fold_item(offset / kStoredBytes, update);
+  }
 
   GATHERUM_INLINE void prefetch_at(int64_t offset) const {
-    const auto e = static_cast<uintptr_t>(offset / kStored);
+    const auto e = static_cast<uintptr_t>(offset / kStoredBytes);
     prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + e * sizeof(Sum)));
     prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(counts_) + e * 8));
   }
 
  private:
-  static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
-  static constexpr auto kSum = static_cast<int64_t>(sizeof(Sum));
+  static constexpr auto kStoredBytes = static_cast<int64_t>(sizeof(Stored));
+  static constexpr auto kSumBytes = static_cast<int64_t>(sizeof(Sum));
   // The number of accumulators in a vector, as in FoldInto.
-  static constexpr int64_t kSums = std::max<int64_t>(2, 8 * kLanes / kSum);
+  static constexpr int64_t kVectorSums = std::max<int64_t>(2, 8 * kLanes / kSumBytes);
 
   GATHERUM_INLINE void fold_item(int64_t e, const char* GATHERUM_RESTRICT update) const {
-    char* GATHERUM_RESTRICT sum = sums_ + e * kSum;
+    char* GATHERUM_RESTRICT sum = sums_ + e * kSumBytes;
     const Sum u = F::template widen<Branched>(load_value<Stored>(update));
     const bool first = counts_[e]++ == 0;
     const Sum v = copies_ && first ? u : F::fold(load_value<Sum>(sum), u);
@@ -65,24 +67,24 @@ class Accumulate {
 
   static GATHERUM_INLINE bool any_untouched(const int64_t* counts) {
     int64_t any = 0;
-    for (int64_t l = 0; l < kSums; ++l) any |= counts[l] - 1;  // negative only for 0
+    for (int64_t l = 0; l < kVectorSums; ++l) any |= counts[l] - 1;  // negative only for 0
     return any < 0;
   }
 
   GATHERUM_INLINE void fold_vector(int64_t e, const char* GATHERUM_RESTRICT updates) const {
-    char* GATHERUM_RESTRICT sums = sums_ + e * kSum;
+    char* GATHERUM_RESTRICT sums = sums_ + e * kSumBytes;
     int64_t* GATHERUM_RESTRICT counts = counts_ + e;
     if (copies_ && any_untouched(counts)) {
-      for (int64_t l = 0; l < kSums; ++l) fold_item(e + l, updates + l * kStored);
+      for (int64_t l = 0; l < kVectorSums; ++l) fold_item(e + l, updates + l * kStoredBytes);
       return;
     }
-    Sum folded[kSums];
-    for (int64_t l = 0; l < kSums; ++l)
-      folded[l] =
-          F::template fold<Selected>(load_value<Sum>(sums + l * kSum),
-                                     F::template widen<Selected>(load_value<Stored>(updates + l * kStored)));
+    Sum folded[kVectorSums];
+    for (int64_t l = 0; l < kVectorSums; ++l)
+      folded[l] = F::template fold<Selected>(
+          load_value<Sum>(sums + l * kSumBytes),
+          F::template widen<Selected>(load_value<Stored>(updates + l * kStoredBytes)));
     std::memcpy(sums, folded, sizeof folded);
-    for (int64_t l = 0; l < kSums; ++l) ++counts[l];
+    for (int64_t l = 0; l < kVectorSums; ++l) ++counts[l];
   }
 
   char* const sums_;
@@ -99,27 +101,27 @@ class Accumulate<F> {
   using Stored = typename F::Stored;
 
   Accumulate(const Accumulators& to, const Combine&, int64_t block)
-      : sums_(to.sums), counts_(to.counts), n_(block / kStored) {}
+      : sums_(to.sums), counts_(to.counts), n_(block / kStoredBytes) {}
 
   GATHERUM_INLINE void operator()(int64_t offset, const char* updates) const {
-    for (int64_t i = 0; i < n_; ++i) item(offset + i * kStored, updates + i * kStored);
+    for (int64_t i = 0; i < n_; ++i) item(offset + i * kStoredBytes, updates + i * kStoredBytes);
   }
 
   GATHERUM_INLINE void item(int64_t offset, const char* update) const {
-    const int64_t e = offset / kStored;
+    const int64_t e = offset / kStoredBytes;
     char* const sum = sums_ + e * F::kBytes;
     if (counts_[e]++ == 0) std::memset(sum, 0, F::kBytes);
     F::State::add_term(sum, load_value<Stored>(update));
   }
 
   GATHERUM_INLINE void prefetch_at(int64_t offset) const {
-    const auto e = static_cast<uintptr_t>(offset / kStored);
+    const auto e = static_cast<uintptr_t>(offset / kStoredBytes);
     prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(sums_) + e * F::kBytes));
     prefetch_write(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(counts_) + e * 8));
   }
 
  private:
-  static constexpr auto kStored = static_cast<int64_t>(sizeof(Stored));
+  static constexpr auto kStoredBytes = static_cast<int64_t>(sizeof(Stored));
 
   char* const sums_;
   int64_t* const counts_;

@@ -152,9 +152,10 @@ GATHERUM_INLINE void dequantize_block(const uint8_t* GATHERUM_RESTRICT codes, in
   const __m256 zeros = _mm256_set1_ps(zero), scales = _mm256_set1_ps(scale);
   for (; i + kWide <= n; i += kWide) dequantize_wide<From, To>(codes + i, zeros, scales, out + i);
 #else
-  constexpr int kTogether = 16;  // a constant trip count, which compilers vectorize without a remainder loop
-  for (; i + kTogether <= n; i += kTogether)
-    for (int j = 0; j < kTogether; ++j) out[i + j] = dequantized<From, To>(codes[i + j], zero, scale);
+  constexpr int kVectorItems =
+      16;  // a constant trip count, which compilers vectorize without a remainder loop
+  for (; i + kVectorItems <= n; i += kVectorItems)
+    for (int j = 0; j < kVectorItems; ++j) out[i + j] = dequantized<From, To>(codes[i + j], zero, scale);
 #endif
   for (; i < n; ++i) out[i] = dequantized<From, To>(codes[i], zero, scale);
 }

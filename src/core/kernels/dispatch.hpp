@@ -2,7 +2,6 @@
 // reductions.
 #pragma once
 
-#include <cstdlib>
 #include <type_traits>
 
 #include "fold/exact/exact_sums.hpp"
@@ -53,14 +52,12 @@ auto fold_of() {
     return Fold<V, R>{};
 }
 
-// For cases that cannot occur, because complete() rejects reductions that are not defined for a value type.
-[[noreturn]] inline void impossible() { std::abort(); }
-
-// Calls f with the Fold of V and r. Considers the reductions from `first` on that are defined for V.
+// Calls f with the Fold of V and r. Considers the reductions from `first` on that are defined for V. (The
+// function complete() has rejected others.)
 template <class V, bool Counts, Reduction first = Reduction::add, class F>
 auto by_reduction(Reduction r, F&& f) -> decltype(f(fold_of<V, Reduction::add>())) {
   constexpr auto next = static_cast<Reduction>(static_cast<int>(first) + 1);
-  if constexpr (static_cast<int>(next) < kCount<Reduction>)
+  if constexpr (static_cast<int>(next) < kEnumerators<Reduction>)
     if (r != first) return by_reduction<V, Counts, next>(r, f);
   if constexpr (has_meaning(kValueOf<V>, first) && (Counts || !row_of(first).divides))
     if (r == first) return f(fold_of<V, first>());

@@ -28,7 +28,7 @@ void fold_items(const ListFold& call, int64_t list, char* scratch) {
   const auto* GATHERUM_RESTRICT slots = reinterpret_cast<const Slot*>(call.numbers);
   const auto* GATHERUM_RESTRICT numbers = reinterpret_cast<const uint16_t*>(call.edges);
   for (int64_t s = 0; s < call.stretches; ++s) {
-    const char* GATHERUM_RESTRICT stretch = call.table + s * kStretch * step;
+    const char* GATHERUM_RESTRICT stretch = call.table + s * kUpdatesPerStretch * step;
     for (int64_t i = bounds[s]; i < bounds[s + 1]; ++i)
       take(slots[i], load_value<Stored>(stretch + numbers[i] * step));
   }

@@ -174,10 +174,10 @@ class FoldLists {
   }
 
  private:
-  // Rows of few items are prefetched kFewAhead rows ahead. Rows of at most kNear bytes are not prefetched,
-  // because the processor has already started to read them (100k rows of 32 bytes: 3.6 ns each).
-  static constexpr int64_t kFewAhead = 32, kNear = 8;
-  static constexpr int64_t kPartItems = 256;  // elements with accumulators on the stack
+  // Rows of few items are prefetched kRowsAheadIfSmall rows ahead. Rows of at most kLargestUnfetched bytes
+  // are not prefetched, because the processor has already started to read them (100k rows of 32 bytes: 3.6 ns
+  // each).
+  static constexpr int64_t kRowsAheadIfSmall = 32, kLargestUnfetched = 8;
 
   template <class F>
   int64_t fold_exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
@@ -230,11 +230,12 @@ class FoldLists {
     const char *const start = call.start, *const weights = call.weights;
     char* const out = call.out;
     const int64_t step = call.table_step, out_step = call.out_step, behind = call.kept - 1;
-    const bool self = start != nullptr && call.combine.include_self, far = call.far && Sums::kBytes > kNear;
+    const bool self = start != nullptr && call.combine.include_self,
+               far = call.far && Sums::kBytes > kLargestUnfetched;
     const auto at = [=](int64_t i) { return table + load_value<uint32_t>(numbers + i * 4) * step; };
     const auto row = [=](int64_t i) {
       if (far) {
-        const char* ahead = at(std::min(i + kFewAhead, behind));
+        const char* ahead = at(std::min(i + kRowsAheadIfSmall, behind));
         prefetch(ahead);
         prefetch(ahead + Sums::kBytes - 1);  // always, since a branch would often be mispredicted
       }
@@ -276,9 +277,9 @@ class FoldLists {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t n = std::min(kPartItems, remaining / step);
-    char scaled[kPartItems * step];
-    typename F::Sum sums[kPartItems];
+    const int64_t n = std::min(kStackItems, remaining / step);
+    char scaled[kStackItems * step];
+    typename F::Sum sums[kStackItems];
     const bool self = from != nullptr && call_.combine.include_self;
     const char* first = self ? from : message<Product>(begin, r, n, scaled);
     for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));

@@ -92,7 +92,7 @@ class PointedPortion {
   bool valid() const { return valid_; }
 
  private:
-  static constexpr Number kNone = std::numeric_limits<Number>::max();
+  static constexpr Number kLeftOut = std::numeric_limits<Number>::max();
 
   bool stage(int64_t begin, int64_t edges) {
     const Nest& nest = *call_.sources;
@@ -110,7 +110,7 @@ class PointedPortion {
         for (int j = 0; j < n; ++j) numbers_[i + j] = static_cast<Number>(offsets[j]);
       else
         for (int j = 0; j < n; ++j)
-          numbers_[i + j] = offsets[j] == kInvalid ? kNone : static_cast<Number>(offsets[j]);
+          numbers_[i + j] = offsets[j] == kInvalid ? kLeftOut : static_cast<Number>(offsets[j]);
     }
     return valid;
   }
@@ -135,7 +135,7 @@ class PointedPortion {
       const Number end = starts_[d + 1];
       starts_[d] = at;
       for (Number i = begin; i < end; ++i) {
-        if (numbers_[i] == kNone) continue;
+        if (numbers_[i] == kLeftOut) continue;
         numbers_[at] = numbers_[i];
         if (fold_.weights != nullptr) std::memmove(weights_ + at * item, weights_ + i * item, item);
         ++at;

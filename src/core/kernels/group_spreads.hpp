@@ -53,10 +53,10 @@ class GroupSpreads : GroupRows {
     const int64_t n = row.elements, bytes = n * step;
     const char* const updates = updates_ + row.moved;
     int64_t* GATHERUM_RESTRICT const counts = to_.counts + row.data / step;
-    double means[kPartItems], sums[kPartItems] = {};
+    double means[kStackItems], sums[kStackItems] = {};
     {
       ExactRow<F> exact(n);
-      T numbers[kPartItems];
+      T numbers[kStackItems];
       for (int64_t t = 0; t < group.n; ++t) {
         const char* from = update(group, t, updates, bytes);
         if (skips_) from = copy_numbers<V>(from, n, numbers, counts);
@@ -85,7 +85,7 @@ class GroupSpreads : GroupRows {
     using Count = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     const int64_t n = row.elements, bytes = n * step;
-    Count numbers[kPartItems] = {};
+    Count numbers[kStackItems] = {};
     for (int64_t t = 0; t < group.n; ++t) {
       const char* GATHERUM_RESTRICT const from = update(group, t, updates_ + row.moved, bytes);
       for (int64_t e = 0; e < n; ++e) numbers[e] += is_number<V>(load_value<T>(from + e * step)) ? 1 : 0;

@@ -22,7 +22,6 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-inline constexpr int kTile = 256;
 inline constexpr int64_t kInvalid = std::numeric_limits<int64_t>::min();
 
 template <class T>
@@ -301,7 +300,7 @@ inline bool stages_lines(const Nest& nest) {
 
 // The number of tuples staged at a time: a cache line of 8-byte indices, or half a cache line of 4-byte
 // indices.
-inline constexpr int kTogether = 8;
+inline constexpr int kStagedTogether = 8;
 
 // The memory to prefetch while tuples are staged: the indices that are `ahead` bytes further on, and, if
 // `beside` is not null, `width` bytes for each tuple, starting at `beside`.
@@ -311,9 +310,9 @@ struct Fetch {
   int64_t width;
 };
 
-// Stages n tuples, a multiple of kTogether, like `stage`, and adds i * step to the i-th offset. After each
-// kTogether tuples, calls `staged(i, kTogether)` for their offsets, and `work(i)` for each tuple. Returns
-// false if an index is negative or invalid; the offsets are then undefined.
+// Stages n tuples, a multiple of kStagedTogether, like `stage`, and adds i * step to the i-th offset. After
+// each kStagedTogether tuples, calls `staged(i, kStagedTogether)` for their offsets, and `work(i)` for each
+// tuple. Returns false if an index is negative or invalid; the offsets are then undefined.
 template <class T, class Work, class Staged>
 GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, int64_t step, int64_t* offsets,
                                  const Fetch fetch, const Work& work, const Staged& staged) {
@@ -327,20 +326,20 @@ GATHERUM_INLINE bool stage_lines(const Nest& nest, const char* address, int n, i
   for (int l = 0; l < kLanes; ++l) first[static_cast<size_t>(l)] = step * l;
   auto steps = std::bit_cast<Words>(first);
   Words invalid{};
-  for (int i = 0; i < n; i += kTogether) {
+  for (int i = 0; i < n; i += kStagedTogether) {
     prefetch(values + i * width + fetch.ahead);
     if (fetch.beside != nullptr)
-      for (int64_t r = 0; r < kTogether * fetch.width; r += kCacheLine)
+      for (int64_t r = 0; r < kStagedTogether * fetch.width; r += kCacheLine)
         prefetch(fetch.beside + i * fetch.width + r);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < kTogether; l += kLanes, steps += along) {
+    for (int l = 0; l < kStagedTogether; l += kLanes, steps += along) {
       const auto raw = load_lanes<Lanes<T>>(values + (i + l) * width);
       const Words sum = (resolve_lanes<T, false>(raw, size, last, invalid) << shift) + steps;
       std::memcpy(offsets + i + l, &sum, sizeof sum);
     }
-    staged(i, kTogether);
+    staged(i, kStagedTogether);
     GATHERUM_UNROLL(8)
-    for (int l = 0; l < kTogether; ++l) work(i + l);
+    for (int l = 0; l < kStagedTogether; ++l) work(i + l);
   }
   compiler_barrier(offsets);
   return none_negative(invalid);

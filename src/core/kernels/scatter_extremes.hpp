@@ -18,7 +18,6 @@ namespace gatherum::GATHERUM_LEVEL {
 
 class GroupExtremes : GroupRows {
  public:
-  using GroupRows::kPartItems;
   using GroupRows::RowPart;
   using FindPart = void (GroupExtremes::*)(const Group&, const RowPart&) const;
 
@@ -30,18 +29,18 @@ class GroupExtremes : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*find_part_)(group, row); });
   }
 
-  // For rows of at most kMost elements. `Number` is a type whose greatest value exceeds all update numbers.
-  template <class F, int64_t kMost, class Number, bool kSkips = false>
+  // For rows of at most kCapacity items. `Number` is a type whose greatest value exceeds all update numbers.
+  template <class F, int64_t kCapacity, class Number, bool kSkips = false>
   void find_part(const Group& group, const RowPart& row) const {
     using Keys = OrderKeys<F>;
     using Key = typename Keys::Key;
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     constexpr auto none = std::numeric_limits<Number>::max();
-    const int64_t n = kMost == 1 ? 1 : row.elements, bytes = n * step;
+    const int64_t n = kCapacity == 1 ? 1 : row.elements, bytes = n * step;
     char* const result = extremes_.result == nullptr ? nullptr : extremes_.result + row.data;
-    Key best[kMost];
-    Number winners[kMost];
+    Key best[kCapacity];
+    Number winners[kCapacity];
     int64_t i = include_self_ ? 0 : 1;
     const char* const updates = extremes_.updates + row.moved;
     const char* const first = include_self_ ? result : update(group, 0, updates, bytes);

@@ -37,7 +37,6 @@ inline constexpr Complex<double> kOne<Complex<double>> = {1, 0};
 
 class GroupGradients : GroupRows {
  public:
-  using GroupRows::kPartItems;
   using GroupRows::RowPart;
   using DifferentiatePart = void (GroupGradients::*)(const Group&, const RowPart&) const;
 
@@ -50,14 +49,14 @@ class GroupGradients : GroupRows {
     each_part(destination, [&](const RowPart& row) { (this->*differentiate_part_)(group, row); });
   }
 
-  // For rows of at most kMost elements.
-  template <class V, int64_t kMost>
+  // For rows of at most kCapacity items.
+  template <class V, int64_t kCapacity>
   void differentiate_product(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mul>;
     using T = typename F::Stored;
     static_assert(std::is_same_v<T, typename F::Sum>);  // partial products are stored in the gradients
-    const int64_t n = kMost == 1 ? 1 : row.elements;
-    T folded[kMost];
+    const int64_t n = kCapacity == 1 ? 1 : row.elements;
+    T folded[kCapacity];
     std::fill_n(folded, n, kOne<T>);
     if (gradients_.of_updates != nullptr) {
       if (include_self_) load_row(gradients_.data + row.data, n, folded);
@@ -70,7 +69,7 @@ class GroupGradients : GroupRows {
       }
       std::fill_n(folded, n, kOne<T>);
     }
-    T gradient[kMost];
+    T gradient[kCapacity];
     load_row(gradients_.gradient + row.data, n, gradient);
     const auto times_gradient = [&](T factor, int64_t e) {
       return F::template fold<Selected>(gradient[e], conjugate(factor));
@@ -87,14 +86,14 @@ class GroupGradients : GroupRows {
     store_of_data<T>(row.data, n, [&](int64_t e) { return times_gradient(folded[e], e); });
   }
 
-  template <class V, int64_t kMost>
+  template <class V, int64_t kCapacity>
   void differentiate_extreme(const Group& group, const RowPart& row) const {
     using F = Fold<V, Reduction::mean>;
     using T = typename F::Stored;
     using Sum = typename F::Sum;
-    const int64_t n = kMost == 1 ? 1 : row.elements;
-    Sum result[kMost];
-    int64_t count[kMost];
+    const int64_t n = kCapacity == 1 ? 1 : row.elements;
+    Sum result[kCapacity];
+    int64_t count[kCapacity];
     const auto widened = [](const char* from, int64_t e) {
       return F::template widen<Selected>(value<T>(from, e));
     };
@@ -106,8 +105,8 @@ class GroupGradients : GroupRows {
     for (int64_t e = 0; e < n; ++e)
       count[e] = include_self_ && is_result(gradients_.data + row.data, e) ? 1 : 0;
     for (int64_t begin = 0; begin < group.n; begin += kMostCounted)
-      add_counts<T, kMost>(group, begin, row, is_result, count);
-    T share[kMost];
+      add_counts<T, kCapacity>(group, begin, row, is_result, count);
+    T share[kCapacity];
     for (int64_t e = 0; e < n; ++e)
       share[e] = F::template narrow<Selected>(
           divide(widened(gradients_.gradient + row.data, e), std::max<int64_t>(count[e], 1)));
@@ -160,12 +159,12 @@ class GroupGradients : GroupRows {
     store_row(gradients_.of_data + offset, n, [&](int64_t e) { return include_self_ ? make(e) : T{}; });
   }
 
-  template <class T, int64_t kMost, class IsResult>
+  template <class T, int64_t kCapacity, class IsResult>
   GATHERUM_INLINE void add_counts(const Group& group, int64_t begin, const RowPart& row,
                                   const IsResult& is_result, int64_t* count) const {
     using Count = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
-    const int64_t n = kMost == 1 ? 1 : row.elements;
-    Count counted[kMost];
+    const int64_t n = kCapacity == 1 ? 1 : row.elements;
+    Count counted[kCapacity];
     std::fill_n(counted, n, Count{0});
     for (int64_t t = begin; t < std::min(group.n, begin + kMostCounted); ++t) {
       fetch<T>(group, t, row);

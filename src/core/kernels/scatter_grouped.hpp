@@ -71,7 +71,6 @@ struct Group {
 // Processes the rows of groups in parts, so that the accumulators of a part fit on the stack.
 class GroupRows {
  public:
-  static constexpr int64_t kPartItems = 256;
   // The start of a part: `data` in arrays with the output's layout, `moved` in arrays with the updates'
   // layout.
   struct RowPart {
@@ -89,11 +88,11 @@ class GroupRows {
   // Calls `part(RowPart)` for the parts of a destination's row.
   template <class Part>
   void each_part(int64_t destination, const Part& part) const {
-    const int64_t item = nest_.item, step = kPartItems * item,
+    const int64_t item = nest_.item, step = kStackItems * item,
                   data = lead_.data + offset_of(nest_, destination);
     each_row_point(nest_.rows(), nest_.row_rank(), ByteOffsets{}, [&](const ByteOffsets& p) {
       for (int64_t r = 0; r < nest_.block; r += step)
-        part({data + p.data + r, lead_.moved + p.moved + r, std::min(kPartItems, (nest_.block - r) / item)});
+        part({data + p.data + r, lead_.moved + p.moved + r, std::min(kStackItems, (nest_.block - r) / item)});
     });
   }
 
@@ -177,9 +176,9 @@ class FoldGroups : GroupRows {
     using T = typename F::Stored;
     using Word = typename F::Word;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
-    typename F::Sum sums[kPartItems];
-    Word counts[kPartItems] = {};  // if the fold needs no counts, 1 for an item with numbers
+    const int64_t elements = std::min(kStackItems, remaining / step), bytes = elements * step;
+    typename F::Sum sums[kStackItems];
+    Word counts[kStackItems] = {};  // if the fold needs no counts, 1 for an item with numbers
     std::fill_n(sums, elements, F::neutral());
     for (int64_t t = 0; t < group.n; ++t) {
       const char* src = update(group, t, updates, bytes);
@@ -220,13 +219,13 @@ class FoldGroups : GroupRows {
     using T = typename StoredAs<V>::Type;
     using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
+    const int64_t elements = std::min(kStackItems, remaining / step), bytes = elements * step;
     const char* const last = updates + update_offset(nest_, unit_loops_, group[group.n - 1]);
     if (are_numbers<V>(last, elements)) {
       copy_run(dst, last, bytes);
       return bytes;
     }
-    Word numbers[kPartItems] = {}, found[kPartItems] = {};
+    Word numbers[kStackItems] = {}, found[kStackItems] = {};
     int64_t missing = elements;
     for (int64_t t = group.n; t > 0 && missing > 0; --t) {
       const char* src = updates + update_offset(nest_, unit_loops_, group[t - 1]);
@@ -260,7 +259,7 @@ class FoldGroups : GroupRows {
 
   template <class F>
   int64_t fold_rounding(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    constexpr int64_t whole = kPartItems * static_cast<int64_t>(sizeof(typename F::Stored));
+    constexpr int64_t whole = kStackItems * static_cast<int64_t>(sizeof(typename F::Stored));
     if constexpr (kSumsRows<F>) {
       if (remaining >= whole && group.n > kLongGroup) return fold_on_stack<F>(group, dst, updates, remaining);
       if (remaining >= RowSums<F, 4>::kBytes) return fold_in_registers<F, 4>(group, dst, updates);
@@ -285,10 +284,10 @@ class FoldGroups : GroupRows {
   int64_t fold_on_stack(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename F::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kPartItems, remaining / step), bytes = elements * step;
+    const int64_t elements = std::min(kStackItems, remaining / step), bytes = elements * step;
     int64_t t = 0;
     const char* first = include_self_ ? dst : update(group, t++, updates, bytes);
-    typename F::Sum sums[kPartItems];
+    typename F::Sum sums[kStackItems];
     for (int64_t e = 0; e < elements; ++e)
       sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
     for (; t < group.n; ++t) {

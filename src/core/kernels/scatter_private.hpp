@@ -45,7 +45,7 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& operands, i
   ExactTables<F> tables = private_tables<F>(call, piece);
   tables.clear(call.destinations);
   const Range all = units_of(call, piece);
-  const int64_t step = ExactTables<F>::kMost / call.chunk;
+  const int64_t step = ExactTables<F>::kMostTerms / call.chunk;
   bool valid = true;
   for (int64_t unit = all.begin; unit < all.end; unit += step) {
     const Range range{call.chunk, unit, std::min(unit + step, all.end)};

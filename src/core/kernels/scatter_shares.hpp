@@ -127,10 +127,10 @@ bool take_share(const Nest& numbering, int unit_loops, const Range& range, const
   const auto fold = [=, far = numbering.far](const Chosen& from, const Chosen& next) {
     const char* GATHERUM_RESTRICT updates = from.updates;
     const auto one = [&](int k) { take(from.slots[k], load_value<Stored>(updates + from.which[k] * step)); };
-    const int n = from.n, both = far ? std::min(n, next.n) / kTogether * kTogether : 0;
-    for (int k = 0; k < both; k += kTogether) {
-      for (int l = 0; l < kTogether; ++l) take.fetch(next.slots[k + l]);
-      for (int l = 0; l < kTogether; ++l) one(k + l);
+    const int n = from.n, both = far ? std::min(n, next.n) / kStagedTogether * kStagedTogether : 0;
+    for (int k = 0; k < both; k += kStagedTogether) {
+      for (int l = 0; l < kStagedTogether; ++l) take.fetch(next.slots[k + l]);
+      for (int l = 0; l < kStagedTogether; ++l) one(k + l);
     }
     for (int k = both; k < n; ++k) one(k);
   };

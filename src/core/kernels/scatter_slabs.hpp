@@ -17,11 +17,10 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// Accumulators of at most kPlainBytes stay in a core's private cache. Two more passes over the accumulators,
-// to check for NaN, cost nothing if each accumulator has at least kPlainUpdates updates. (With fewer updates,
-// as in lines of *_elements, they take 1.5 times as long.) Lines of columns are shorter than tiles. From
-// kPlainLines lines per destination on, staging such lines therefore takes longer than the passes.
-inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneUpdates = 16, kOneByOneLines = 4;
+// Accumulators of at most kOneByOneBytes stay in a core's private cache. Lines of columns are shorter than
+// tiles. From kOneByOneLines lines per destination on, staging such lines therefore takes longer than the two
+// passes of kFewestUpdatesToSettle.
+inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct Share {
@@ -209,7 +208,7 @@ bool folds_one_by_one(const SlabScatter& call, const Layout& layout) {
   if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
       !folds_checked<F>(numbering, by_column))
     return false;
-  if (!by_column) return numbering.line_loop().extent >= kOneByOneUpdates * slots;
+  if (!by_column) return numbering.line_loop().extent >= kFewestUpdatesToSettle * slots;
   int64_t lines = 1;
   for (int i = call.unit_loops; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
   return lines >= kOneByOneLines * layout.count;

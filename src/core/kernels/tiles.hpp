@@ -226,7 +226,7 @@ class TileIterator {
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
     const int m = current_->n, n = following_->n;
-    const int both = in_lines_ ? std::min(n, m) / kTogether * kTogether : 0;
+    const int both = in_lines_ ? std::min(n, m) / kStagedTogether * kStagedTogether : 0;
     if (both > 0) {
       const char* address = index_ + following_->base.index;
       const Fetch fetch{ahead_.index, beside, width};

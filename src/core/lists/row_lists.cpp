@@ -12,10 +12,6 @@
 namespace gatherum {
 namespace {
 
-// The number of shares of the destinations for each thread. It is above 1 because some destinations have
-// more rows than others.
-constexpr int64_t kSharesPerThread = 8;
-
 // Replaces the counts by positions in the lists. For each destination, the edges of a piece begin after the
 // edges of earlier pieces. Returns the number of edges.
 template <class Number>
@@ -128,7 +124,7 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
 }
 
 OwnedMemory::OwnedMemory(int64_t bytes)
-    : start_(static_cast<char*>(static_cast<size_t>(bytes) >= kLargeResult
+    : start_(static_cast<char*>(bytes >= kLargeResult
                                     ? allocate_large(static_cast<size_t>(bytes))
                                     : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
       bytes_(bytes) {
@@ -136,8 +132,7 @@ OwnedMemory::OwnedMemory(int64_t bytes)
 }
 
 OwnedMemory::~OwnedMemory() {
-  if (start_ != nullptr && !(static_cast<size_t>(bytes_) >= kLargeResult && free_large(start_)))
-    std::free(start_);
+  if (start_ != nullptr && !(bytes_ >= kLargeResult && free_large(start_))) std::free(start_);
 }
 
 namespace {
@@ -253,7 +248,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
 // Packs the lists of buckets into the smallest integer types, because reading the lists determines the speed
 // of the reduction.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
-  stretches_ = (edges + kStretch - 1) / kStretch;
+  stretches_ = (edges + kUpdatesPerStretch - 1) / kUpdatesPerStretch;
   bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
   OwnedMemory slots(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
@@ -262,8 +257,8 @@ bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
     int64_t s = 0;
     for (int64_t i = number_at(starts_, wide_, list); i < end; ++i) {
       const int64_t edge = number_at(edges_, wide_, i), slot = number_at(rows_, wide_, i);
-      for (; s <= edge / kStretch; ++s) bounds[s] = i;
-      reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kStretch);
+      for (; s <= edge / kUpdatesPerStretch; ++s) bounds[s] = i;
+      reinterpret_cast<uint16_t*>(numbers.get())[i] = static_cast<uint16_t>(edge % kUpdatesPerStretch);
       if (is_narrow())
         reinterpret_cast<uint16_t*>(slots.get())[i] = static_cast<uint16_t>(slot);
       else

@@ -89,7 +89,7 @@ class RowLists {
   int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 
  private:
-  bool is_narrow() const { return bucket_size_ <= kStretch; }
+  bool is_narrow() const { return bucket_size_ <= kUpdatesPerStretch; }
   bool pack(int64_t edges, int threads, const Poll& poll);
   bool fold_rows(ListFold& call, const Poll& poll) const;
   ListStage stage_of(const EdgeEnds& targets, const EdgeEnds& sources, int threads) const;

@@ -43,7 +43,7 @@ BodyAndRows split_rows(const Loops& loops, bool scatter, int64_t item) {
   int64_t block = item;
   const auto continues = [&](const Loop& row) {
     return row.data == block && row.moved == block &&
-           block <= kMany / std::max<int64_t>(row.extent, 1);  // otherwise it is a loop
+           block <= kSizeLimit / std::max<int64_t>(row.extent, 1);  // otherwise it is a loop
   };
   for (; !rows.empty() && continues(rows.back()); rows.pop_back()) block *= rows.back().extent;
   return {Loops(loops.begin(), middle), rows, block};

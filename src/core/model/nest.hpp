@@ -32,15 +32,17 @@ namespace gatherum {
 
 inline constexpr int kMaxLoops = 64;
 inline constexpr int kMaxComponents = 64;
+// The largest number of points in a tile.
+inline constexpr int kTile = 256;
 // The widest block that is loaded and stored as one value.
 inline constexpr int kWidestBlock = 16;
 
-// The product of two nonnegative numbers, limited to kMany. kMany exceeds any memory, yet a sum of a few such
-// products does not overflow. Only broadcast operands can have kMany elements.
-inline constexpr int64_t kMany = int64_t{1} << 60;
+// The product of two nonnegative numbers, limited to kSizeLimit. kSizeLimit exceeds any memory, yet a sum of
+// a few such products does not overflow. Only broadcast operands can have kSizeLimit elements.
+inline constexpr int64_t kSizeLimit = int64_t{1} << 60;
 GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
   if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // faster than a division
-  return b > 0 && a > kMany / b ? kMany : a * b;
+  return b > 0 && a > kSizeLimit / b ? kSizeLimit : a * b;
 }
 
 struct Loop {

@@ -119,7 +119,7 @@ bool is_checksum_right(const uint8_t* bytes, size_t size) {
 bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
   if (nest.rank < 1 || nest.rank > kMaxLoops || nest.line < 0 || nest.line >= nest.rank) return false;
   if (nest.components < 0 || nest.components > kMaxComponents) return false;
-  if (nest.block < 0 || nest.block > kMany) return false;
+  if (nest.block < 0 || nest.block > kSizeLimit) return false;
   if (item > 0 ? nest.block % item != 0 : nest.block != 0) return false;
   for (int i = 0; i < nest.rank; ++i)
     if (nest.loops[i].extent < 1 || (i > nest.line && !rows_have_indices && nest.loops[i].index != 0))
@@ -131,7 +131,7 @@ bool is_nest(const Nest& nest, int64_t item, bool rows_have_indices) {
 
 template <class E>
 bool is_known(E e) {
-  return static_cast<int>(e) < kCount<E>;
+  return static_cast<int>(e) < kEnumerators<E>;
 }
 
 // Returns true if the nests of a program belong to one call: they check the same indices against the same
@@ -230,7 +230,7 @@ Reach reach_of_data(const Nest& nest) {
     if (nest.component[c].size == 0) return r;  // no index is valid
   for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].data);
   for (int c = 0; c < nest.components; ++c) r.add(nest.component[c].size, nest.component[c].stride);
-  r.high = std::min(r.high + nest.block, kMany);
+  r.high = std::min(r.high + nest.block, kSizeLimit);
   return r;
 }
 
@@ -238,7 +238,7 @@ Reach reach_of_moved(const Nest& nest) {
   Reach r;
   if (nest.block == 0) return r;
   for (int i = 0; i < nest.rank; ++i) r.add(nest.loops[i].extent, nest.loops[i].moved);
-  r.high = std::min(r.high + nest.block, kMany);
+  r.high = std::min(r.high + nest.block, kSizeLimit);
   return r;
 }
 
@@ -296,13 +296,12 @@ const char* complete(Program& p) {
     if (p.checks.component[c].size == 0 && moves_index(p.mode)) p.unaddressable = c;
   count_destinations(p);
   set_reaches(p);
-  constexpr double kNear = 512 << 10;  // approximate capacity of a core's private cache, besides the streams
   for (Nest* nest : {&p.nest, &p.fold_nest, &p.checks, &p.copy}) {
     nest->mode = p.mode;
     nest->negative = p.negative;
     nest->index = p.index;
     nest->item = p.item;
-    nest->far = approximate_span(*nest) > kNear;
+    nest->far = approximate_span(*nest) > static_cast<double>(kPrivateCacheBytes);
   }
   // A scatter checks before it writes. Indices that another thread invalidates later are dropped.
   if (p.scatter && p.invalid_is_error) p.nest.mode = p.fold_nest.mode = Mode::drop;

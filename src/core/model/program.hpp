@@ -31,9 +31,10 @@ struct Shape {
   }
 };
 
-// The number of bytes that n strides span, limited to kMany, because a forged program may have any strides.
+// The number of bytes that n strides span, limited to kSizeLimit, because a forged program may have any
+// strides.
 inline int64_t distance(int64_t n, int64_t stride) {
-  return std::min(times(n, stride == INT64_MIN ? kMany : std::abs(stride)), kMany);
+  return std::min(times(n, stride == INT64_MIN ? kSizeLimit : std::abs(stride)), kSizeLimit);
 }
 
 // The bytes [low, high) that loops and components address, relative to the first element.
@@ -46,7 +47,7 @@ struct Reach {
     const bool back = stride < 0;
     int64_t& end = back ? low : high;
     const int64_t sum = distance(extent - 1, stride) + std::abs(end);
-    end = back ? -std::min(sum, kMany) : std::min(sum, kMany);
+    end = back ? -std::min(sum, kSizeLimit) : std::min(sum, kSizeLimit);
   }
 };
 

@@ -135,7 +135,7 @@ bool may_collide(const std::vector<Steps>& loops, int64_t item) {
   Sizes back{item - 1};
   for (const Steps& l : loops) {
     back.push_back(back.back() + distance(l.extent - 1, l.stride));
-    if (back.back() >= kMany) return true;
+    if (back.back() >= kSizeLimit) return true;
   }
   int64_t steps = 0;
   std::vector<Pending> pending{{loops.size(), 0, false}};
@@ -163,7 +163,7 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
   for (const Steps& l : loops) {
     count = times(count, l.extent);
     reach += distance(l.extent - 1, l.stride);
-    if (reach >= kMany) return true;
+    if (reach >= kSizeLimit) return true;
   }
   if (count > few) return may_collide(loops, item);
   Sizes offsets{0};
@@ -202,7 +202,7 @@ bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few) {
   int64_t reach = item;
   for (const Steps& l : loops) {
     if (l.stride < reach) return collides(loops, item, few);
-    reach = std::min(reach + distance(l.extent - 1, l.stride), kMany);
+    reach = std::min(reach + distance(l.extent - 1, l.stride), kSizeLimit);
   }
   return false;
 }

@@ -34,7 +34,7 @@ constexpr const char* name_of(Fault fault) {
        "tuple_too_long", "result_too_big", "other_shape", "overlaps_itself"},
       fault);
 }
-static_assert(kCount<Fault> == static_cast<int>(Fault::overlaps_itself) + 1);
+static_assert(kEnumerators<Fault> == static_cast<int>(Fault::overlaps_itself) + 1);
 
 // The operand of a fault. `result` is the output of a gather.
 enum class Operand : uint8_t { data, indices, updates, out, result };

@@ -261,7 +261,7 @@ constexpr int count_of() {
   return n;
 }
 template <class E>
-inline constexpr int kCount = count_of<E>();
+inline constexpr int kEnumerators = count_of<E>();
 
 // Returns true if a reduction is defined for a value type. `none` moves all types.
 constexpr bool has_meaning(Value v, Reduction r) {
@@ -305,20 +305,46 @@ constexpr int64_t sum_bytes(Value v, Reduction r) {
 // Returns true if the bits do not depend on the order of folding, provided that the first value is copied.
 constexpr bool is_any_order(Value v, Reduction r) { return (row_of(r).any_order & kind_of(v)) != 0; }
 
-constexpr bool are_rows_right() {
-  for (int i = 0; i < kCount<Reduction>; ++i) {
-    const ReductionRow row = row_of(static_cast<Reduction>(i));
-    if ((row.any_order & ~row.values) != 0 || (row.widens & ~(row.values & (kHalves | kIntegers))) != 0)
-      return false;
-    if ((kinds_of(row.gradient) & ~row.values) != 0) return false;
-    if (row.exact && (row.any_order != row.values || (row.values & (kBooleans | kIntegers)) != 0))
-      return false;
-    if (row.skips_nan && (row.exact || (row.neutral == Neutral::none && !row.divides))) return false;
-    if (row.neutral != Neutral::none && (row.divides || (row.any_order & kIntegers) == 0)) return false;
-  }
+template <class Rule>
+constexpr bool all_rows_fulfil(const Rule& rule) {
+  for (int i = 0; i < kEnumerators<Reduction>; ++i)
+    if (!rule(row_of(static_cast<Reduction>(i)))) return false;
   return true;
 }
-static_assert(are_rows_right(), "a row of row_of claims more than the value types that it is defined for");
+static_assert(all_rows_fulfil([](const ReductionRow& row) { return (row.any_order & ~row.values) == 0; }),
+              "any_order contains only types of values");
+static_assert(all_rows_fulfil([](const ReductionRow& row) { return (row.widens & ~row.values) == 0; }),
+              "widens contains only types of values");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return (row.widens & ~(kHalves | kIntegers)) == 0;
+              }),
+              "only half precision and integers accumulate in a wider type");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return (kinds_of(row.gradient) & ~row.values) == 0;
+              }),
+              "the kernels of gradient are compiled only for types of values");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return !row.exact || (row.values & (kBooleans | kIntegers)) == 0;
+              }),
+              "exact sums are sums of floats or complex numbers");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return !row.exact || row.any_order == row.values;
+              }),
+              "exact sums do not depend on the order, for any type of values");
+static_assert(all_rows_fulfil([](const ReductionRow& row) { return !row.skips_nan || !row.exact; }),
+              "exact sums have no kernels that skip NaN");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return !row.skips_nan || row.divides || row.neutral != Neutral::none;
+              }),
+              "a fold that skips NaN starts from a neutral element, so it has one or divides");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return row.neutral == Neutral::none || !row.divides;
+              }),
+              "a fold that divides has no neutral element");
+static_assert(all_rows_fulfil([](const ReductionRow& row) {
+                return row.neutral == Neutral::none || (row.any_order & kIntegers) != 0;
+              }),
+              "with a neutral element, threads fold integers separately, so any_order contains integers");
 
 // The reduction of a scatter, and its value type. `none` moves bits and needs no value type.
 struct Combine {

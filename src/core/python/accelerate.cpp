@@ -105,10 +105,11 @@ bool is_complete(const Accelerated& function, unsigned present) {
 // Plan.run.
 bool read_parameters(nb::handle function, Accelerated& accelerated) {
   const auto& code = *reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
-  constexpr int kOther = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+  constexpr int kOtherFlags = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
   accelerated.positional = static_cast<size_t>(code.co_argcount);
   accelerated.parameters = accelerated.positional + static_cast<size_t>(code.co_kwonlyargcount);
-  if ((code.co_flags & kOther) != 0 || code.co_posonlyargcount != 0 || accelerated.parameters > kArguments)
+  if ((code.co_flags & kOtherFlags) != 0 || code.co_posonlyargcount != 0 ||
+      accelerated.parameters > kArguments)
     return false;
   const nb::object names = function.attr("__code__").attr("co_varnames");
   const nb::handle defaults = PyFunction_GET_DEFAULTS(function.ptr());

@@ -11,7 +11,7 @@ constexpr auto kModeNames = [] {
   return names;
 }();
 constexpr auto kReductions = [] {
-  std::array<const char*, kCount<Reduction>> names{};
+  std::array<const char*, kEnumerators<Reduction>> names{};
   for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
   return names;
 }();

@@ -61,7 +61,7 @@ template <class Take>
 void each_word(const Attributes& a, const Take& take) {
   take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
   take(a.axis);
-  static_assert(kCount<Reduction> <= 16);
+  static_assert(kEnumerators<Reduction> <= 16);
   const int words = a.mode * 16 + static_cast<int>(a.reduction);
   take(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
 }

@@ -135,7 +135,7 @@ nb::object repr_of(const BoundProgram& program) {
 template <class E>
 void bind_enum(nb::module_& m, const char* name, const char* doc) {
   nb::enum_<E> bound(m, name, doc);
-  for (int i = 0; i < kCount<E>; ++i) bound.value(name_of(static_cast<E>(i)), static_cast<E>(i));
+  for (int i = 0; i < kEnumerators<E>; ++i) bound.value(name_of(static_cast<E>(i)), static_cast<E>(i));
 }
 
 }  // namespace

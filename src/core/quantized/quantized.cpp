@@ -44,7 +44,7 @@ QuantizedBytes bytes_of(const QuantizedGather& c) {
       product(c.outer, c.outer_quantized, c.outer_after, c.rows, c.inner, c.quantized, c.after);
   const int64_t lines = c.scale_line == 0 ? 0 : blocks_in(scales, c.scale_line);
   return {blocks_in(items, in_byte), times(scales, bytes_of(c.scale)),
-          c.scale_line == 0 && scales > 0 ? kMany : times(lines, blocks_in(c.scale_line, in_byte)),
+          c.scale_line == 0 && scales > 0 ? kSizeLimit : times(lines, blocks_in(c.scale_line, in_byte)),
           product(runs_of(c), c.quantized, c.after, bytes_of(c.result))};
 }
 

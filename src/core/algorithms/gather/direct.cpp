@@ -72,23 +72,4 @@ RunResult gather_direct(const Program& p, const Execution& call, bool streams) {
 
 RunResult run_gather_direct(const Program& p, const Execution& call) { return gather_direct(p, call, false); }
 
-bool writes_in_order(const Nest& nest) {
-  int64_t step = nest.block;
-  for (int i = nest.rank - 1; i >= 0; --i) {
-    const Loop& loop = nest.loops[i];
-    if (loop.extent != 1 && loop.moved != step) return false;
-    step = times(step, loop.extent);
-  }
-  return true;
-}
-
-bool streams_past_cache(const Nest& nest, const char* address) {
-  if (times(nest.block, points(nest, nest.rank)) < thresholds().streamed_bytes) return false;
-  const bool items = nest.row_rank() == 0 && (nest.block == 4 || nest.block == 8);
-  const int64_t unit = !writes_in_order(nest) ? kCacheLine : items ? nest.block : kStreamed;
-  bool whole = reinterpret_cast<uintptr_t>(address) % unit == 0 && nest.block % unit == 0;
-  for (int i = 0; i < nest.rank; ++i) whole &= nest.loops[i].moved % unit == 0;
-  return whole;
-}
-
 }  // namespace gatherum

@@ -34,7 +34,7 @@ RunResult run_gather_prefetched(const Program& p, const Execution& call) {
   Nest nest = p.nest;
   nest.fetches_indices = false;  // gather_stretches prefetches them, a few lines at a time
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p), call.threads);
-  const WorkerScratch scratch(nest.line_loop().extent * 8 + 256 * 8, s.threads);
+  const WorkerScratch scratch(nest.line_loop().extent * 8 + kTile * 8, s.threads);
   if (!scratch) return {.memory = false};
   const bool streams = nest.component[0].size * nest.component[0].stride <= kFirstCache &&
                        streams_past_cache(nest, call.operands.moved);

@@ -7,10 +7,6 @@
 namespace gatherum {
 namespace {
 
-// The groups are divided into this many shares per thread. Several shares balance the load, because some
-// shares take longer than others.
-constexpr int64_t kSharesPerThread = 8;
-
 // Returns the number of updates of one unit.
 int64_t updates_of(const Program& p) {
   return points(p.fold_nest, p.fold_nest.line + 1) / points(p.fold_nest, p.fold_unit_loops);
@@ -23,7 +19,7 @@ constexpr int64_t kCountedAnUpdate = 8;
 // If the updates of a unit have fewer bytes, they fit in cache, and prefetching only increases the time: by
 // 40 % for rows of 8 items. Above this size, prefetching helps: for 128 MB of rows in order and 50
 // destinations, the time falls from 43 ms to 37 ms (float16: from 91 ms to 27 ms).
-constexpr int64_t kNearUpdates = int64_t{512} << 10;
+constexpr int64_t kNearUpdateBytes = kPrivateCacheBytes;
 
 // Returns true if a counting sort orders the updates.
 bool uses_counting_sort(const Program& p) {
@@ -53,7 +49,7 @@ GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) 
           p.destinations,
           uses_counting_sort(p),
           pieces,
-          times(updates, row_bytes(p.fold_nest)) > kNearUpdates,
+          times(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
           p.combine};
 }
 

@@ -140,11 +140,11 @@ bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   // Sorting takes about as long as folding, so this algorithm is not faster on few threads. The time that it
   // saves must also exceed the time in which threads start and wait for each other.
   // docs/decisions/thresholds.md lists the measurements on 16 processors.
-  constexpr int kMany = 6;
-  constexpr int64_t kUpdates = 64;  // of all threads together
+  constexpr int kFewestThreads = 6;
+  constexpr int64_t kFewestUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
-  if (threads < kMany || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
-  if (times(p.tuples, threads) < times(kUpdates, thresholds().many_updates)) return false;
+  if (threads < kFewestThreads || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
+  if (times(p.tuples, threads) < times(kFewestUpdates, thresholds().many_updates)) return false;
   if (p.destinations < 8 * threads) return false;
   const Rounds all = rounds_of(p, threads);
   if (p.item <= 2 && all.shape.slots > RoundScatter::kMostOfShortPairs) return false;
@@ -193,7 +193,6 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
   rounds.slab = slab.of(0);
   place_lists(rounds, all, lists.of(0));
 
-  constexpr int64_t kSettledUpdates = 16;  // as kPlainUpdates
   All clean, valid;
   Order order(all.members);
   const auto distribute = [&](int64_t round) {
@@ -202,7 +201,7 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
   };
   const auto fold = [&](int64_t round, int64_t member) {
     RoundScatter settling = rounds;
-    settling.settles = static_cast<bool>(clean) && p.tuples >= times(kSettledUpdates, p.destinations);
+    settling.settles = static_cast<bool>(clean) && p.tuples >= times(kFewestUpdatesToSettle, p.destinations);
     const int64_t set = (round + 1) % 2;
     const Share share = share_of(rounds, set, member, all.members);
     kernels.rounds_fold(settling, call.operands, set, share.begin, share.end);
@@ -224,7 +223,7 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
       });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  rounds.settles = static_cast<bool>(clean) && p.tuples >= times(kSettledUpdates, p.destinations);
+  rounds.settles = static_cast<bool>(clean) && p.tuples >= times(kFewestUpdatesToSettle, p.destinations);
   // Threads start later than one thread ends to convert fewer bytes.
   const int converters = times(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
   run_tasks(converters, converters, {}, [&](int64_t i, int) {

@@ -6,9 +6,8 @@
 namespace gatherum {
 namespace {
 
-// The number of updates of a task that finds the last updates, and the number of bytes of a task that writes
-// rows.
-constexpr int64_t kPiece = 4096, kTaskRows = int64_t{1} << 20;
+// The number of updates of a task that finds the last updates.
+constexpr int64_t kPieceUpdates = 4096;
 
 // Returns the size in bytes of the number that is stored for each destination.
 constexpr int64_t number_bytes() { return sizeof(std::atomic<uint32_t>); }
@@ -17,7 +16,7 @@ LastUpdates find_in_pieces(const Program& p, const Nest& numbering, int threads)
   const Loop& line = numbering.line_loop();
   LastUpdates call{};
   call.numbering = &numbering;
-  call.chunk = std::min(kPiece, line.extent);
+  call.chunk = std::min(kPieceUpdates, line.extent);
   call.units = (line.extent - 1) / call.chunk + 1;
   call.piece_units = threads == 1 ? call.units : 1;
   call.pieces = (call.units - 1) / call.piece_units + 1;
@@ -34,13 +33,13 @@ bool applies_last_updates(const Program& p, int, std::string* why) {
   // longer rows (256 MiB, each destination once, on one thread, time without this algorithm divided by the
   // time with it: rows of 128 bytes 0.8, 256 bytes 0.9, 512 bytes 1.15; half of the destinations, 512 bytes:
   // 1.0).
-  constexpr int64_t kShort = 2 * kCacheLine, kLong = 8 * kCacheLine;
+  constexpr int64_t kShortRowBytes = 2 * kCacheLine, kLongRowBytes = 8 * kCacheLine;
   const Nest& nest = p.nest;
   if (p.combine.reduction != Reduction::none || !is_one_unit(p) || nest.line > 0 || nest.row_rank() > 0)
     return false;
   const bool apart = p.step >= nest.block && nest.components > 0 && p.tuples < int64_t{0xFFFFFFFF};
-  if (!apart || nest.block < kShort || p.bytes / 2 < thresholds().streamed_bytes) return false;
-  const bool once = nest.block >= kLong && p.destinations <= p.tuples;
+  if (!apart || nest.block < kShortRowBytes || p.bytes / 2 < thresholds().streamed_bytes) return false;
+  const bool once = nest.block >= kLongRowBytes && p.destinations <= p.tuples;
   if (!once && times(2, p.destinations) > p.tuples) return false;
   append_why_no_accumulators(p, why);
   append(why, "; the last update of each destination is found first, so each destination is written once");
@@ -69,7 +68,7 @@ RunResult run_last_updates(const Program& p, const Execution& call) {
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  const int64_t share = std::max<int64_t>(1, kTaskRows / row_bytes(p.nest));
+  const int64_t share = std::max<int64_t>(1, kWriteTaskBytes / row_bytes(p.nest));
   run.finished = run_tasks((p.destinations - 1) / share + 1, call.threads, call.poll, [&](int64_t i, int) {
     chosen_kernels().last_write(updates, call.operands, i * share, std::min((i + 1) * share, p.destinations));
   });

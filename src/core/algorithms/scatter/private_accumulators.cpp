@@ -24,7 +24,8 @@ int64_t private_slab_bytes(const Program& p, int threads) {
 
 }  // namespace
 
-PrivateScatter privately(const Program& p, const Execution& call, Nest& numbering, int64_t slab_bytes) {
+PrivateScatter private_scatter_of(const Program& p, const Execution& call, Nest& numbering,
+                                  int64_t slab_bytes) {
   const Loop& line = numbering.line_loop();
   numbering.far = busy_bytes(p, p.destinations, slab_bytes) >= kFarSlabBytes;
   PrivateScatter slabs{};
@@ -60,7 +61,7 @@ int64_t scratch_private_accumulators(const Program& p, int threads) {
 // cannot represent, it is repeated in order, with accumulators that count their updates.
 RunResult run_private_accumulators(const Program& p, const Execution& call) {
   Nest numbering = number_destinations(p.nest);
-  PrivateScatter slabs = privately(p, call, numbering, private_slab_bytes(p, call.threads));
+  PrivateScatter slabs = private_scatter_of(p, call, numbering, private_slab_bytes(p, call.threads));
   slabs.tables = has_tables(p, call.threads);
   FoundNaNs nans;
   slabs.nans = &nans;
@@ -93,7 +94,8 @@ bool locates_items(const Program& p, int threads) {
 RunResult locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {
   Nest numbering = number_destinations(p.nest);
   const int64_t bytes = chosen_kernels().located_bytes(p.combine, p.destinations);
-  PrivateScatter slabs = privately(p, call, numbering, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
+  PrivateScatter slabs =
+      private_scatter_of(p, call, numbering, (bytes + kCacheLine - 1) / kCacheLine * kCacheLine);
   slabs.positions = positions;
   slabs.none = none;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);

@@ -68,7 +68,7 @@ RunResult run_uncounted_accumulators(const Program& p, const Execution& call) {
   const auto& kernels = chosen_kernels();
   Nest numbering = number_destinations(p.nest);
   const int64_t bytes = (uncounted_bytes(p) + kCacheLine - 1) / kCacheLine * kCacheLine;
-  PrivateScatter slabs = privately(p, call, numbering, bytes);
+  PrivateScatter slabs = private_scatter_of(p, call, numbering, bytes);
   slabs.range_size = range_of(p, call.threads);
   const int64_t tasks = slabs.range_size == 0 ? slabs.pieces : (p.destinations - 1) / slabs.range_size + 1;
   const WorkerScratch scratch(times(bytes, slabs.range_size == 0 ? tasks : 1), 1);

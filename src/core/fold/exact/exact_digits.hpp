@@ -17,12 +17,15 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
+// The bits that a limb of an exact sum adds to the next one, and a mask of as many bits: a digit.
+inline constexpr int kLimbBits = 32;
+inline constexpr uint64_t kDigitMask = 0xFFFFFFFF;
+
 template <class V, class To = V>
 class ExactDigits {
   using Format = BinaryFormatOf<To>;
   static constexpr int kFraction = std::is_same_v<V, To> ? 1 : 4;
-  static constexpr int kLimbBits = 32, kLimbs = limbs_of(kValueOf<V>);
-  static constexpr uint64_t kDigitMask = 0xFFFFFFFF;
+  static constexpr int kLimbs = limbs_of(kValueOf<V>);
 
  public:
   // Reads limbs. All limbs except the top limb have 32 bits.
@@ -70,7 +73,7 @@ class ExactDigits {
     bool more = has_remainder || static_cast<uint32_t>(digit(top - 2) << zeros) != 0;
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
     const uint64_t sign = negative_ ? Format::kSignBit : 0;
-    const int units = BinaryFormatOf<V>::kUnit - Format::kUnit;
+    const int units = BinaryFormatOf<V>::kUnitExponent - Format::kUnitExponent;
     return sign | Format::nearest(head, units + kLimbBits * (top - kFraction) + kLimbBits - 1 - zeros, more);
   }
 

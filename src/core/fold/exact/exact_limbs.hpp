@@ -28,8 +28,6 @@ class ExactSum {
  protected:
   using Format = BinaryFormatOf<V>;
   static constexpr int kSignificandBits = Format::kSignificandBits, kExponentBits = Format::kExponentBits;
-  static constexpr int kLimbBits = 32;
-  static constexpr uint64_t kDigitMask = 0xFFFFFFFF;
   // The bits of a term, shifted to its limb. If one limb cannot hold these bits, a term uses two limbs.
   static constexpr int kShifted = kSignificandBits + kLimbBits - 1;
   static constexpr bool kSplitsTerms = kShifted > 62;
@@ -41,7 +39,7 @@ class ExactSum {
                 "the top limb holds the carries of 2^62 terms");
 
   // The word before the limbs: the number of terms since the last carry, and flags.
-  static constexpr uint64_t kCount = kDigitMask;
+  static constexpr uint64_t kCountMask = kDigitMask;
   static constexpr uint64_t kMinusZero = uint64_t{1} << 32;    // some term was -0
   static constexpr uint64_t kOtherFinite = uint64_t{1} << 33;  // some finite term was not -0 (or count > 0)
   static constexpr uint64_t kNaN = uint64_t{1} << 34;
@@ -128,7 +126,7 @@ class ExactSum {
   static GATHERUM_INLINE void count_term(char* state) {
     const uint64_t first = load(state) + 1;
     store(state, first);
-    if ((first & kCount) >= kTermsPerCarry) [[unlikely]]
+    if ((first & kCountMask) >= kTermsPerCarry) [[unlikely]]
       carry(state);
   }
 
@@ -160,8 +158,8 @@ class ExactSum {
   // Leaves 32 bits in every limb except the top one.
   static GATHERUM_NOINLINE void carry(char* state) {
     const uint64_t first = load(state);
-    if ((first & kCount) == 0) return;
-    store(state, (first & ~kCount) | kOtherFinite);
+    if ((first & kCountMask) == 0) return;
+    store(state, (first & ~kCountMask) | kOtherFinite);
     move_carries(state);
   }
   static GATHERUM_INLINE void move_carries(char* state) {

@@ -22,17 +22,17 @@ class ExactRow {
   using Stored = typename F::Stored;
   static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
   static constexpr int64_t kPartItems =
-      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, 256);
+      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, kStackItems);
 
   explicit ExactRow(int64_t n) : n_(n) {
-    if constexpr (kTogether)
+    if constexpr (kAddsTogether)
       for (int64_t w = 0; w < kWords; ++w) std::fill_n(words_ + w * kPartItems, n, 0);
     else
       std::fill_n(words_, n * kWords, 0);
   }
 
   GATHERUM_INLINE void add_row(const char* row) {
-    if constexpr (kTogether) {
+    if constexpr (kAddsTogether) {
       const bool begins = std::exchange(begins_, false);
       if (begins ? begin_row_together(row) : add_row_together(row)) return;
     }
@@ -60,7 +60,7 @@ class ExactRow {
   }
 
  private:
-  static constexpr bool kTogether = kWords == 2;
+  static constexpr bool kAddsTogether = kWords == 2;
   using Bits = std::conditional_t<sizeof(Stored) == 2, uint16_t, uint32_t>;
 
   char* state(int64_t e) { return states_ + e * F::kBytes; }
@@ -74,7 +74,7 @@ class ExactRow {
 
   template <class Work>
   GATHERUM_INLINE void with_window(int64_t e, const Work& work) {
-    if constexpr (kTogether) {
+    if constexpr (kAddsTogether) {
       uint64_t window[2] = {words_[e], words_[kPartItems + e]};
       work(reinterpret_cast<char*>(window));
       words_[e] = window[0];

@@ -22,32 +22,31 @@ class ExactTable : public ExactSum<V> {
   using Sum = ExactSum<V>;
   using Sum::add;
   using Sum::bits_of;
-  using Sum::kDigitMask;
   using Sum::kExponentBits;
   using Sum::kSignificandBits;
   using Sum::load;
   using Sum::store;
 
   static constexpr bool kSplitsTerms = kSignificandBits > 32;
-  static constexpr int64_t kRow = kSplitsTerms ? 16 : 8;
+  static constexpr int64_t kRowBytes = kSplitsTerms ? 16 : 8;
   static constexpr uint64_t kRows = uint64_t{2} << kExponentBits;
   // The number of fraction bits in the word that holds the count of a row. Of the other bits, half are
   // headroom for the sum, and half are for the count.
   static constexpr int kFraction = kSplitsTerms ? kSignificandBits - 1 - 32 : kSignificandBits - 1;
-  static constexpr int kCount = 64 - (64 - kFraction) / 2;
+  static constexpr int kCountShift = 64 - (64 - kFraction) / 2;
   static constexpr uint64_t kFractions = (uint64_t{1} << (kSignificandBits - 1)) - 1;
 
  public:
   using typename Sum::Stored;
   // Three cache lines of padding follow the rows, to avoid cache conflicts between tables.
-  static constexpr int64_t kTable = kRow * static_cast<int64_t>(kRows) + 3 * kCacheLine;
+  static constexpr int64_t kTableBytes = kRowBytes * static_cast<int64_t>(kRows) + 3 * kCacheLine;
   // The largest number of terms that a table can add before it must be settled.
-  static constexpr int64_t kMost = (int64_t{1} << (64 - kCount)) - 1;
-  static_assert(kTable == table_bytes(kValueOf<V>), "callers count with table_bytes");
+  static constexpr int64_t kMostTerms = (int64_t{1} << (64 - kCountShift)) - 1;
+  static_assert(kTableBytes == table_bytes(kValueOf<V>), "callers count with table_bytes");
 
   static GATHERUM_INLINE void add_term(char* table, Stored v) {
-    const uint64_t bits = bits_of(v), fraction = bits & kFractions, one = uint64_t{1} << kCount;
-    char* const row = table + (bits >> (kSignificandBits - 1)) * kRow;
+    const uint64_t bits = bits_of(v), fraction = bits & kFractions, one = uint64_t{1} << kCountShift;
+    char* const row = table + (bits >> (kSignificandBits - 1)) * kRowBytes;
     if constexpr (kSplitsTerms) {
       add(row, fraction & kDigitMask);
       add(row + 8, fraction >> 32 | one);
@@ -59,25 +58,25 @@ class ExactTable : public ExactSum<V> {
   // Adds all terms to a state and clears the table.
   static GATHERUM_NOINLINE void settle(char* table, char* state) {
     for (uint64_t i = 0; i < kRows; ++i) {
-      char* const row = table + i * kRow;
-      if (i % kStretch == 0 && is_clear(row)) {
-        i += kStretch - 1;
+      char* const row = table + i * kRowBytes;
+      if (i % kRowsPerStretch == 0 && is_clear(row)) {
+        i += kRowsPerStretch - 1;
         continue;
       }
-      const uint64_t word = load(row + kRow - 8), count = word >> kCount;
+      const uint64_t word = load(row + kRowBytes - 8), count = word >> kCountShift;
       if (count == 0) continue;
-      const uint64_t above = word & ((uint64_t{1} << kCount) - 1);
+      const uint64_t above = word & ((uint64_t{1} << kCountShift) - 1);
       settle_row(state, i, count, kSplitsTerms ? load(row) : above, kSplitsTerms ? above : 0);
-      std::memset(row, 0, kRow);
+      std::memset(row, 0, kRowBytes);
     }
   }
 
  private:
   // The number of rows that are skipped together, because most exponents have no terms.
-  static constexpr uint64_t kStretch = 16;
+  static constexpr uint64_t kRowsPerStretch = 16;
   static bool is_clear(const char* rows) {
     uint64_t any = 0;
-    for (uint64_t i = 0; i < kStretch * kRow; i += 8) any |= load(rows + i);
+    for (uint64_t i = 0; i < kRowsPerStretch * kRowBytes; i += 8) any |= load(rows + i);
     return any == 0;
   }
 
@@ -112,15 +111,16 @@ class ExactTables {
  public:
   using Stored = typename F::Stored;
 
-  static constexpr int64_t kMost = Table::kMost;
-  static int64_t bytes(int64_t slots) { return slots * (Table::kTable + F::kBytes); }
+  static constexpr int64_t kMostTerms = Table::kMostTerms;
+  static int64_t bytes(int64_t slots) { return slots * (Table::kTableBytes + F::kBytes); }
 
-  ExactTables(char* scratch, int64_t slots) : tables_(scratch), states_(scratch + slots * Table::kTable) {}
+  ExactTables(char* scratch, int64_t slots)
+      : tables_(scratch), states_(scratch + slots * Table::kTableBytes) {}
 
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
-      Table::add_term(tables_ + slot * Table::kTable, update);
+      Table::add_term(tables_ + slot * Table::kTableBytes, update);
     }
     GATHERUM_INLINE void fetch(int64_t) const {}
 
@@ -129,11 +129,11 @@ class ExactTables {
     explicit Taker(char* tables) : tables_(tables) {}
     char* const GATHERUM_RESTRICT tables_;
   };
-  Taker taker(int64_t first = 0) const { return Taker(tables_ + first * Table::kTable); }
+  Taker taker(int64_t first = 0) const { return Taker(tables_ + first * Table::kTableBytes); }
 
   void clear(int64_t slots) { std::memset(tables_, 0, static_cast<size_t>(bytes(slots))); }
   void settle(int64_t slots) {
-    for (int64_t i = 0; i < slots; ++i) Table::settle(tables_ + i * Table::kTable, state(i));
+    for (int64_t i = 0; i < slots; ++i) Table::settle(tables_ + i * Table::kTableBytes, state(i));
   }
   char* state(int64_t slot) const { return states_ + slot * F::kBytes; }
 

@@ -59,7 +59,7 @@ class ExactWindow : public ExactSum<V> {
   // the window or A is full.
   static GATHERUM_INLINE uint64_t add_inside(uint64_t bits, uint64_t first, uint64_t sum, uint64_t& to) {
     const Term t = term_of(bits);
-    const uint64_t base = first & Sum::kDigitMask, zero = 0 - static_cast<uint64_t>(t.m == 0);
+    const uint64_t base = first & kDigitMask, zero = 0 - static_cast<uint64_t>(t.m == 0);
     const uint64_t shift = (t.p + kBased - base) & ~zero;
     to = sum + ((t.m << (shift & 63) ^ t.sign) - t.sign);
     return (shift | (static_cast<uint64_t>(kSpan) - shift) | (base - 1) | (to + kFull)) >> 63;
@@ -108,9 +108,9 @@ class ExactWindow : public ExactSum<V> {
     uint64_t carry = sign & 1;
     for (int i = 0; i < 2 * kWords; ++i) {  // |A| in 32-bit digits
       const uint64_t word = load(window + 8 + i / 2 * 8) ^ sign;
-      const uint64_t digit = (i % 2 == 0 ? word & Sum::kDigitMask : word >> 32) + carry;
+      const uint64_t digit = (i % 2 == 0 ? word & kDigitMask : word >> 32) + carry;
       carry = digit >> 32;
-      Sum::add_digit(state, digit & Sum::kDigitMask, base + 32 * static_cast<unsigned>(i), sign);
+      Sum::add_digit(state, digit & kDigitMask, base + 32 * static_cast<unsigned>(i), sign);
     }
     std::memset(window + 8, 0, 8 * kWords);
     Sum::count_term(state);

@@ -9,36 +9,36 @@ namespace {
 
 using DifferentiatePart = GroupGradients::DifferentiatePart;
 
-template <class V, int64_t kMost, Gradient gradient>
+template <class V, int64_t kCapacity, Gradient gradient>
 DifferentiatePart function_for() {
   if constexpr ((kinds_of(gradient) & kind_of(kValueOf<V>)) == 0)
     impossible();
   else if constexpr (gradient == Gradient::product)
-    return &GroupGradients::differentiate_product<V, kMost>;
+    return &GroupGradients::differentiate_product<V, kCapacity>;
   else if constexpr (gradient == Gradient::extreme)
-    return &GroupGradients::differentiate_extreme<V, kMost>;
+    return &GroupGradients::differentiate_extreme<V, kCapacity>;
   else
     static_assert(!kIsUnhandled<gradient>, "function_for: gradients that no kernel computes");
 }
 
-template <class V, int64_t kMost>
+template <class V, int64_t kCapacity>
 DifferentiatePart function_of(Gradient gradient) {
   switch (gradient) {
     case Gradient::none:
       break;
     case Gradient::product:
-      return function_for<V, kMost, Gradient::product>();
+      return function_for<V, kCapacity, Gradient::product>();
     case Gradient::extreme:
-      return function_for<V, kMost, Gradient::extreme>();
+      return function_for<V, kCapacity, Gradient::extreme>();
   }
   impossible();
 }
 
-template <int64_t kMost>
+template <int64_t kCapacity>
 DifferentiatePart function_of(const Combine& combine) {
   return by_type(combine.value,
                  [gradient = row_of(combine.reduction).gradient](auto type) -> DifferentiatePart {
-                   return function_of<typename decltype(type)::type, kMost>(gradient);
+                   return function_of<typename decltype(type)::type, kCapacity>(gradient);
                  });
 }
 
@@ -46,12 +46,12 @@ void group_gradients(const GroupedScatter& call, const Gradients& gradients, con
   const FloatMode mode;
   const bool items = call.nest->block == call.nest->item;
   const DifferentiatePart differentiate =
-      items ? function_of<1>(call.combine) : function_of<GroupGradients::kPartItems>(call.combine);
+      items ? function_of<1>(call.combine) : function_of<kStackItems>(call.combine);
   each_group(call, share, GroupGradients(call, gradients, share.unit, differentiate));
 }
 
 // The counting sort stores update numbers in 32 bits. With 64-bit keys, update numbers also have 64 bits.
-template <int64_t kMost>
+template <int64_t kCapacity>
 GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
   const bool skips = combine.skips_nan;
   return by_value<false>(combine.value, combine.reduction, [=](auto fold) -> GroupExtremes::FindPart {
@@ -60,10 +60,10 @@ GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
       if constexpr (OrderKeys<F>::kHasNaN)
         if (skips)
-          return counted ? &GroupExtremes::find_part<F, kMost, Narrow, true>
-                         : &GroupExtremes::find_part<F, kMost, uint64_t, true>;
-      return counted ? &GroupExtremes::find_part<F, kMost, Narrow>
-                     : &GroupExtremes::find_part<F, kMost, uint64_t>;
+          return counted ? &GroupExtremes::find_part<F, kCapacity, Narrow, true>
+                         : &GroupExtremes::find_part<F, kCapacity, uint64_t, true>;
+      return counted ? &GroupExtremes::find_part<F, kCapacity, Narrow>
+                     : &GroupExtremes::find_part<F, kCapacity, uint64_t>;
     } else {
       impossible();
     }
@@ -72,9 +72,8 @@ GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
 
 void group_extremes(const GroupedScatter& call, const Extremes& extremes, const GroupShare& share) {
   const bool items = call.nest->block == call.nest->item;
-  const GroupExtremes::FindPart find_part =
-      items ? function_of<1>(call.combine, call.counted)
-            : function_of<GroupExtremes::kPartItems>(call.combine, call.counted);
+  const GroupExtremes::FindPart find_part = items ? function_of<1>(call.combine, call.counted)
+                                                  : function_of<kStackItems>(call.combine, call.counted);
   each_group(call, share, GroupExtremes(call, extremes, share.unit, find_part));
 }
 

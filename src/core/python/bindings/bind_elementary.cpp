@@ -7,7 +7,7 @@ namespace gatherum {
 namespace {
 
 // Below this number of items the interpreter's lock is kept, because releasing it takes longer.
-constexpr int64_t kShort = 1 << 12;
+constexpr int64_t kLongArrayItems = 1 << 12;
 
 // Applies a function to each item of an array and writes the results to another array of the same size. Both
 // are contiguous.
@@ -16,10 +16,11 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
   const int64_t n = PyArray_SIZE(in);
   if (!PyArray_ISWRITEABLE(out) || PyArray_SIZE(out) != n || PyArray_ITEMSIZE(in) != PyArray_ITEMSIZE(out))
     throw nb::value_error("gatherum: not the arrays of this function");
-  run_without_lock_if_long(
-      n >= kShort, error_of("gatherum: no such function of this type"), [&](const gatherum_poll* poll) {
-        return gatherum_map(function, value, PyArray_DATA(in), PyArray_DATA(out), n, poll);
-      });
+  run_without_lock_if_long(n >= kLongArrayItems, error_of("gatherum: no such function of this type"),
+                           [&](const gatherum_poll* poll) {
+                             return gatherum_map(function, value, PyArray_DATA(in), PyArray_DATA(out), n,
+                                                 poll);
+                           });
 }
 
 // Sets the floating-point control register as for kernels, for arithmetic outside the core, and returns its

@@ -14,7 +14,7 @@
 namespace gatherum {
 namespace {
 
-constexpr int64_t kLongBytes = int64_t{1} << 20;  // from this number of bytes on, the lock is released
+constexpr int64_t kLongRequestBytes = int64_t{1} << 20;  // from this number of bytes on, the lock is released
 
 gatherum_rows request_of(const RowCache& cache, nb::handle numbers, nb::handle positions, nb::handle rows) {
   gatherum_rows request = {};
@@ -25,7 +25,7 @@ gatherum_rows request_of(const RowCache& cache, nb::handle numbers, nb::handle p
 
 template <class Work>
 void run_without_lock_if_long(const gatherum_rows& request, const Work& work) {
-  if (request.count < kLongBytes / request.item) return work();
+  if (request.count < kLongRequestBytes / request.item) return work();
   const GilRelease unlock;
   work();
 }

@@ -132,7 +132,7 @@ nb::object DevicePrograms::find(int device, uint32_t alignments) const {
 void DevicePrograms::keep(int device, uint32_t alignments, nb::object program) {
   Entry dropped;  // destroyed outside the lock
   const nb::ft_lock_guard lock(mutex_);
-  if (entries_.size() == kMost) {
+  if (entries_.size() == kMostEntries) {
     dropped = std::move(entries_.front());
     entries_.erase(entries_.begin());
   }

@@ -53,7 +53,7 @@ class DevicePrograms {
     uint32_t alignments;
     nb::object program;  // a DeviceProgram
   };
-  static constexpr size_t kMost = 16;
+  static constexpr size_t kMostEntries = 16;
 
   mutable nb::ft_mutex mutex_;
   std::vector<Entry> entries_;

@@ -86,12 +86,12 @@ class ProgramCache {
   void keep(std::string key, SharedPrograms programs) {
     std::unordered_map<std::string, SharedPrograms> dropped;  // destroyed outside the lock
     const std::lock_guard lock(mutex_);
-    if (programs_.size() == kMost) dropped.swap(programs_);
+    if (programs_.size() == kMostPrograms) dropped.swap(programs_);
     programs_.insert_or_assign(std::move(key), std::move(programs));
   }
 
  private:
-  static constexpr size_t kMost = 4096;
+  static constexpr size_t kMostPrograms = 4096;
 
   mutable std::mutex mutex_;
   std::unordered_map<std::string, SharedPrograms> programs_;

@@ -12,10 +12,9 @@
 #endif
 #include <numpy/arrayobject.h>
 
-namespace gatherum {
+#include "engine/memory.hpp"
 
-// Results of at least this many bytes are allocated by the core; smaller ones by NumPy's allocator.
-inline constexpr int64_t kLargeResult = int64_t{2} << 20;
+namespace gatherum {
 
 namespace nb = nanobind;
 

@@ -36,12 +36,12 @@ class RememberedCalls {
     std::unordered_map<uint64_t, Entry> forgotten;  // freed after the lock
     Entry entry{{key.words(), key.words() + key.size()}, std::move(call)};
     const nb::ft_lock_guard lock(mutex_);
-    if (entries_.size() >= kMost) forgotten.swap(entries_);
+    if (entries_.size() >= kMostEntries) forgotten.swap(entries_);
     std::swap(entries_[key.hash()], entry);
   }
 
  private:
-  static constexpr size_t kMost = 1024;
+  static constexpr size_t kMostEntries = 1024;
 
   mutable nb::ft_mutex mutex_;
   std::unordered_map<uint64_t, Entry> entries_;
