@@ -37,6 +37,7 @@ RENDERERS: dict[str, Callable[..., str]] = {
     "files": benchmarks.render_files,
     "goals": benchmarks.render_goals,
     "groups": groups.render,
+    "group-memory": groups.render_memory,
     "group-transforms": groups.render_transforms,
     "jobs": benchmarks.render_jobs,
     "limits": benchmarks.render_limits,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gatherum.groups.functions import FUNCTIONS, TRANSFORMS
+from gatherum.groups.functions import FUNCTIONS, IN_FILES, TRANSFORMS
 from gatherum.groups.rows import FunctionRow
 
 from .tables import table
@@ -32,6 +32,34 @@ def render_transforms() -> str:
     """Return a table of the functions of `transform`."""
     rows = [[f"`{r.name}`", _dtypes(r.accepts), r.composes] for r in TRANSFORMS.values()]
     return table(("`func`", "dtypes", "composed of"), rows)
+
+
+def render_memory() -> str:
+    """Return a table of the memory that `reduce_file` needs, by function."""
+    rows = [row for row in FUNCTIONS.values() if not row.skips_nan]
+    scattered = [row.name for row in rows if row.is_one_scatter]
+    folded = [row.name for row in rows if row.reduction and not row.is_one_scatter]
+    absent = [row.name for row in rows if row.name not in IN_FILES]
+    whole = [row.name for row in rows if not row.reduction and row.name in IN_FILES]
+    return table(
+        ("functions", "memory"),
+        [
+            [
+                ", ".join(scattered),
+                "accumulators in memory while they fit; otherwise, and along other axes than 0, "
+                "scratch files",
+            ],
+            [
+                f"{', '.join(folded)}, and the `nan` forms of these functions",
+                "accumulators, which must fit in a third of `memory`",
+            ],
+            [
+                f"{', '.join(whole)}, their `nan` forms, and weights",
+                "all values: 1.5 to 8 times the size of the operands must fit in `memory`",
+            ],
+            [", ".join(absent), "not available for files"],
+        ],
+    )
 
 
 def _dtypes(accepts: Callable[[np.dtype], bool]) -> str:

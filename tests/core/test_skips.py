@@ -8,6 +8,7 @@ import pytest
 
 import c_calls as c
 import gatherum
+from gatherum._model.dtypes import is_real_float
 from gatherum.groups import functions, namespace
 from gatherum.groups.grouping import Grouping
 from sizes import SIZES, chosen_from
@@ -243,3 +244,32 @@ def test_the_c_functions_of_rows(core, read):
     assert core.gatherum_spreads_skip_nan(*call) == c.OK
     assert numbers.tolist() == [[2, 0], [1, 1], [0, 0]]
     assert core.gatherum_spreads(*call) == c.TOO_SMALL
+
+
+@pytest.mark.parametrize("name", ["f2", "bfloat16", "f4", "f8"])
+def test_each_real_float_has_calls_that_skip_nan(name):
+    values, grouping = np.ones((6, 2), _dtype(name)), _grouping_of_rows()
+    assert is_real_float(values.dtype)
+    assert [
+        row.full_name for row in _rows_in_one_call() if _skipped(row, values, grouping) is None
+    ] == []
+
+
+@pytest.mark.parametrize("name", ["?", "i4", "u8", "c8", "M8[s]", "g", ">f4", "U3"])
+def test_other_dtypes_have_no_calls_that_skip_nan(name):
+    values, grouping = np.zeros((6, 2), name), _grouping_of_rows()
+    assert not is_real_float(values.dtype)
+    for row in _rows_in_one_call():
+        assert _skipped(row, values, grouping) is None, row.full_name
+
+
+def _grouping_of_rows():
+    return Grouping.of("reduce", "groups", np.array([0, 2, 0, 1, 2, 2]), (3, 2), 0)
+
+
+def _rows_in_one_call():
+    return [row for row in functions.FUNCTIONS.values() if row.skips_nan and row.skip_nan]
+
+
+def _skipped(row, values, grouping):
+    return row.skip_nan(values, grouping, np.zeros((), row.result(values.dtype)), 0)

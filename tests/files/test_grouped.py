@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +13,7 @@ from gatherum import groups
 from gatherum.files import reduce_file
 from gatherum.files.grouped import calls
 from gatherum.files.grouped.folds import is_folded
-from gatherum.groups.functions import FUNCTIONS, IN_FILES, FileFunction
-from gatherum.groups.rows import Method
+from gatherum.groups.functions import FUNCTIONS, IN_FILES
 from group_calls import date_values
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -27,17 +26,12 @@ FOLDED = [func for func in IN_FILES if is_folded(func)]
 EACH = RANDOM.integers(0, 9, (60, 5)).astype(np.uint8)
 
 
-def test_type_checkers_know_the_functions() -> None:
-    assert set(get_args(FileFunction)) == set(IN_FILES)
-
-
 @pytest.mark.parametrize("file_format", ["npy", "fortran", "zarr3", "hdf5"])
 def test_the_bits_are_those_in_memory(
     tmp_path: Path, file_format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = put(tmp_path, "v", VALUES, file_format)
-    rows = [row for row in FUNCTIONS.values() if not row.skips_nan]
-    scattered = [row.name for row in rows if row.reduction and row.method is not Method.TRUTH]
+    scattered = [name for name, row in FUNCTIONS.items() if row.is_one_scatter]
     for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
         labels = put(tmp_path, f"g{number}", by)
         for func in IN_FILES if file_format == "npy" else ("nanmax", *scattered):

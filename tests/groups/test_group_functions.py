@@ -1,5 +1,6 @@
 """Functions over groups: the oracle's bits, over dtypes, layouts, modes and hostile values."""
 
+import re
 import typing
 from dataclasses import replace
 from fractions import Fraction
@@ -8,7 +9,8 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import functions, namespace, rounding
+from gatherum.files import reduce_file
+from gatherum.groups import function_names, functions, namespace, rounding
 from gatherum.groups.cumulative import RANKS
 from gatherum.groups.order_statistics import METHODS
 from gatherum.reference import group_numbers
@@ -427,8 +429,18 @@ def test_values_of_64_dimensions(func, whole):
 
 
 def test_the_names_for_type_checkers_are_those_of_the_tables():
-    assert typing.get_args(functions.ReduceName) == functions.REDUCES
-    assert typing.get_args(functions.TransformName) == tuple(functions.TRANSFORMS)
+    assert typing.get_args(function_names.ReduceName) == functions.REDUCES
+    assert typing.get_args(function_names.FileFunction) == functions.IN_FILES
+    assert typing.get_args(function_names.TransformName) == tuple(functions.TRANSFORMS)
+
+
+def test_docstrings_name_every_function():
+    for name, row in functions.FUNCTIONS.items():
+        if not row.skips_nan:
+            assert f'``"{name}"``' in gatherum.groups.reduce.__doc__
+            assert name not in functions.IN_FILES or re.search(rf"\b{name}\b", reduce_file.__doc__)
+    for name in functions.TRANSFORMS:
+        assert f'``"{name}"``' in gatherum.groups.transform.__doc__
 
 
 def test_each_function_has_a_row_that_skips_nan():
@@ -440,6 +452,5 @@ def test_each_function_has_a_row_that_skips_nan():
 
 
 def test_the_oracle_has_the_same_functions():
-    plain = (row.name for row in functions.FUNCTIONS.values() if not row.skips_nan)
-    assert tuple(reference.REDUCES) == tuple(plain)
-    assert tuple(reference.TRANSFORMS) == tuple(functions.TRANSFORMS)
+    assert reference.REDUCES.keys() == {row.name for row in functions.FUNCTIONS.values()}
+    assert reference.TRANSFORMS.keys() == functions.TRANSFORMS.keys()

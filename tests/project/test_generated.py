@@ -36,6 +36,9 @@ def test_a_changed_signature_is_detected(tmp_path: Path) -> None:
     generated = {path for path in tmp_path.rglob("*.py") if path.read_text().startswith(HEADING)}
     assert stale <= generated
     assert tmp_path / "src" / "gatherum" / "_functions" / "overloads.py" in stale
+    table = tmp_path / "src" / "gatherum" / "groups" / "functions.py"
+    table.write_text(table.read_text().replace('_fold_row("fsum"', '_fold_row("exact_sum"', 1))
+    assert "src/gatherum/groups/function_names.py" in check(tmp_path).splitlines()
     before, after = "    negative : bool, default True\n", "    negative : bool\n"
     source.write_text(source.read_text().replace(before, after, 1))
     assert tmp_path / check(tmp_path).split()[0] == source

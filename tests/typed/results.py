@@ -68,6 +68,7 @@ assert_type(
     gatherum.groups.reduce(floats, [0, 1], func=["sum", "nanmean"], weights=floats),
     dict[str, NDArray[Any]],
 )
+assert_type(gatherum.groups.reduce([1.0], [0], func=["max"]), dict[str, NDArray[Any]])
 assert_type(gatherum.groups.transform([1.0], [0], "centre"), NDArray[Any])
 assert_type(gatherum.groups.aggregate([0, 1], 1, np.sum, order="F"), NDArray[Any])
 

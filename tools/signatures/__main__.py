@@ -1,4 +1,4 @@
-"""Write the modules that repeat the signatures of the six functions.
+"""Write the modules that repeat the signatures of functions, or the names in their tables.
 
 ``python tools/signatures`` reads the hand-written functions and writes all generated modules. It
 also copies the shared parts of the docstrings of the gathers, and of the scatters. With
@@ -11,12 +11,13 @@ from pathlib import Path
 
 import files
 import frameworks
+import function_names
 import overloads
 import shared_docstrings
 import stores
 from model import ROOT
 
-PARTS = (shared_docstrings, overloads, frameworks, files, stores)
+PARTS = (shared_docstrings, function_names, overloads, frameworks, files, stores)
 
 
 def stale_files(*, write: bool) -> list[Path]:

@@ -1,6 +1,7 @@
 """Read the hand-written functions, and write functions with their parameters."""
 
 import ast
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -136,6 +137,15 @@ def written_call(start: str, arguments: Iterable[str], *, indent: int = 4) -> li
     if indent + 4 + len(inside) <= WIDTH:
         return [f"{start}(", f"    {inside}", ")"]
     return [f"{start}(", *(f"    {each}," for each in arguments), ")"]
+
+
+def written_list(start: str, items: Iterable[str], end: str) -> str:
+    """Return a list of items in as few lines as possible, after the line of `start`."""
+    text = ", ".join(items)
+    filled = textwrap.fill(
+        f"{text},", WIDTH, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False
+    )
+    return f"{start}\n{filled}\n{end}  # fmt: skip\n"
 
 
 def indented(text: str) -> str:

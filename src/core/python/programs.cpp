@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "engine/engine.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
 
@@ -213,6 +214,9 @@ void bind_programs(nb::module_& m) {
     return modes;
   });
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
+  m.def(
+      "is_real_float", [](Value value) { return skips_nan_in_rows({Reduction::none, value}); },
+      nb::arg("value"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_bytes", &sum_bytes, nb::arg("value"), nb::arg("reduction"));
   m.def(

@@ -90,6 +90,11 @@ def is_reducible(dtype: AnyDType, reduction: str) -> bool:
     return _core.has_meaning(value_of(dtype), Reduction[reduction])
 
 
+def is_real_float(dtype: AnyDType) -> bool:
+    """Return True for the floats whose NaN values kernels can skip: real ones, and halves."""
+    return _core.is_real_float(value_of(dtype))
+
+
 def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
     """Return the fields of a program that define how the core reads and resolves indices."""
     return {

@@ -7,7 +7,7 @@ Ranks count from 1 by value, where NaN is the largest value and 0 equals -0.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from .dates import as_dates, as_integers, is_date, not_a_date
 from .grouping import Grouping
 from .sorting import SortedGroups, gather_flat, scatter_flat
 
-RANKS = ("average", "ordinal", "min", "max", "dense")
+RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
+RANKS: tuple[str, ...] = get_args(RankMethod)
 
 
 def count(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:

@@ -1,8 +1,6 @@
 """The tables of functions over groups: one row for each function.
 
-To add a function, add its loop to `gatherum.reference.groups`; its row and its name in the types to
-this module; its composition, unless it reuses another row's, to `compositions`; and a case to
-tests/groups/test_group_functions.py.
+CONTRIBUTING.md lists the steps that add a function.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
@@ -18,30 +16,6 @@ from gatherum._model.dtypes import AnyDType, is_reducible
 
 from . import compositions, cumulative, dtypes, nan_skipping, order_statistics, spreads, weighted
 from .rows import Argument, FunctionRow, Method, TransformRow, WeightedForm
-
-# For type checkers. A test compares these types with the tables.
-ReduceName: TypeAlias = Literal[
-    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "logsumexp", "fsum", "fmean", "quantile", "median", "nunique", "mode",
-    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
-    "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
-    "nanfsum", "nanfmean", "nanquantile", "nanmedian", "nannunique", "nanmode",
-]  # fmt: skip
-ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
-QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "midpoint"]
-FileFunction: TypeAlias = Literal[
-    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "logsumexp", "fsum", "fmean", "median", "nunique", "mode",
-    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
-    "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
-    "nanfsum", "nanfmean", "nanmedian", "nannunique", "nanmode",
-]  # fmt: skip
-FileFunctions: TypeAlias = list[FileFunction] | tuple[FileFunction, ...]
-TransformName: TypeAlias = Literal[
-    "normalize", "centre", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
-    "cumcount", "rank",
-]  # fmt: skip
-RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
 
 
 def _fold_row(

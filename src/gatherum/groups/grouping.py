@@ -14,7 +14,7 @@ from gatherum._derivatives.array_ops import Destinations
 from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
-from gatherum._model.dtypes import is_reducible
+from gatherum._model.dtypes import is_real_float
 from gatherum._model.errors import Shape, group_out_of_bounds
 from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
@@ -121,8 +121,7 @@ class Grouping:
         mean, and the sum is in float64. The framework computes both in one call. Return None if the
         framework does not support this.
         """
-        dtype = self.xp.plan_dtype(values)
-        if dtype.kind == "c" or not is_reducible(dtype, "fmean"):
+        if not is_real_float(self.xp.plan_dtype(values)):
             return None
         try:
             return self.xp.squares_and_counts(values, self.destinations, skips_nan)
@@ -133,8 +132,7 @@ class Grouping:
         """Return the number of values of each group that are not NaN, in one call to the framework.
         Return None if the framework does not support this.
         """
-        dtype = self.xp.plan_dtype(values)
-        if dtype.kind == "c" or not is_reducible(dtype, "fmean"):
+        if not is_real_float(self.xp.plan_dtype(values)):
             return None
         try:
             return self.xp.count_skipping_nan(values, self.destinations)
@@ -149,11 +147,9 @@ class Grouping:
 
         If `reverses`, the values are reduced in the opposite order.
         """
-        dtype, destinations = self.xp.plan_dtype(values), self.destinations
-        if dtype.kind == "c" or not is_reducible(
-            dtype, "max" if reduction == "none" else reduction
-        ):
+        if not is_real_float(self.xp.plan_dtype(values)):
             return None
+        destinations = self.destinations
         if reverses:
             destinations, values = destinations.reversed(values)
         try:

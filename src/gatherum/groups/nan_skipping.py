@@ -4,39 +4,39 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatherum._model.arrays import NumpyArray
-from gatherum._model.dtypes import is_reducible
+from gatherum._model.arrays import AnyArray, NumpyArray
+from gatherum._model.dtypes import is_real_float
 
 from .grouping import Grouping
 
 
 def fold(
-    reduction: str, values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+    reduction: str, values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
 ) -> NumpyArray | None:
     """Return the left fold of the values that are not NaN, or None if no single call does this."""
     return grouping.fold_skipping_nan(values, reduction, initial)
 
 
 def select(
-    values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int, *, reverses: bool
+    values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int, *, reverses: bool
 ) -> NumpyArray | None:
     """Return the last value of each group that is not NaN, or, if `reverses`, the first one.
 
     Return None if no single call does this.
     """
-    if not _has_real_floats(values):
+    if not isinstance(values, np.ndarray):
         return None
     return grouping.fold_skipping_nan(values, "none", initial, reverses=reverses)
 
 
 def position(
-    extreme: str, values: NumpyArray, grouping: Grouping, initial: NumpyArray | None, ddof: int
+    extreme: str, values: AnyArray, grouping: Grouping, initial: NumpyArray | None, ddof: int
 ) -> NumpyArray | None:
     """Return the argmax or argmin of the values that are not NaN.
 
     Return None if no single call does this, or if `initial` is None and a group has no such values.
     """
-    if not _has_real_floats(values):
+    if not _is_array_of_floats(values):
         return None
     no_position = -1 if initial is None else initial
     positions = grouping.positions_of_extremes(extreme, values, no_position, skips_nan=True)
@@ -45,10 +45,10 @@ def position(
 
 
 def count(
-    values: NumpyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+    values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
 ) -> NumpyArray | None:
     """Return the numbers of values that are not NaN, or None unless groups have several values."""
-    if grouping.has_entry_per_value or not _has_real_floats(values):
+    if grouping.has_entry_per_value or not _is_array_of_floats(values):
         return None
     counts: NumpyArray | None = grouping.count_skipping_nan(values)
     if counts is None:
@@ -56,16 +56,15 @@ def count(
     return grouping.xp.replaced(counts, counts == 0, initial) if initial != 0 else counts
 
 
-def _has_real_floats(values: NumpyArray) -> bool:
-    """Whether values are a NumPy array of a dtype with kernels that skip NaN."""
-    is_real = isinstance(values, np.ndarray) and values.dtype.kind != "c"
-    return is_real and is_reducible(values.dtype, "mean")
+def _is_array_of_floats(values: AnyArray) -> bool:
+    """Return True for a NumPy array whose NaN values kernels can skip."""
+    return isinstance(values, np.ndarray) and is_real_float(values.dtype)
 
 
 def _masked_counts(mask: NumpyArray, grouping: Grouping) -> NumpyArray:
     """Return the number of masked values of each group."""
-    most = int(grouping.count().max(initial=0))
-    narrow = np.min_scalar_type(most)  # a narrow integer is faster to read
-    numbers = mask.view(np.uint8) if narrow == np.uint8 else mask.astype(narrow)
+    largest_count = int(grouping.count().max(initial=0))
+    narrow_dtype = np.min_scalar_type(largest_count)  # a narrow integer is faster to read
+    numbers = mask.view(np.uint8) if narrow_dtype == np.uint8 else mask.astype(narrow_dtype)
     counts: NumpyArray = grouping.scatter(numbers, "add", grouping.zero(numbers))
     return counts.astype(np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from gatherum._model.dtypes import AnyDType
 from .grouping import Grouping
 from .sorting import SortedGroups, gather_flat, scatter_flat
 
-METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "midpoint"]
+METHODS: tuple[str, ...] = get_args(QuantileMethod)
 INTERPOLATES = ("linear", "midpoint")
 
 

@@ -6,122 +6,31 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Never, overload
+from typing import Any, Never
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gatherum._arguments import plain_values
 from gatherum._arguments.xarray_labels import has_labels, renumbered
-from gatherum._model.call_types import Foreign
+from gatherum._model.call_types import typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 
-from . import decimals, errors, options
+from . import decimals, errors, options, overloads
 from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import run_function, without_dropped_gradients
-from .functions import FUNCTIONS, QuantileMethod, ReduceName, ReduceNames
+from .function_names import ReduceName, ReduceNames
+from .functions import FUNCTIONS
 from .grouping import Grouping
 from .operands import converted, values_and_grouping
 from .options import ALIASES
-from .order_statistics import METHODS
+from .order_statistics import METHODS, QuantileMethod
 from .rows import FunctionRow
 
 REDUCE = "groups.reduce"
 
 
-@overload
-def reduce(
-    values: NDArray[Any],
-    groups: ArrayLike,
-    size: int | None = None,
-    func: ReduceName = "sum",
-    axis: int = 0,
-    *,
-    weights: Any = None,
-    dtype: Any = None,
-    ddof: int = 0,
-    q: Any = None,
-    method: QuantileMethod = "linear",
-    fill_value: object = None,
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
-
-
-@overload
-def reduce(
-    values: Foreign,
-    groups: Any,
-    size: int | None = None,
-    func: ReduceName = "sum",
-    axis: int = 0,
-    *,
-    weights: Any = None,
-    dtype: Any = None,
-    ddof: int = 0,
-    q: Any = None,
-    method: QuantileMethod = "linear",
-    fill_value: object = None,
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> Foreign: ...
-
-
-@overload
-def reduce(
-    values: NDArray[Any],
-    groups: ArrayLike,
-    size: int | None = None,
-    *,
-    func: ReduceNames,
-    axis: int = 0,
-    weights: Any = None,
-    dtype: Any = None,
-    ddof: int = 0,
-    q: Any = None,
-    method: QuantileMethod = "linear",
-    fill_value: object = None,
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> dict[str, NDArray[Any]]: ...
-
-
-@overload
-def reduce(
-    values: Foreign,
-    groups: Any,
-    size: int | None = None,
-    *,
-    func: ReduceNames,
-    axis: int = 0,
-    weights: Any = None,
-    dtype: Any = None,
-    ddof: int = 0,
-    q: Any = None,
-    method: QuantileMethod = "linear",
-    fill_value: object = None,
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> dict[str, Foreign]: ...
-
-
-@overload
-def reduce(
-    values: ArrayLike,
-    groups: ArrayLike,
-    size: int | None = None,
-    func: ReduceName = "sum",
-    axis: int = 0,
-    *,
-    weights: Any = None,
-    dtype: Any = None,
-    ddof: int = 0,
-    q: Any = None,
-    method: QuantileMethod = "linear",
-    fill_value: object = None,
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
+@typed_as(overloads.reduce)
 def reduce(
     values: Any,
     groups: Any,

@@ -91,6 +91,12 @@ class FunctionRow:
         return self.method in (Method.FOLD, Method.EXTREME)
 
     @property
+    def is_one_scatter(self) -> bool:
+        """Whether the function is one scatter of all values, or of ones, without a conversion."""
+        changes_values = self.skips_nan or self.method is Method.TRUTH
+        return self.reduction is not None and not changes_values
+
+    @property
     def sorts(self) -> bool:
         """Whether the function needs all values of a group in one call."""
         return self.method is Method.SORT

@@ -2,66 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Never, overload
-
-from numpy.typing import ArrayLike, NDArray
+from typing import Any, Never
 
 from gatherum._arguments import plain_values
 from gatherum._arguments.xarray_labels import has_labels
-from gatherum._model.call_types import Foreign
+from gatherum._model.call_types import typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 
-from . import options
-from .cumulative import RANKS
+from . import options, overloads
+from .cumulative import RANKS, RankMethod
 from .evaluation import run_transform
-from .functions import TRANSFORMS, RankMethod, TransformName
+from .function_names import TransformName
+from .functions import TRANSFORMS
 from .operands import values_and_grouping
 from .options import ALIASES
 
 TRANSFORM = "groups.transform"
 
 
-@overload
-def transform(
-    values: NDArray[Any],
-    groups: ArrayLike,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
-
-
-@overload
-def transform(
-    values: Foreign,
-    groups: Any,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> Foreign: ...
-
-
-@overload
-def transform(
-    values: ArrayLike,
-    groups: ArrayLike,
-    func: TransformName,
-    axis: int = 0,
-    *,
-    size: int | None = None,
-    method: RankMethod = "average",
-    mode: ModeName = "raise",
-    negative: bool = False,
-) -> NDArray[Any]: ...
+@typed_as(overloads.transform)
 def transform(
     values: Any,
     groups: Any,
@@ -165,5 +125,5 @@ def transform(
     array, grouping = values_and_grouping(TRANSFORM, values, groups, size, axis, mode, negative)
     row = TRANSFORMS[name]
     row = options.row_with_rank(row, ties) if name == "rank" else row
-    result: NDArray[Any] = run_transform(name, array, grouping, row)
+    result = run_transform(name, array, grouping, row)
     return values.copy(deep=False, data=result) if has_labels(values) else result

@@ -33,7 +33,6 @@ from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import ReduceOptions, run_functions
-from gatherum.groups.rows import Method
 
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
@@ -145,9 +144,7 @@ class _Opened:
     def _is_one_scatter(self, name: str) -> bool:
         """Return True if a function is one scatter of the values, which also runs on the disk."""
         row = FUNCTIONS[name]
-        if row.skips_nan or row.reduction is None or row.method is Method.TRUTH:
-            return False
-        if "weights" in self.sources:
+        if "weights" in self.sources or not row.is_one_scatter:
             return False
         return not (row.compares and is_date(self.dtype))
 

@@ -21,7 +21,8 @@ from gatherum.files.formats import locate
 from gatherum.files.options import EveryOption
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.groups import errors, options
-from gatherum.groups.functions import IN_FILES, FileFunction, FileFunctions
+from gatherum.groups.function_names import FileFunction, FileFunctions
+from gatherum.groups.functions import IN_FILES
 
 from .calls import REDUCE_FILE, GroupCall
 from .decimals import FillText, find_decimals, reduce_column
