@@ -29,14 +29,6 @@ ReduceName: TypeAlias = Literal[
 ]  # fmt: skip
 ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
 QuantileMethod: TypeAlias = Literal["linear", "lower", "higher", "nearest", "midpoint"]
-FileFunction: TypeAlias = Literal[
-    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last",
-    "count", "any", "all", "logsumexp", "fsum", "fmean", "median", "nunique", "mode",
-    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax",
-    "nanargmin", "nanfirst", "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp",
-    "nanfsum", "nanfmean", "nanmedian", "nannunique", "nanmode",
-]  # fmt: skip
-FileFunctions: TypeAlias = list[FileFunction] | tuple[FileFunction, ...]
 TransformName: TypeAlias = Literal[
     "normalize", "centre", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "cumcount", "rank",
@@ -297,7 +289,6 @@ TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
 } | {"weights": tuple(row.name for row in _ROWS if row.weighted is not None)}
-IN_FILES = tuple(name for name, row in FUNCTIONS.items() if "q" not in row.takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:
