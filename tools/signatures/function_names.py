@@ -3,7 +3,6 @@
 import ast
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from model import PACKAGE, written_list, written_module
 
@@ -18,43 +17,33 @@ from typing import Literal, TypeAlias
 """
 
 
-class Named(NamedTuple):
-    """The name of a function over groups, and whether the function takes `q`."""
-
-    name: str
-    takes_q: bool
-
-
 def files() -> dict[Path, str]:
     """Return the text of the module."""
     reduces, transforms = _functions_in("_ROWS"), _functions_in("TRANSFORMS")
-    reduces += [each._replace(name=f"nan{each.name}") for each in reduces]
+    reduces += [f"nan{name}" for name in reduces]
     types = (
-        _literal("ReduceName", (each.name for each in reduces)),
+        _literal("ReduceName", reduces),
         _several("ReduceNames", "ReduceName"),
-        _literal("FileFunction", (each.name for each in reduces if not each.takes_q)),
-        _several("FileFunctions", "FileFunction"),
-        _literal("TransformName", (each.name for each in transforms)),
+        _literal("TransformName", transforms),
     )
     return {TARGET: written_module(DOCSTRING, IMPORTS + "\n" + "".join(types))}
 
 
-def _functions_in(table: str) -> list[Named]:
-    """Return the functions of a table, which contains one tuple of calls that make its rows."""
+def _functions_in(table: str) -> list[str]:
+    """Return the names in a table of functions: one tuple of calls that make its rows."""
     (assigned,) = (
         node.value
         for node in ast.parse(TABLES.read_text()).body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == table
     )
     rows = next(node for node in ast.walk(assigned) if isinstance(node, ast.Tuple))
-    return [_named(row) for row in rows.elts if isinstance(row, ast.Call)]
+    return [_name(row) for row in rows.elts if isinstance(row, ast.Call)]
 
 
-def _named(row: ast.Call) -> Named:
+def _name(row: ast.Call) -> str:
     keywords = {each.arg: each.value for each in row.keywords}
-    name = keywords["name"] if "name" in keywords else row.args[0]
-    takes = ast.literal_eval(keywords["takes"]) if "takes" in keywords else ()
-    return Named(ast.literal_eval(name), "q" in takes)
+    name: str = ast.literal_eval(keywords["name"] if "name" in keywords else row.args[0])
+    return name
 
 
 def _literal(name: str, items: Iterable[str]) -> str:

@@ -271,7 +271,6 @@ TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
 } | {"weights": tuple(row.name for row in _ROWS if row.weighted is not None)}
-IN_FILES = tuple(name for name, row in FUNCTIONS.items() if "q" not in row.takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:
