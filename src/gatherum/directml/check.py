@@ -73,15 +73,16 @@ got FLOAT64; first accepted at 4_1
 
 def _require_operator(level: FeatureLevel, inspection: Inspection) -> None:
     operator = OPERATORS[inspection.operator]
-    first = operator.introduced
+    first_level = operator.introduced
     inspection.require(
-        level >= first,
+        level >= first_level,
         "Type",
         f"be an operator of feature level {level}",
         f"DML_OPERATOR_{operator.name}",
         operator.introduction,
-        first_level=first,
-        remark=f"; first accepted at {first}" + (f" ({operator.claim})" if operator.claim else ""),
+        first_level=first_level,
+        remark=f"; first accepted at {first_level}"
+        + (f" ({operator.claim})" if operator.claim else ""),
     )
 
 

@@ -79,9 +79,11 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
     """
     first = x.dim() - len(shape)
     over = list(range(first))
-    for d, (n, size) in enumerate(zip(x.shape[first:], shape, strict=True), first):
-        if surely_holds(size == 1) and not surely_holds(n == 1):
-            over.append(d)
+    for dimension, (current_size, size) in enumerate(
+        zip(x.shape[first:], shape, strict=True), first
+    ):
+        if surely_holds(size == 1) and not surely_holds(current_size == 1):
+            over.append(dimension)
     if over:
         x = x.sum(over, keepdim=True)
     if first:

@@ -291,6 +291,6 @@ def inductor_table() -> tuple[dict[str, Any], Any] | None:
     Return None if inductor is not loaded or has no such table.
     """
     module = sys.modules.get(INDUCTOR)
-    row = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")
+    row_type = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")
     table = getattr(module, "CUSTOM_EXTERN_KERNEL_CODEGEN", None)
-    return None if row is None or table is None else (table, row)
+    return None if row_type is None or table is None else (table, row_type)

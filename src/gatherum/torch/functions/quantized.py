@@ -166,15 +166,11 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *attributes)
     scaled = gradient.float() * values
     rank = len(ctx.shape)
-    axis, q, block_size = (
-        attributes.axis % rank,
-        attributes.quantize_axis % rank,
-        attributes.block_size,
-    )
-    if q != axis:
-        scaled = _block_sums(
-            scaled, q if q < axis else q + indices.dim() - 1, block_size, ctx.shape[q]
-        )
+    axis, quantize_axis = attributes.axis % rank, attributes.quantize_axis % rank
+    block_size = attributes.block_size
+    if quantize_axis != axis:
+        result_axis = quantize_axis if quantize_axis < axis else quantize_axis + indices.dim() - 1
+        scaled = _block_sums(scaled, result_axis, block_size, ctx.shape[quantize_axis])
         block_size = 1
     positions = torch.arange(_value_count(data, attributes, axis), device=data.device)
     block_numbers = overload("gather")(
@@ -197,10 +193,10 @@ def _block_sums(x: Tensor, dim: int, block_size: int, block_count: int) -> Tenso
     """Sum the blocks of a dimension in order, so that all devices return the same bits."""
     block_numbers = torch.arange(x.shape[dim], device=x.device) // block_size
     zeros = x.new_zeros((*x.shape[:dim], block_count, *x.shape[dim + 1 :]))
-    total: Tensor = overload("scatter_slices")(
+    sums: Tensor = overload("scatter_slices")(
         zeros, block_numbers, x, dim, "add", True, "drop", False
     )
-    return total
+    return sums
 
 
 _SCHEMA = (
