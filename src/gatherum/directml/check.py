@@ -101,15 +101,17 @@ def _require_support(
     def require(field: str, accepts: Callable[[SupportRow], bool], must: str, got: object) -> None:
         if accepts(row):
             return
-        first = first_level(operator, name, accepts)
+        accepting_level = first_level(operator, name, accepts)
         inspection.require(
             False,
             f"{name}.{field}",
             f"{must} at feature level {table_level}",
             got,
             f"{inspection.page}, Tensor support",
-            first_level=first,
-            remark=f"; first accepted at {first}" if first else "; no feature level accepts it",
+            first_level=accepting_level,
+            remark=f"; first accepted at {accepting_level}"
+            if accepting_level
+            else "; no feature level accepts it",
         )
 
     types = row.data_types

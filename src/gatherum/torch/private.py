@@ -130,8 +130,8 @@ def is_plain(tensor: Tensor) -> bool:
 
 def holds_values(tensor: Tensor) -> bool:
     """Return True for a strided tensor, not of a subclass, whose memory contains its values."""
-    known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    return known and not (tensor.is_neg() or tensor.is_conj())
+    is_strided = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    return is_strided and not (tensor.is_neg() or tensor.is_conj())
 
 
 def is_observed() -> bool:

@@ -242,8 +242,10 @@ def resolve_rows(
         raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
     rows, invalid = resolved.number_rows(indices, size, mode, negative)
     if invalid and mode == "raise":
-        first = resolved.first_invalid(indices, (size,), mode, negative, False)
-        value, where = (0, None) if first is None else (first.value, first.where)
+        first_invalid = resolved.first_invalid(indices, (size,), mode, negative, False)
+        value, where = (
+            (0, None) if first_invalid is None else (first_invalid.value, first_invalid.where)
+        )
         raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
     return rows
 

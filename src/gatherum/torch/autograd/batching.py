@@ -106,8 +106,8 @@ def _register(operator: Operator) -> None:
         raise torch_errors.out_of_vmap(operator.name)
 
     for name in forms(operator):
-        chosen = run_batch if name == operator.name else refused
-        torch.library.register_vmap(f"gatherum::{name}", chosen, lib=LIBRARY)
+        rule = run_batch if name == operator.name else refused
+        torch.library.register_vmap(f"gatherum::{name}", rule, lib=LIBRARY)
 
 
 for _operator in OPERATORS.values():

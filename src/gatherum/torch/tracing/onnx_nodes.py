@@ -133,12 +133,12 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
         return _mean(scatter, data, updates, attributes)
     if reduction != "none" and not attributes.include_self:
         op = _opset()
-        first = updates
+        initial_values = updates
         if (neutral := ROWS[reduction].neutral) is not None:
             constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
             neutral_item = op.CastLike(constant, updates)
-            first = op.Expand(neutral_item, op.Shape(updates))
-        data = scatter(data, first, "none")
+            initial_values = op.Expand(neutral_item, op.Shape(updates))
+        data = scatter(data, initial_values, "none")
     return scatter(data, updates, reduction)
 
 
