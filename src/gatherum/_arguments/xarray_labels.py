@@ -150,18 +150,21 @@ def _moved_names(op: str, data: Labelled, indices: Any, dimensions: Dimensions) 
     index_names = indices.dims if has_labels(indices) else None
     is_single_dimension = len(dimensions.entries) == len(dimensions.indexed) == 1
     names: list[Any] = []
-    for d, e in dimensions.moved_dimensions:
-        index_name = None if index_names is None or e is None else index_names[e]
-        if d is None:
+    for data_dimension, entry_dimension in dimensions.moved_dimensions:
+        index_name = None
+        if index_names is not None and entry_dimension is not None:
+            index_name = index_names[entry_dimension]
+        if data_dimension is None:
             names.append(
                 index_name
                 if index_names or not is_single_dimension
                 else data.dims[dimensions.indexed.start]
             )
             continue
-        if index_name not in (None, data.dims[d]):
-            raise framework_errors.other_name(op, "indices", e, data.dims[d], index_name)
-        names.append(data.dims[d])
+        data_name = data.dims[data_dimension]
+        if index_name not in (None, data_name):
+            raise framework_errors.other_name(op, "indices", entry_dimension, data_name, index_name)
+        names.append(data_name)
     return tuple(names)
 
 
@@ -184,11 +187,11 @@ def _with_coordinates(
 ) -> Labelled:
     """Return a gather's result with the known coordinates of its dimensions."""
     entry_dims, kept_dims = set(), set()
-    for moved_dimension, (d, _) in enumerate(dimensions.moved_dimensions):
-        if d is None:
+    for moved_dimension, (data_dimension, _) in enumerate(dimensions.moved_dimensions):
+        if data_dimension is None:
             entry_dims.add(labelled.dims[moved_dimension])
-        elif data.shape[d] == labelled.shape[moved_dimension]:
-            kept_dims.add(data.dims[d])
+        elif data.shape[data_dimension] == labelled.shape[moved_dimension]:
+            kept_dims.add(data.dims[data_dimension])
     if (slice_numbers := _slice_numbers(attributes, data.shape, indices)) is None:
         coordinates = _coordinates_along(data, kept_dims)
     else:

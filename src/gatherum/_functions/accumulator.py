@@ -106,8 +106,8 @@ class Accumulator:
     def __new__(cls, data: object = None, *_: object, **__: object) -> Accumulator:
         """Create an accumulator; if `data` is on a device, use the class for its arrays."""
         adapter = None if type(data) in registry.COMMON else registry.adapter_of(type(data))
-        find = getattr(adapter, "accumulator", None)
-        subclass: type[Accumulator] | None = None if find is None else find(data)
+        find_class = getattr(adapter, "accumulator", None)
+        subclass: type[Accumulator] | None = None if find_class is None else find_class(data)
         return object.__new__(subclass or cls)
 
     def __init__(

@@ -294,9 +294,9 @@ def _resolved_copy(call: Call, indices: NumpyArray) -> NumpyArray:
         raise refusal
     sizes = [call.data.shape[d] for d in call.operator.indexed(indices.shape, call.resolved_axis)]
     resolved = np.empty(indices.shape, narrow_index_dtype(max(sizes, default=0)))
-    for c, size in enumerate(sizes):
-        component = (..., c) if call.operator.takes_tuples else ...
-        positions, invalid = resolve(indices[component], size, call.mode, call.negative)
-        resolved[component] = positions if invalid is None else np.where(invalid, -1, positions)
+    for component, size in enumerate(sizes):
+        selected = (..., component) if call.operator.takes_tuples else ...
+        positions, invalid = resolve(indices[selected], size, call.mode, call.negative)
+        resolved[selected] = positions if invalid is None else np.where(invalid, -1, positions)
     resolved.flags.writeable = False
     return resolved

@@ -167,13 +167,14 @@ class Operator(NamedTuple):
         return range(axis, axis + (indices[-1] if self.takes_tuples else 1))
 
 
-# The facts of the operators that the core plans without Python, by name.
-_FACTS = _core.operator_rows()
+# The core's rows of the operators that it plans without Python, by name: whether the operator
+# scatters, its dimension attribute, and the flags of its addressing.
+_CORE_ROWS = _core.operator_rows()
 
 
 def _addressing_of(op: OperatorName, name: str) -> Addressing:
-    _, attribute, facts = _FACTS[op]
-    return Addressing(name, attribute, *facts)
+    _, attribute, flags = _CORE_ROWS[op]
+    return Addressing(name, attribute, *flags)
 
 
 SLICES = _addressing_of("gather", "a slice")
@@ -184,7 +185,7 @@ TUPLES = _addressing_of("gather_nd", "the element or slice of a tuple")
 def _core_operator(
     name: OperatorName, onnx: str | None = None, directml: tuple[str, ...] = ()
 ) -> Operator:
-    scatters, _, flags = _FACTS[name]
+    scatters, _, flags = _CORE_ROWS[name]
     (addressing,) = (
         candidate for candidate in (SLICES, ELEMENTS, TUPLES) if candidate.shape_flags == flags
     )

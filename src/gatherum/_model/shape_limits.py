@@ -71,21 +71,21 @@ def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
 
 def resolve_axis(op: str, data: Shape, axis: int, operand: str = "data") -> int:
     """Return `axis` as a nonnegative number. `operand` is the name of the data in errors."""
-    r = len(data)
-    if r == 0:
+    rank = len(data)
+    if rank == 0:
         raise errors.too_few_dimensions(op, operand, 0)
-    if not -r <= axis < r:
-        raise errors.out_of_range(op, "axis", axis, -r, r)
-    return axis % r
+    if not -rank <= axis < rank:
+        raise errors.out_of_range(op, "axis", axis, -rank, rank)
+    return axis % rank
 
 
 def check_batch_dims(op: str, indices: Shape, batch_dims: int) -> int:
     """Check that `batch_dims` is nonnegative and excludes the tuple dimension; return it."""
-    q = len(indices)
-    if q == 0:
+    rank = len(indices)
+    if rank == 0:
         raise errors.too_few_dimensions(op, "indices", 0)
-    if not 0 <= batch_dims < q:
-        raise errors.out_of_range(op, "batch_dims", batch_dims, 0, q)
+    if not 0 <= batch_dims < rank:
+        raise errors.out_of_range(op, "batch_dims", batch_dims, 0, rank)
     return batch_dims
 
 
@@ -96,11 +96,11 @@ Fault: TypeAlias = tuple[str, str, int, int, int, Shape]
 
 def misfit(op: str, fault: Fault, data: Shape, indices: Shape) -> ValueError:
     """Create the error for data and indices whose sizes do not fit each other."""
-    problem, _, d, expected, actual, _ = fault
+    problem, _, dimension, expected, actual, _ = fault
     if problem == "other_rank":
         return errors.other_rank(op, expected, actual)
     if problem == "larger_than_data":
-        return errors.larger_than_data(op, d, data[d], indices[d])
+        return errors.larger_than_data(op, dimension, data[dimension], indices[dimension])
     if problem == "other_batch_shape":
         return errors.other_batch_shape(op, data[:expected], indices[:expected])
     return errors.tuple_too_long(op, expected, actual, len(indices) == 1)

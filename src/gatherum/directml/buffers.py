@@ -55,8 +55,8 @@ def view_strides(tensor: BufferTensorDesc, rank: int) -> tuple[int, ...]:
     sizes = tensor.sizes
     strides = zip(sizes, tensor.element_strides, packed_strides(sizes), strict=True)
     itemsize = tensor.data_type.dtype.itemsize
-    first = len(sizes) - rank
-    return tuple((p if n == 1 else s) * itemsize for n, s, p in strides)[first:]
+    padding = len(sizes) - rank
+    return tuple((p if n == 1 else s) * itemsize for n, s, p in strides)[padding:]
 
 
 def strided_view(tensor: BufferTensorDesc, rank: int, flat: memoryview) -> npt.NDArray[Any]:

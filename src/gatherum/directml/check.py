@@ -73,15 +73,16 @@ got FLOAT64; first accepted at 4_1
 
 def _require_operator(level: FeatureLevel, inspection: Inspection) -> None:
     operator = OPERATORS[inspection.operator]
-    first = operator.introduced
+    first_level = operator.introduced
     inspection.require(
-        level >= first,
+        level >= first_level,
         "Type",
         f"be an operator of feature level {level}",
         f"DML_OPERATOR_{operator.name}",
         operator.introduction,
-        first_level=first,
-        remark=f"; first accepted at {first}" + (f" ({operator.claim})" if operator.claim else ""),
+        first_level=first_level,
+        remark=f"; first accepted at {first_level}"
+        + (f" ({operator.claim})" if operator.claim else ""),
     )
 
 
@@ -100,15 +101,17 @@ def _require_support(
     def require(field: str, accepts: Callable[[SupportRow], bool], must: str, got: object) -> None:
         if accepts(row):
             return
-        first = first_level(operator, name, accepts)
+        accepting_level = first_level(operator, name, accepts)
         inspection.require(
             False,
             f"{name}.{field}",
             f"{must} at feature level {table_level}",
             got,
             f"{inspection.page}, Tensor support",
-            first_level=first,
-            remark=f"; first accepted at {first}" if first else "; no feature level accepts it",
+            first_level=accepting_level,
+            remark=f"; first accepted at {accepting_level}"
+            if accepting_level
+            else "; no feature level accepts it",
         )
 
     types = row.data_types

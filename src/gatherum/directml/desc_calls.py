@@ -41,20 +41,26 @@ def lower_desc(desc: OperatorDesc, level: FeatureLevel) -> Lowered:
     Reads at invalid indices are clamped, and writes are dropped. Negative indices count from the
     end for signed index types at level 3_0 and above.
     """
-    row, d, axis = _ROWS[desc.operator], desc.input_tensor.dimension_count, 0
-    ranks = dict.fromkeys(desc.tensors, d)
+    row, dimension_count, axis = _ROWS[desc.operator], desc.input_tensor.dimension_count, 0
+    ranks = dict.fromkeys(desc.tensors, dimension_count)
     if isinstance(desc, GatherOperatorDesc):
         cropped = max(desc.index_dimensions - 1, 0)
         axis = desc.axis - cropped
-        ranks |= {"InputTensor": d - cropped, "IndicesTensor": desc.index_dimensions}
+        ranks |= {"InputTensor": dimension_count - cropped, "IndicesTensor": desc.index_dimensions}
         # Without index dimensions the result has no dimension for the output's leading 1.
-        ranks["OutputTensor"] = d if desc.index_dimensions else d - 1
+        ranks["OutputTensor"] = dimension_count if desc.index_dimensions else dimension_count - 1
     elif isinstance(desc, (GatherElementsOperatorDesc, ScatterOperatorDesc)):
         axis = desc.axis
     elif isinstance(desc, NdOperatorDesc):
-        r, q, axis = nd_counts(desc)
-        ranks |= {"InputTensor": r, "IndicesTensor": q, "OutputTensor": r}
-        ranks[nd_result(desc)] = q - 1 + r - axis - desc.indices_tensor.sizes[-1]
+        input_count, indices_count, axis = nd_counts(desc)
+        ranks |= {
+            "InputTensor": input_count,
+            "IndicesTensor": indices_count,
+            "OutputTensor": input_count,
+        }
+        ranks[nd_result(desc)] = (
+            indices_count - 1 + input_count - axis - desc.indices_tensor.sizes[-1]
+        )
     attributes = {
         row.attribute: axis,
         "mode": "drop" if row.scatters else "clip",

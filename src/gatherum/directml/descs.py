@@ -81,10 +81,14 @@ class OperatorDesc:
         (2, 2, 2)
         """
         inspection = Inspection(self.operator)
-        d, field = self.input_tensor.dimension_count, "InputTensor.DimensionCount"
+        dimension_count, field = self.input_tensor.dimension_count, "InputTensor.DimensionCount"
         sizes = None
         if inspection.require(
-            d >= 1, field, "be at least 1", d, f"{TENSOR_PAGE}, DimensionCount"
+            dimension_count >= 1,
+            field,
+            "be at least 1",
+            dimension_count,
+            f"{TENSOR_PAGE}, DimensionCount",
         ) and has_one_dimension_count(self, inspection):
             sizes = self.inspect_sizes(inspection)
         if sizes is None or inspection.violations:
@@ -121,8 +125,9 @@ class GatherOperatorDesc(OperatorDesc):
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
         """Replace the axis with the indices' sizes, and crop leading 1s so that the sizes fit."""
         sizes, indices = self.input_tensor.sizes, self.indices_tensor.sizes
-        n = self.index_dimensions
-        return shape_rules.gather_sizes(sizes, indices, self.axis, n, inspection)
+        return shape_rules.gather_sizes(
+            sizes, indices, self.axis, self.index_dimensions, inspection
+        )
 
 
 @dataclass(frozen=True)
@@ -275,13 +280,15 @@ DESCS: dict[str, type[OperatorDesc]] = {
 
 def has_one_dimension_count(desc: OperatorDesc, inspection: Inspection) -> bool:
     """Return True if all DimensionCounts equal the input's, and record those that do not."""
-    d = desc.input_tensor.dimension_count
+    input_count = desc.input_tensor.dimension_count
     rule = f"{inspection.page}, Tensor constraints"
-    expected = f"equal InputTensor.DimensionCount = {d}"
+    expected = f"equal InputTensor.DimensionCount = {input_count}"
     all_equal = True
     for name, tensor in desc.tensors.items():
         count = tensor.dimension_count
-        all_equal &= inspection.require(count == d, f"{name}.DimensionCount", expected, count, rule)
+        all_equal &= inspection.require(
+            count == input_count, f"{name}.DimensionCount", expected, count, rule
+        )
     return all_equal
 
 

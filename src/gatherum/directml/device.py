@@ -257,8 +257,8 @@ class CompiledOperator:
 
     def _planned(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:
         tensor, rank = self._tensors[name], self._lowered.ranks[name]
-        first = tensor.dimension_count - rank
-        return tensor.sizes[first:], tensor.data_type.dtype, view_strides(tensor, rank)
+        padding = tensor.dimension_count - rank
+        return tensor.sizes[padding:], tensor.data_type.dtype, view_strides(tensor, rank)
 
     def _view(self, name: str, buffer: object) -> npt.NDArray[Any]:
         tensor, operator = self._tensors[name], self.desc.operator

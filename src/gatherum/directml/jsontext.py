@@ -50,17 +50,19 @@ def parse_json(text: str | bytes) -> Any:
 def _without_extras(text: str) -> str:
     """Replace comments and trailing commas with blanks, so that other characters do not move."""
     pieces: list[str] = []
-    last = ""  # the last token that is not blank
-    comma = -1  # index in pieces of a comma right before the present token
+    last_token = ""  # the last token that is not blank
+    comma_position = -1  # position in pieces of a comma right before the present token
     for token in _TOKEN.finditer(text):
         piece = token.group()
         if token.lastgroup == "blank":
             pieces.append(_VISIBLE.sub(" ", piece))
             continue
-        if comma >= 0 and piece in ("}", "]"):
-            pieces[comma] = " "
-        comma = len(pieces) if piece == "," and last not in ("", ",", "[", "{") else -1
-        last = piece
+        if comma_position >= 0 and piece in ("}", "]"):
+            pieces[comma_position] = " "
+        comma_position = (
+            len(pieces) if piece == "," and last_token not in ("", ",", "[", "{") else -1
+        )
+        last_token = piece
         pieces.append(piece)
     return "".join(pieces)
 

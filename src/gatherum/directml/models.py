@@ -261,11 +261,11 @@ class _Model:
                 self._result.lines.append(f"{title} equals '{command['expected']}'")
                 return
             self._result.equal = False
-            first = differing[0]
+            position = differing[0]
             self._result.lines.append(
                 f"{title} differs from '{command['expected']}' in {differing.size} of "
-                f"{actual.size} elements: at [{first}] it has {_element(actual[first])}, "
-                f"expected {_element(wanted[first])}"
+                f"{actual.size} elements: at [{position}] it has {_element(actual[position])}, "
+                f"expected {_element(wanted[position])}"
             )
 
         return execute

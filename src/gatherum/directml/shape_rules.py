@@ -26,24 +26,26 @@ def gather_sizes(
     sizes: Sizes, indices: Sizes, axis: int, index_dimensions: int, inspection: Inspection
 ) -> Sizes | None:
     """Return the required sizes of GATHER's output."""
-    n, d = index_dimensions, len(sizes)
-    cropped = max(n - 1, 0)  # leading 1s of the input that the indices replace
-    if not _axis_fits(axis, d, inspection) or not inspection.require(
-        0 <= n <= axis + 1,
+    dimension_count = len(sizes)
+    padding = dimension_count - index_dimensions
+    cropped = max(index_dimensions - 1, 0)  # leading 1s of the input that the indices replace
+    if not _axis_fits(axis, dimension_count, inspection) or not inspection.require(
+        0 <= index_dimensions <= axis + 1,
         "IndexDimensions",
         f"be 0 to {axis + 1} (Axis + 1)",
-        n,
+        index_dimensions,
         f"{inspection.page}, IndexDimensions; erratum 3",
     ):
         return None
     why = f"{cropped} of its dimensions must be cropped so that the indices fit"
     crops = _starts_with_ones("InputTensor", sizes, cropped, (why, "OutputTensor"), inspection)
-    why = f"IndexDimensions is {n}"
-    pads = _starts_with_ones("IndicesTensor", indices, d - n, (why, "IndexDimensions"), inspection)
+    why = f"IndexDimensions is {index_dimensions}"
+    cause = why, "IndexDimensions"
+    pads = _starts_with_ones("IndicesTensor", indices, padding, cause, inspection)
     if not (crops and pads):
         return None
-    prepended = (1,) if n == 0 else ()
-    return (*prepended, *sizes[cropped:axis], *indices[d - n :], *sizes[axis + 1 :])
+    prepended = (1,) if index_dimensions == 0 else ()
+    return (*prepended, *sizes[cropped:axis], *indices[padding:], *sizes[axis + 1 :])
 
 
 def elements_sizes(sizes: Sizes, indices: Sizes, axis: int, inspection: Inspection) -> Sizes | None:
@@ -65,77 +67,95 @@ def nd_sizes(
     sizes: Sizes, indices: Sizes, counts: NdCounts, result: str, inspection: Inspection
 ) -> Sizes | None:
     """Return the required sizes of ``result``: GATHER_ND's output or SCATTER_ND's updates."""
-    r, q, b = counts
-    d = len(sizes)
-    if not _counts_fit(counts, d, inspection):
+    input_count, indices_count, batch_count = counts
+    dimension_count = len(sizes)
+    if not _counts_fit(counts, dimension_count, inspection):
         return None
     if not _nd_indices_fit(sizes, indices, counts, inspection):
         return None
-    relevant = indices[d - q : d - 1] + sizes[d - r + b + indices[-1] :]
+    addressed = batch_count + indices[-1]
+    relevant = (
+        indices[dimension_count - indices_count : -1]
+        + sizes[dimension_count - input_count + addressed :]
+    )
     if not inspection.require(
-        len(relevant) <= d,
+        len(relevant) <= dimension_count,
         f"{result}.DimensionCount",
         f"be at least {len(relevant)} to hold {listing(relevant)}",
-        d,
+        dimension_count,
         f"{inspection.page}, {result}",
     ):
         return None
-    return (1,) * (d - len(relevant)) + relevant
+    return (1,) * (dimension_count - len(relevant)) + relevant
 
 
 def _nd_indices_fit(sizes: Sizes, indices: Sizes, counts: NdCounts, inspection: Inspection) -> bool:
     """Check padding, batches and the length of the index tuples."""
-    r, q, b = counts
-    d, k = len(sizes), indices[-1]
+    input_count, indices_count, batch_count = counts
+    dimension_count, tuple_length = len(sizes), indices[-1]
     fits = True
     for tensor, tensor_sizes, name, count in (
-        ("InputTensor", sizes, "InputDimensionCount", r),
-        ("IndicesTensor", indices, "IndicesDimensionCount", q),
+        ("InputTensor", sizes, "InputDimensionCount", input_count),
+        ("IndicesTensor", indices, "IndicesDimensionCount", indices_count),
     ):
         cause = (f"{name} is {count}", name)
-        fits &= _starts_with_ones(tensor, tensor_sizes, d - count, cause, inspection)
-    batch, batch_of_indices = sizes[d - r : d - r + b], indices[d - q : d - q + b]
+        fits &= _starts_with_ones(tensor, tensor_sizes, dimension_count - count, cause, inspection)
+    batch = sizes[dimension_count - input_count :][:batch_count]
+    batch_of_indices = indices[dimension_count - indices_count :][:batch_count]
     fits &= inspection.require(
         batch == batch_of_indices,
         "IndicesTensor.Sizes",
-        f"have the input's batch sizes {listing(batch)} in its first {b} meaningful dimensions",
+        f"have the input's batch sizes {listing(batch)} in its first {batch_count} meaningful "
+        "dimensions",
         listing(batch_of_indices),
         f"{inspection.page}, BatchDimensionCount",
     )
-    limit = "InputDimensionCount" + (" - BatchDimensionCount" if b else "")
+    limit = "InputDimensionCount" + (" - BatchDimensionCount" if batch_count else "")
     return (
         inspection.require(
-            1 <= k <= r - b,
-            f"IndicesTensor.Sizes[{d - 1}]",
-            f"be 1 to {r - b} ({limit}), as it is the number of coordinates in an index tuple",
-            k,
+            1 <= tuple_length <= input_count - batch_count,
+            f"IndicesTensor.Sizes[{dimension_count - 1}]",
+            f"be 1 to {input_count - batch_count} ({limit}), as it is the number of coordinates in "
+            "an index tuple",
+            tuple_length,
             f"{inspection.page}, IndicesTensor; erratum 12",
         )
         and fits
     )
 
 
-def _counts_fit(counts: NdCounts, d: int, inspection: Inspection) -> bool:
-    r, q, b = counts
+def _counts_fit(counts: NdCounts, dimension_count: int, inspection: Inspection) -> bool:
+    input_count, indices_count, batch_count = counts
     page = inspection.page
     erratum = "; erratum 11" if inspection.operator == "SCATTER_ND" else ""
     fits = True
-    for field, count in (("InputDimensionCount", r), ("IndicesDimensionCount", q)):
+    for field, count in (
+        ("InputDimensionCount", input_count),
+        ("IndicesDimensionCount", indices_count),
+    ):
         rule = f"{page}, {field}{erratum}"
-        fits &= inspection.require(1 <= count <= d, field, f"be 1 to {d} (D)", count, rule)
-    # r and q are at least 1 and so allow b = 0: this fails only for GATHER_ND1.
+        fits &= inspection.require(
+            1 <= count <= dimension_count, field, f"be 1 to {dimension_count} (D)", count, rule
+        )
+    limit = min(input_count, indices_count)
+    # Both counts are at least 1, so 0 batch dimensions always fit: this fails only for GATHER_ND1.
     return fits and inspection.require(
-        0 <= b < min(r, q),
+        0 <= batch_count < limit,
         "BatchDimensionCount",
-        f"be 0 to {min(r, q) - 1}, below InputDimensionCount = {r} and IndicesDimensionCount = {q}",
-        b,
+        f"be 0 to {limit - 1}, below InputDimensionCount = {input_count} and "
+        f"IndicesDimensionCount = {indices_count}",
+        batch_count,
         f"{page}, BatchDimensionCount",
     )
 
 
-def _axis_fits(axis: int, d: int, inspection: Inspection) -> bool:
+def _axis_fits(axis: int, dimension_count: int, inspection: Inspection) -> bool:
     return inspection.require(
-        0 <= axis < d, "Axis", f"be 0 to {d - 1} (D - 1)", axis, f"{inspection.page}, Axis"
+        0 <= axis < dimension_count,
+        "Axis",
+        f"be 0 to {dimension_count - 1} (D - 1)",
+        axis,
+        f"{inspection.page}, Axis",
     )
 
 

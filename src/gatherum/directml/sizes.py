@@ -105,8 +105,8 @@ def helper_buffer_tensor_size(
     if strides is None:
         elements = math.prod(sizes)
     else:
-        last = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
-        elements = (last & UINT32_MAX) + 1
+        last_position = sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
+        elements = (last_position & UINT32_MAX) + 1
     return _round_up_to_4(-(-elements * whole_type.bits // 8) & UINT64_MAX) & UINT64_MAX
 
 

@@ -56,8 +56,8 @@ def _operator_section(name: str) -> str:
         alike: dict[tuple[str, str], list[str]] = {}
         for row in rows_of_era:
             counts, types = row.dimension_counts, row.type_names
-            d = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-            alike.setdefault((d, types), []).append(row.operand)
+            count_range = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+            alike.setdefault((count_range, types), []).append(row.operand)
         rows += [[span, ", ".join(tensors), *columns] for columns, tensors in alike.items()]
     head = ("feature levels", "tensors", "DimensionCount", "DataType")
     return f"## {name}\n\n{source}\n\n{_table(head, rows)}"

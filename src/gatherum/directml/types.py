@@ -153,8 +153,8 @@ class FeatureLevel(enum.IntEnum):
             member = cls.__members__.get("LEVEL_" + _LEVEL_PREFIX.sub("", value).replace(".", "_"))
             if member is not None:
                 return member
-        known = ", ".join(str(level) for level in cls)
-        raise ValueError(f"feature level must be one of {known}, got {value!r}")
+        levels = ", ".join(str(level) for level in cls)
+        raise ValueError(f"feature level must be one of {levels}, got {value!r}")
 
     @classmethod
     def of(cls, level: LevelLike) -> FeatureLevel:

@@ -91,8 +91,8 @@ class Inspection:
 def listing(integers: tuple[int, ...]) -> str:
     """Format sizes as DirectML's pages do, such as ``{1,4,6}``; shorten long lists."""
     shown = [written_integer(n) for n in integers[:_MOST_LISTED]]
-    more = [f"... {len(integers)} in all"] if len(integers) > _MOST_LISTED else []
-    return "{" + ",".join(shown + more) + "}"
+    ending = [f"... {len(integers)} in all"] if len(integers) > _MOST_LISTED else []
+    return "{" + ",".join(shown + ending) + "}"
 
 
 def written_integer(n: int) -> str:

@@ -92,9 +92,9 @@ def _node_report(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
             call = None
     final += _objections_of_all_levels(occurrence)
     reasons = final + (_worded(objections(call, level), unknown) if call else [])
-    first = None
+    first_level = None
     if call and not final:
-        first = next((level for level in FeatureLevel if not objections(call, level)), None)
+        first_level = next((level for level in FeatureLevel if not objections(call, level)), None)
     return NodeReport(
         name=_text(node.name),
         op_type=node.op_type,
@@ -105,7 +105,7 @@ def _node_report(occurrence: Occurrence, level: FeatureLevel) -> NodeReport:
         feature_level=level,
         accepted=False if reasons else None if unknown else True,
         reasons=tuple(reasons or unknown),
-        first_level=first,
+        first_level=first_level,
     )
 
 

@@ -51,9 +51,11 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
     """Return the operator desc of a call for a feature level, without its output."""
     data, indices = call.shapes["data"], call.shapes["indices"]
     rank = max(len(call.moved_shape()), *map(len, call.shapes.values()), call.least_rank)
-    d = _dimension_count(call, level, rank)
+    dimension_count = _dimension_count(call, level, rank)
     tensors = [
-        BufferTensorDesc(call.types[name], (1,) * (d - len(call.shapes[name])) + call.shapes[name])
+        BufferTensorDesc(
+            call.types[name], (1,) * (dimension_count - len(call.shapes[name])) + call.shapes[name]
+        )
         for name in ("data", "indices", "updates")
         if name in call.shapes
     ]
@@ -61,7 +63,7 @@ def desc_of(call: NodeCall, level: FeatureLevel) -> OperatorDesc:
     if OPERATORS[call.op].takes_tuples:
         attributes = len(data), len(indices), *((call.axis,) if call.axis else ())
     else:
-        axis = call.axis % len(data) + d - len(data)
+        axis = call.axis % len(data) + dimension_count - len(data)
         attributes = (axis, len(indices)) if call.op == "gather" else (axis,)
     desc_type: Callable[..., OperatorDesc] = call.desc_type
     return desc_type(*tensors, None, *attributes)
@@ -92,41 +94,46 @@ def replace_unknown_sizes(
     violated here, it is violated whatever the unknown sizes are. Return None if a rank or the
     length of the tuples is unknown.
     """
-    sizes = {name: None if shape is None else list(shape) for name, shape in known_shapes.items()}
-    lists = {name: shape for name, shape in sizes.items() if shape is not None}
-    if len(lists) < len(sizes):
+    sizes_of = {name: list(shape) for name, shape in known_shapes.items() if shape is not None}
+    if len(sizes_of) < len(known_shapes):
         return None
-    if (
-        OPERATORS[op].takes_tuples
-        and lists["indices"]
-        and not isinstance(lists["indices"][-1], int)
-    ):
+    index_sizes = sizes_of["indices"]
+    if OPERATORS[op].takes_tuples and index_sizes and not isinstance(index_sizes[-1], int):
         return None
-    for equal in _equal_sizes(op, axis, lists):
-        sizes_at = [(lists[name], d) for name, d in equal if 0 <= d < len(lists[name])]
-        value = next((s[d] for s, d in sizes_at if isinstance(s[d], int)), 1)
-        for s, d in sizes_at:
-            if not isinstance(s[d], int):
-                s[d] = value
+    for equal in _equal_sizes(op, axis, sizes_of):
+        places = [
+            (sizes_of[name], dimension)
+            for name, dimension in equal
+            if 0 <= dimension < len(sizes_of[name])
+        ]
+        known = (sizes[dimension] for sizes, dimension in places)
+        value = next((size for size in known if isinstance(size, int)), 1)
+        for sizes, dimension in places:
+            if not isinstance(sizes[dimension], int):
+                sizes[dimension] = value
     return {
-        name: tuple(size if isinstance(size, int) else 1 for size in shape)
-        for name, shape in lists.items()
+        name: tuple(size if isinstance(size, int) else 1 for size in sizes)
+        for name, sizes in sizes_of.items()
     }
 
 
 def _equal_sizes(
-    op: str, axis: int, lists: Mapping[str, list[Dimension]]
+    op: str, axis: int, sizes_of: Mapping[str, list[Dimension]]
 ) -> Iterator[list[tuple[str, int]]]:
     """Yield groups of (operand, dimension) whose sizes must be equal for DirectML."""
-    operator, rank, indices = OPERATORS[op], len(lists["data"]), tuple(lists["indices"])
+    operator, rank, indices = OPERATORS[op], len(sizes_of["data"]), tuple(sizes_of["indices"])
     if operator.takes_tuples and not indices:
         return
     axis = min(max(axis + rank if axis < 0 else axis, 0), rank)  # the range is checked later
     dimensions = operator.dimensions(rank, indices, axis)  # type: ignore[arg-type]  # see `replace_unknown_sizes`
-    for n, (d, e) in enumerate(dimensions.moved_dimensions):
-        dimension_of = [("indices", e), ("updates", n), ("data", d)]
+    for moved_dimension, (data_dimension, entry_dimension) in enumerate(
+        dimensions.moved_dimensions
+    ):
+        dimension_of = {
+            "indices": entry_dimension, "updates": moved_dimension, "data": data_dimension
+        }  # fmt: skip
         yield [
             (name, dimension)
-            for name, dimension in dimension_of
-            if dimension is not None and name in lists
+            for name, dimension in dimension_of.items()
+            if dimension is not None and name in sizes_of
         ]

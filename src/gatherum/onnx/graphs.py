@@ -186,8 +186,8 @@ def _function(
         functions=model.functions,
         graph=body,
     )
-    inside = _Scope(f"{scope.path}/{_title(call)}", _opset(function.opset_import), {}, {})
-    yield from _graph(_infer(wrapped).graph, inside, functions, model)
+    body_scope = _Scope(f"{scope.path}/{_title(call)}", _opset(function.opset_import), {}, {})
+    yield from _graph(_infer(wrapped).graph, body_scope, functions, model)
 
 
 def _bound(node: onnx.NodeProto, attributes: Mapping[str, onnx.AttributeProto]) -> onnx.NodeProto:

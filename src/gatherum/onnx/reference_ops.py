@@ -34,14 +34,14 @@ class _TupleOp(FamilyOp):
         for name in ("data", "indices"):
             if operands[name].ndim == 0:
                 raise ValueError(f"`{name}` must have at least 1 dimension, got 0")
-        b = attributes.get("batch_dims", 0)
+        batch_dims = attributes.get("batch_dims", 0)
         limit = min(data.ndim, indices.ndim)
-        if not 0 <= b < limit:
-            raise ValueError(f"`batch_dims` must be in [0, {limit}), got {b}")
-        if not 1 <= indices.shape[-1] <= data.ndim - b:
+        if not 0 <= batch_dims < limit:
+            raise ValueError(f"`batch_dims` must be in [0, {limit}), got {batch_dims}")
+        longest = data.ndim - batch_dims
+        if not 1 <= indices.shape[-1] <= longest:
             raise ValueError(
-                f"`indices` must have a last dimension of 1 to {data.ndim - b}, "
-                f"got {indices.shape[-1]}"
+                f"`indices` must have a last dimension of 1 to {longest}, got {indices.shape[-1]}"
             )
 
 

@@ -169,11 +169,11 @@ def _plain(report: NodeReport) -> dict[str, Any]:
 
 
 def _row(report: NodeReport) -> tuple[str, ...]:
-    first = "none" if report.first_level is None else str(report.first_level)
+    first_level = "none" if report.first_level is None else str(report.first_level)
     answer = f"{report.answer} by {report.feature_level}"
     if report.accepted is None:
         answer = f"unknown for {report.feature_level}"
-    return (report.title, report.path, report.operator or "-", answer, first)
+    return (report.title, report.path, report.operator or "-", answer, first_level)
 
 
 def _summary(reports: Sequence[NodeReport]) -> str:

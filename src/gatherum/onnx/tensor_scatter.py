@@ -81,10 +81,10 @@ class TensorScatter(VersionedOp, opsets=(24,)):
         """Raise IndexError unless every sample's update ends within the cache."""
         wrong = np.flatnonzero((starts < 0) | (starts > longest - length))
         if wrong.size:
-            first = wrong[0]
+            sample = wrong[0]
             raise IndexError(
                 f"`write_indices` must be in [0, {longest - length}], so that {length} positions "
-                f"fit into the cache's {longest}, got {starts[first]} (write_indices[{first}])"
+                f"fit into the cache's {longest}, got {starts[sample]} (write_indices[{sample}])"
             )
 
 

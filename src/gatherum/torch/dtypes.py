@@ -50,8 +50,8 @@ def code_of(op: str, operand: str, dtype: torch.dtype) -> DType:
 
 def plan_dtype(op: str, operand: str, dtype: torch.dtype) -> AnyDType:
     """Return the dtype that plans use, or raise TypeError."""
-    known = _OF_NUMPY.get(dtype)
-    return dtypes.dtype_of(code_of(op, operand, dtype)) if known is None else known
+    numpy_dtype = _OF_NUMPY.get(dtype)
+    return dtypes.dtype_of(code_of(op, operand, dtype)) if numpy_dtype is None else numpy_dtype
 
 
 def is_of_numpy(dtype: torch.dtype) -> bool:
@@ -86,8 +86,8 @@ def of_name(name: str) -> torch.dtype | None:
 
 def of_plan(dtype: AnyDType) -> torch.dtype | None:
     """Return the torch dtype for a dtype of plans."""
-    known = _OF_PLAN.get(dtype)
-    return of_name(dtype.name) if known is None else known
+    torch_dtype = _OF_PLAN.get(dtype)
+    return of_name(dtype.name) if torch_dtype is None else torch_dtype
 
 
 def has_sums(dtype: torch.dtype) -> bool:

@@ -88,9 +88,9 @@ def to_numpy(x: Tensor) -> np.ndarray[Any, Any] | None:
         return None
     tensor = x.detach().cpu()
     # Inside a transform of `torch.func`, every tensor that an operation returns is a wrapper.
-    inside = private.transforms_active()
+    in_transform = private.transforms_active()
     array: np.ndarray[Any, Any] = (
-        np.from_dlpack(checks.innermost(tensor)) if inside else tensor.numpy()
+        np.from_dlpack(checks.innermost(tensor)) if in_transform else tensor.numpy()
     )
     return array
 

@@ -77,15 +77,17 @@ def sum_to(x: Tensor, shape: Shape) -> Tensor:
 
     Sizes that may be equal are treated as equal.
     """
-    first = x.dim() - len(shape)
-    over = list(range(first))
-    for d, (n, size) in enumerate(zip(x.shape[first:], shape, strict=True), first):
-        if surely_holds(size == 1) and not surely_holds(n == 1):
-            over.append(d)
+    leading_count = x.dim() - len(shape)
+    over = list(range(leading_count))
+    for dimension, (current_size, size) in enumerate(
+        zip(x.shape[leading_count:], shape, strict=True), leading_count
+    ):
+        if surely_holds(size == 1) and not surely_holds(current_size == 1):
+            over.append(dimension)
     if over:
         x = x.sum(over, keepdim=True)
-    if first:
-        x = x.view(x.shape[first:])
+    if leading_count:
+        x = x.view(x.shape[leading_count:])
     symbols = any(isinstance(size, torch.SymInt) for size in shape)
     return x.expand(shape) if symbols else x
 
@@ -122,13 +124,13 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     if shares is not None:
         attributes = shared_results.without_check(shares, attributes, data, indices) or attributes
     op, options = attributes.op, attributes.positional
-    recorded, result = needs_dispatcher(data, updates), None
+    is_dispatched, result = needs_dispatcher(data, updates), None
     shares_order = shares is not None and shared_results.shares_order(indices)
-    if shares_order and not recorded:
+    if shares_order and not is_dispatched:
         from gatherum.torch import cuda
 
         result = cuda.replayed(attributes, data, indices, updates)
-    if result is None and (recorded or shares_order):
+    if result is None and (is_dispatched or shares_order):
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     elif result is None:
         call = op, data, indices, updates, *options, 0, None

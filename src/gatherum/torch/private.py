@@ -130,8 +130,8 @@ def is_plain(tensor: Tensor) -> bool:
 
 def holds_values(tensor: Tensor) -> bool:
     """Return True for a strided tensor, not of a subclass, whose memory contains its values."""
-    known = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
-    return known and not (tensor.is_neg() or tensor.is_conj())
+    is_strided = type(tensor) in (Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+    return is_strided and not (tensor.is_neg() or tensor.is_conj())
 
 
 def is_observed() -> bool:
@@ -291,6 +291,6 @@ def inductor_table() -> tuple[dict[str, Any], Any] | None:
     Return None if inductor is not loaded or has no such table.
     """
     module = sys.modules.get(INDUCTOR)
-    row = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")
+    row_type = None if module is None else _find(f"{INDUCTOR}.CustomCodegen")
     table = getattr(module, "CUSTOM_EXTERN_KERNEL_CODEGEN", None)
-    return None if row is None or table is None else (table, row)
+    return None if row_type is None or table is None else (table, row_type)

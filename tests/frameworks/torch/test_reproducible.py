@@ -141,7 +141,7 @@ def test_few_and_many_rows_have_the_same_bits(monkeypatch, name, without_core):
         in_core = bits(run(CALLS[name], *operands()))
     with without_core(), room.reproducible():
         few = bits(run(CALLS[name], *operands()))
-        monkeypatch.setattr("gatherum.torch.overrides.scatter_calls._FEW", 0)
+        monkeypatch.setattr("gatherum.torch.overrides.scatter_calls._TWO_STEP_ELEMENTS", 0)
         many = bits(run(CALLS[name], *operands()))
     assert in_core == few == many
 

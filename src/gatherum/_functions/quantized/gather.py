@@ -183,9 +183,9 @@ def _on_arrays(
 @lru_cache(256)
 def _spec_and_dtype(
     attributes: QuantizedAttributes,
-    data: Shape,
+    data_shape: Shape,
     data_dtype: DType,
-    scales: Shape,
+    scales_shape: Shape,
     scales_dtype: DType,
     zero_point_spec: tuple[Shape, DType] | None,
 ) -> tuple[Spec, DType]:
@@ -194,7 +194,10 @@ def _spec_and_dtype(
         None if zero_point_spec is None else (zero_point_spec[0], name_of(zero_point_spec[1]))
     )
     spec = spec_of(
-        attributes, (data, name_of(data_dtype)), (scales, name_of(scales_dtype)), zero_points
+        attributes,
+        (data_shape, name_of(data_dtype)),
+        (scales_shape, name_of(scales_dtype)),
+        zero_points,
     )
     dtype = load_dtype(spec.result)
     if not isinstance(dtype, np.dtype):
@@ -239,8 +242,10 @@ def resolve_rows(
         raise errors.index_out_of_bounds(NAME, value, axis, size, (0,) * indices.ndim, mode)
     rows, invalid = resolved.number_rows(indices, size, mode, negative)
     if invalid and mode == "raise":
-        first = resolved.first_invalid(indices, (size,), mode, negative, False)
-        value, where = (0, None) if first is None else (first.value, first.where)
+        first_invalid = resolved.first_invalid(indices, (size,), mode, negative, False)
+        value, where = (
+            (0, None) if first_invalid is None else (first_invalid.value, first_invalid.where)
+        )
         raise errors.index_out_of_bounds(NAME, value, axis, size, where, mode)
     return rows
 
@@ -254,7 +259,9 @@ def dequantize(
     out: NumpyArray,
 ) -> None:
     """Write the numbered rows to a contiguous array."""
-    if not all(a is None or a.flags.c_contiguous for a in (data, scales, zero_points)):
+    if not all(
+        operand is None or operand.flags.c_contiguous for operand in (data, scales, zero_points)
+    ):
         spec, data, rows, scales, zero_points = _contiguous_call(
             spec, data, rows, scales, zero_points
         )

@@ -60,9 +60,9 @@ class Spec(NamedTuple):
     @property
     def scales(self) -> Shape:
         """The shape of the scales."""
-        q = self.quantize_axis
-        blocks = -(-self.values[q] // self.block_size)
-        return (*self.values[:q], blocks, *self.values[q + 1 :])
+        axis = self.quantize_axis
+        blocks = -(-self.values[axis] // self.block_size)
+        return (*self.values[:axis], blocks, *self.values[axis + 1 :])
 
     @property
     def zero_points(self) -> Shape:
@@ -94,20 +94,20 @@ class Spec(NamedTuple):
         of the scales' last dimension.
         """
         before, rows, after = self.values[: self.axis], self.rows, self.values[self.axis + 1 :]
-        q, block_size = self.quantize_axis, self.block_size
+        quantize_axis, block_size = self.quantize_axis, self.block_size
         outer, inner, blocks = (prod(before), 1, 1), (1, 1, prod(after)), (1, 1, 1)
-        if q < self.axis:
-            outer, blocks = _around(before, q), (block_size, 1, 1)
-        elif q == self.axis:
+        if quantize_axis < self.axis:
+            outer, blocks = _around(before, quantize_axis), (block_size, 1, 1)
+        elif quantize_axis == self.axis:
             blocks = (1, block_size, 1)
         elif block_size > 1:  # else each value of a row has a separate scale
-            inner, blocks = _around(after, q - self.axis - 1), (1, 1, block_size)
+            inner, blocks = _around(after, quantize_axis - self.axis - 1), (1, 1, block_size)
         return outer, rows, inner, blocks, self.scales[-1]
 
 
-def _around(shape: Shape, d: int) -> tuple[int, int, int]:
+def _around(shape: Shape, dimension: int) -> tuple[int, int, int]:
     """Return the number of positions before a dimension, in it, and after it."""
-    return prod(shape[:d]), shape[d], prod(shape[d + 1 :])
+    return prod(shape[:dimension]), shape[dimension], prod(shape[dimension + 1 :])
 
 
 def as_attributes(
@@ -164,15 +164,18 @@ def spec_of(
         _check_zero_points(dtype, codes, zero_points[1])
     shape_limits.check_rank(NAME, "`data`", len(shape))
     axis = shape_limits.resolve_axis(NAME, shape, attributes.axis)
-    rank, q = len(shape), attributes.quantize_axis
-    if not -rank <= q < rank:
-        raise out_of_range(NAME, "quantize_axis", q, -rank, rank)
+    rank, quantize_axis = len(shape), attributes.quantize_axis
+    if not -rank <= quantize_axis < rank:
+        raise out_of_range(NAME, "quantize_axis", quantize_axis, -rank, rank)
+    quantize_axis %= rank
     values = (*shape[:-1], shape[-1] * codes.in_byte)
     shape_limits.check_size(NAME, "data", values, 1)
-    block_size = min(attributes.block_size, max(values[q], 1))
-    spec = Spec(values, axis, q % rank, block_size, codes, scales[1], attributes.result)
+    block_size = min(attributes.block_size, max(values[quantize_axis], 1))
+    spec = Spec(values, axis, quantize_axis, block_size, codes, scales[1], attributes.result)
     if scales[0] != spec.scales:
-        raise errors.other_scales(spec.scales, scales[0], values, q % rank, attributes.block_size)
+        raise errors.other_scales(
+            spec.scales, scales[0], values, quantize_axis, attributes.block_size
+        )
     if zero_points is not None and zero_points[0] != spec.zero_points:
         raise errors.other_zero_points(spec.zero_points, zero_points[0], codes.in_byte)
     return spec

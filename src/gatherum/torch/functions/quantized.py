@@ -61,10 +61,10 @@ def _checked_spec(
     data: Tensor,
     indices: Tensor,
     scales: Tensor,
-    zeros: Tensor | None,
+    zero_points: Tensor | None,
 ) -> Spec:
     """Check tensors, but not their values."""
-    tensors = (data, indices, scales, zeros)
+    tensors = (data, indices, scales, zero_points)
     for name, tensor in zip(_OPERANDS, tensors, strict=True):
         if tensor is not None:
             checks.check_dense(NAME, name, tensor, data.device)
@@ -77,7 +77,7 @@ def _checked_spec(
         with errors.for_tensors():
             raise errors.not_an_index_dtype(NAME, dtype, False)
     described = [
-        None if t is None else (tuple(t.shape), _dtype_name(t)) for t in (data, scales, zeros)
+        None if t is None else (tuple(t.shape), _dtype_name(t)) for t in (data, scales, zero_points)
     ]
     with errors.for_tensors():
         return spec_of(attributes, *described)  # type: ignore[arg-type]  # two of them are there
@@ -88,13 +88,13 @@ def _dtype_name(tensor: Tensor) -> str:
 
 
 def _on_cpu(
-    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
+    data: Tensor, indices: Tensor, scales: Tensor, zero_points: Tensor | None, *options: Any
 ) -> Tensor:
     attributes = QuantizedAttributes(*options)
-    spec = _checked_spec(attributes, data, indices, scales, zeros)
-    tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
+    spec = _checked_spec(attributes, data, indices, scales, zero_points)
+    tensors = (data, indices, scales, *([] if zero_points is None else [zero_points]))
     checks.check_storages(NAME, _OPERANDS, tensors)
-    table, index_array, scale_array, *zero_points = map(dtypes.as_array, tensors)
+    table, index_array, scale_array, *zero_point_arrays = map(dtypes.as_array, tensors)
     stored_dtype = np.dtype(np.float32 if spec.result == "float32" else np.uint16)
     with errors.for_tensors():
         result = run_on_arrays(
@@ -103,7 +103,7 @@ def _on_cpu(
             table,
             index_array,
             scale_array,
-            zero_points[0] if zero_points else None,
+            zero_point_arrays[0] if zero_point_arrays else None,
             stored_dtype,
         )
     return torch.from_numpy(result).view(_result_dtype(attributes))
@@ -115,17 +115,17 @@ def _result_dtype(attributes: QuantizedAttributes) -> torch.dtype:
 
 
 def _on_cuda(
-    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
+    data: Tensor, indices: Tensor, scales: Tensor, zero_points: Tensor | None, *options: Any
 ) -> Tensor:
     from gatherum.torch import cuda
 
     attributes = QuantizedAttributes(*options)
-    _checked_spec(attributes, data, indices, scales, zeros)
-    tensors = (data, indices, scales, *([] if zeros is None else [zeros]))
+    _checked_spec(attributes, data, indices, scales, zero_points)
+    tensors = (data, indices, scales, *([] if zero_points is None else [zero_points]))
     checks.check_storages(NAME, _OPERANDS, tensors)
     with errors.for_tensors():
         return cuda.gather_quantized(
-            attributes, data, indices, scales, zeros, _result_dtype(attributes)
+            attributes, data, indices, scales, zero_points, _result_dtype(attributes)
         )
 
 
@@ -137,17 +137,17 @@ def _refuse_device(data: Tensor, *arguments: Any) -> Tensor:
 
 
 def _fake(
-    data: Tensor, indices: Tensor, scales: Tensor, zeros: Tensor | None, *options: Any
+    data: Tensor, indices: Tensor, scales: Tensor, zero_points: Tensor | None, *options: Any
 ) -> Tensor:
     attributes = QuantizedAttributes(*options)
-    spec = _checked_spec(attributes, data, indices, scales, zeros)
+    spec = _checked_spec(attributes, data, indices, scales, zero_points)
     shape = spec.result_shape(tuple(indices.shape))
     return data.new_empty(shape, dtype=_result_dtype(attributes))
 
 
 def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    data, indices, scales, zeros, *options = inputs
-    ctx.save_for_backward(data, indices, *([] if zeros is None else [zeros]))
+    data, indices, scales, zero_points, *options = inputs
+    ctx.save_for_backward(data, indices, *([] if zero_points is None else [zero_points]))
     ctx.attributes, ctx.shape = QuantizedAttributes(*options), tuple(scales.shape)
     ctx.dtype = scales.dtype
 
@@ -160,21 +160,19 @@ def _backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     no_gradients = (None,) * (len(QuantizedAttributes._fields) + 1)
     if not ctx.needs_input_grad[2]:
         return None, None, None, *no_gradients
-    data, indices, *zeros = ctx.saved_tensors
+    data, indices, *zero_points = ctx.saved_tensors
     attributes = ctx.attributes._replace(result="float32")
     ones = torch.ones(ctx.shape, device=data.device)
-    values = overload(NAME)(data, indices, ones, zeros[0] if zeros else None, *attributes)
+    values = overload(NAME)(
+        data, indices, ones, zero_points[0] if zero_points else None, *attributes
+    )
     scaled = gradient.float() * values
     rank = len(ctx.shape)
-    axis, q, block_size = (
-        attributes.axis % rank,
-        attributes.quantize_axis % rank,
-        attributes.block_size,
-    )
-    if q != axis:
-        scaled = _block_sums(
-            scaled, q if q < axis else q + indices.dim() - 1, block_size, ctx.shape[q]
-        )
+    axis, quantize_axis = attributes.axis % rank, attributes.quantize_axis % rank
+    block_size = attributes.block_size
+    if quantize_axis != axis:
+        result_axis = quantize_axis if quantize_axis < axis else quantize_axis + indices.dim() - 1
+        scaled = _block_sums(scaled, result_axis, block_size, ctx.shape[quantize_axis])
         block_size = 1
     positions = torch.arange(_value_count(data, attributes, axis), device=data.device)
     block_numbers = overload("gather")(
@@ -197,10 +195,10 @@ def _block_sums(x: Tensor, dim: int, block_size: int, block_count: int) -> Tenso
     """Sum the blocks of a dimension in order, so that all devices return the same bits."""
     block_numbers = torch.arange(x.shape[dim], device=x.device) // block_size
     zeros = x.new_zeros((*x.shape[:dim], block_count, *x.shape[dim + 1 :]))
-    total: Tensor = overload("scatter_slices")(
+    sums: Tensor = overload("scatter_slices")(
         zeros, block_numbers, x, dim, "add", True, "drop", False
     )
-    return total
+    return sums
 
 
 _SCHEMA = (

@@ -131,13 +131,13 @@ def embedding_bag_dense_backward(
     return run(call._replace(factors=shares if scales is None else scales * shares))
 
 
-def _of_maxima(gradient: Tensor, sizes: Tensor, maxima: Tensor, size: int) -> Tensor:
+def _of_maxima(gradient: Tensor, bag_sizes: Tensor, maxima: Tensor, row_count: int) -> Tensor:
     """Add the gradient of each maximum to the element that has the maximum."""
-    if bool((is_nonempty := sizes > 0).all()):
+    if bool((is_nonempty := bag_sizes > 0).all()):
         positions, updates = maxima, gradient
     else:
         positions, updates = maxima[is_nonempty], gradient[is_nonempty]
     if not positions.numel():
-        return gradient.new_zeros((size, gradient.shape[1]))
-    zeros = Constant(0, (size, gradient.shape[1]))
+        return gradient.new_zeros((row_count, gradient.shape[1]))
+    zeros = Constant(0, (row_count, gradient.shape[1]))
     return run(Scatter("scatter_elements", zeros, positions, updates, 0, "add"))

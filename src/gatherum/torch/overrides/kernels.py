@@ -195,9 +195,9 @@ def _tensors_in(operands: Any) -> list[Tensor]:
 
 def _has_no_indices(call: Scatter, others: Any) -> bool:
     """Return True if no call with operands of these shapes has an index."""
-    first = call.indices[0] if isinstance(call.indices, tuple) else call.indices
+    first_index = call.indices[0] if isinstance(call.indices, tuple) else call.indices
     may_be_masks = any(tensor.dtype in (torch.bool, torch.uint8) for tensor in _tensors_in(others))
-    return not (first.numel() or call.segments or may_be_masks)
+    return not (first_index.numel() or call.segments or may_be_masks)
 
 
 def _shares_memory_with(data: Tensor, operands: Any) -> bool:

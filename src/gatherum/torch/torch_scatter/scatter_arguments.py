@@ -33,12 +33,14 @@ FOLDED = "out", "src"
 
 # Maps the reduction names of torch_scatter, and the additional names of PyG's `scatter`, to
 # gatherum's reductions.
-_WORDS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
+_REDUCTIONS = {word: row.name for row in ROWS.values() for word in row.torch_scatter}
 
 
 # Fold rules of a scatter into a constant. The constant takes part only in a sum.
 FOLDS = {name: FoldRule(name, name == "add") for name in ROWS}
-_INTO_ZEROS = {word: tuple(FOLDS[name]) for word, name in _WORDS.items() if not ROWS[name].empty}
+_FOLDS_INTO_ZEROS = {
+    word: tuple(FOLDS[name]) for word, name in _REDUCTIONS.items() if not ROWS[name].empty
+}
 
 
 def naming_caller(destinations: Destinations) -> AbstractContextManager[None]:
@@ -53,7 +55,7 @@ def plain_scatter(
 
     The result is also None for calls that raise.
     """
-    fold = _INTO_ZEROS.get(reduce) if type(reduce) is str else None
+    fold = _FOLDS_INTO_ZEROS.get(reduce) if type(reduce) is str else None
     if fold is None or torch.compiler.is_dynamo_compiling():
         return None
     reduction, include_self = fold  # unpacked in the arguments: 0.1 us more
@@ -80,7 +82,7 @@ def plain_gather(op: str, src: Any, index: Any) -> Tensor | None:
 
 def reduction_of(op: str, reduce: object) -> str:
     """Return the reduction for a name that torch_scatter or PyG uses."""
-    return _WORDS[plain_values.as_choice(op, "reduce", reduce, tuple(_WORDS))]
+    return _REDUCTIONS[plain_values.as_choice(op, "reduce", reduce, tuple(_REDUCTIONS))]
 
 
 def scatter_operands(op: str, src: Tensor, index: Any, dim: Any, out: Tensor | None, dim_size: Any

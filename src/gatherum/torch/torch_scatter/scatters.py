@@ -269,10 +269,9 @@ def _first_positions(
         is_extreme &= destinations.gather(~_equal_or_nan(old_values, result))
     trailing = (1,) * (src.dim() - dim - 1)
     position = torch.arange(size, device=src.device).reshape(size, *trailing)
-    first = torch.where(is_extreme, position, size)
-    return destinations.scatter(
-        first.new_full((), size).expand(destinations.shape), first, FoldRule("min")
-    )
+    extreme_positions = torch.where(is_extreme, position, size)
+    no_position = extreme_positions.new_full((), size).expand(destinations.shape)
+    return destinations.scatter(no_position, extreme_positions, FoldRule("min"))
 
 
 def _values_at(src: Tensor, arg: Tensor, result: Tensor, dim: int, reduction: str) -> Tensor:

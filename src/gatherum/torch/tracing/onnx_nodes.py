@@ -65,7 +65,7 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
     """
     _refuse(attributes)
     op = _opset()
-    rank, q = len(data.shape), len(indices.shape)
+    rank, indices_rank = len(data.shape), len(indices.shape)
     axis = attributes.axis % rank
     moved_shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
     updates = _broadcast_updates(updates, moved_shape, lambda: op.Concat(
@@ -77,8 +77,8 @@ def scatter_slices(attributes: Attributes, data: Value, indices: Value, updates:
         dtype = data.dtype
         data = op.Transpose(data, perm=front)
         data.shape, data.dtype = sizes, dtype
-        entries = list(range(axis, axis + q))
-        others = [i for i in range(rank - 1 + q) if i not in entries]
+        entries = list(range(axis, axis + indices_rank))
+        others = [i for i in range(rank - 1 + indices_rank) if i not in entries]
         updates = op.Transpose(updates, perm=[*entries, *others])
     rows = op.Unsqueeze(indices, op.Constant(value_ints=[-1]))
     rows.shape = type(indices.shape)([*indices.shape, 1])
@@ -100,10 +100,10 @@ def _scatter_tuples(attributes: Attributes, data: Value, indices: Value, updates
         return op.ScatterND(table, *rows, reduction=fold)
 
     if attributes.op == "scatter_nd":
-        k = indices.shape[-1]
-        moved_shape = (*indices.shape[:-1], *data.shape[k:])
+        component_count = indices.shape[-1]
+        moved_shape = (*indices.shape[:-1], *data.shape[component_count:])
         updates = _broadcast_updates(updates, moved_shape, lambda: op.Concat(
-            op.Shape(indices, end=-1), op.Shape(data, start=k), axis=0
+            op.Shape(indices, end=-1), op.Shape(data, start=component_count), axis=0
         ))  # fmt: skip
     return _folded(scatter, data, updates, attributes)
 
@@ -133,12 +133,12 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
         return _mean(scatter, data, updates, attributes)
     if reduction != "none" and not attributes.include_self:
         op = _opset()
-        first = updates
+        initial_values = updates
         if (neutral := ROWS[reduction].neutral) is not None:
             constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
             neutral_item = op.CastLike(constant, updates)
-            first = op.Expand(neutral_item, op.Shape(updates))
-        data = scatter(data, first, "none")
+            initial_values = op.Expand(neutral_item, op.Shape(updates))
+        data = scatter(data, initial_values, "none")
     return scatter(data, updates, reduction)
 
 
@@ -196,10 +196,10 @@ def _axis_indices(attributes: Attributes, data: Value, indices: Value) -> Value:
 def _tuples(attributes: Attributes, data: Value, indices: Value, batch_dims: int) -> Value:
     """Return index tuples in ONNX form."""
     op = _opset()
-    k = indices.shape[-1]
-    if k == 0:
+    component_count = indices.shape[-1]
+    if component_count == 0:
         raise torch_errors.no_onnx(attributes.op, "tuples of no index", "give them an index")
-    ends = {"start": batch_dims, "end": batch_dims + k}
+    ends = {"start": batch_dims, "end": batch_dims + component_count}
     return _checked(indices, attributes.negative, lambda: op.Shape(data, **ends))
 
 
