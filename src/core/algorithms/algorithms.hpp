@@ -28,9 +28,9 @@ struct Execution {
 };
 
 // The result of a run. `finished` is false if poll interrupted the run. `valid` is false if invalid tuples
-// were skipped.
+// were skipped. `has_memory` is false if scratch memory could not be allocated.
 struct RunResult {
-  bool finished = true, valid = true, memory = true;
+  bool finished = true, valid = true, has_memory = true;
 };
 
 // Returns the outcome of a run. If invalid indices are errors, this function reads the indices again, and the

@@ -10,11 +10,11 @@ namespace {
 // Appends the reason why a scatter of items keeps no accumulators. Appends nothing if it would keep
 // accumulators.
 void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
-  append(why, items.updates, " updates", items.alone ? "" : " per batch", " go to ", p.destinations,
+  append(why, items.updates, " updates", items.is_one_unit ? "" : " per batch", " go to ", p.destinations,
          " destinations, ");
   if (!fits_slots(items))
-    append(why, "which are too many for an accumulator of ", items.slot, " bytes each");
-  else if (items.slots_bytes > thresholds().shared_cache_bytes && !items.small && !items.alone)
+    append(why, "which are too many for an accumulator of ", items.slot_bytes, " bytes each");
+  else if (items.slots_bytes > thresholds().shared_cache_bytes && !items.is_small && !items.is_one_unit)
     append(why, "whose accumulators would not fit in the cache");
   else
     append(why, "for which accumulators would not be faster");
@@ -41,10 +41,10 @@ Items items_of(const Program& p) {
   items.updates = points(nest, nest.line) / items.units;
   if (!p.split_line) items.updates = times(items.updates, line.extent);
   items.columns = p.split_line ? line.extent : 1;
-  items.alone = items.units == 1 && !p.split_line;
-  items.small = p.bytes / 2 < thresholds().small_call_bytes;
-  items.slot = chosen_kernels().slab_bytes(p.combine, p.item, 1);
-  items.slots_bytes = times(p.destinations, items.slot);
+  items.is_one_unit = items.units == 1 && !p.split_line;
+  items.is_small = p.bytes / 2 < thresholds().small_call_bytes;
+  items.slot_bytes = chosen_kernels().slab_bytes(p.combine, p.item, 1);
+  items.slots_bytes = times(p.destinations, items.slot_bytes);
   return items;
 }
 

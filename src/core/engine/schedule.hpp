@@ -116,7 +116,7 @@ class WorkerScratch {
   WorkerScratch(const WorkerScratch&) = delete;
   WorkerScratch& operator=(const WorkerScratch&) = delete;
   explicit operator bool() const { return start_ != nullptr; }
-  char* of(int worker) const {
+  char* memory_of(int worker) const {
     const auto p = reinterpret_cast<uintptr_t>(start_ + worker * bytes_per_worker_);
     return start_ + worker * bytes_per_worker_ + (-p % kCacheLine);
   }

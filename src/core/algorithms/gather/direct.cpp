@@ -9,7 +9,7 @@ namespace gatherum {
 namespace {
 
 // Appends the reason why stretches are not prefetched and columns are not packed.
-void append_why_neither(const Nest& nest, std::string* why) {
+void append_why_direct(const Nest& nest, std::string* why) {
   const Loop& line = nest.line_loop();
   if (line.data != 0) {
     append(why,
@@ -44,7 +44,7 @@ bool gathers_items(const Program& p, std::string* why) {
 }
 
 bool applies_gather_direct(const Program& p, int, std::string* why) {
-  if (why != nullptr && gathers_items(p, why)) append_why_neither(p.nest, why);
+  if (why != nullptr && gathers_items(p, why)) append_why_direct(p.nest, why);
   return true;
 }
 

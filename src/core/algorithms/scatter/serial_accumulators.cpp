@@ -9,9 +9,9 @@ bool keeps_one_slab(const Program& p, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
   const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many_updates;
-  if (!items.alone || !fits_slots(items) || !pays) return false;
+  if (!items.is_one_unit || !fits_slots(items) || !pays) return false;
   append(why, items.updates, " updates go to ", p.destinations,
-         " destinations, which are few enough for an accumulator of ", items.slot, " bytes each");
+         " destinations, which are few enough for an accumulator of ", items.slot_bytes, " bytes each");
   return true;
 }
 
