@@ -7,12 +7,14 @@
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
 #include "algorithms/reasons.hpp"
 #include "algorithms/rows.hpp"
 #include "algorithms/thresholds.hpp"
+#include "engine/owned_memory.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {

@@ -1,4 +1,5 @@
 #include "algorithms/algorithms.hpp"
+#include "engine/index_checks.hpp"
 
 namespace gatherum {
 

@@ -10,6 +10,9 @@
 
 #include "algorithms/algorithms.hpp"
 #include "engine/accumulator.hpp"
+#include "engine/index_checks.hpp"
+#include "engine/memory.hpp"
+#include "gradients/gradients.hpp"
 #include "include/gatherum.h"
 
 namespace {

@@ -2,6 +2,7 @@
 // destination, in order.
 #include "engine/accumulator.hpp"
 
+#include "engine/index_checks.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {

@@ -1,6 +1,9 @@
 // Implements a scatter of squared distances from exact means. Kernels: kernels/scatter_spreads.hpp for items,
 // kernels/group_spreads.hpp for rows.
 #include "algorithms/items.hpp"
+#include "engine/copies.hpp"
+#include "engine/index_checks.hpp"
+#include "gradients/gradients.hpp"
 
 namespace gatherum {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/algorithms.hpp"
+#include "engine/index_checks.hpp"
 
 namespace gatherum {
 namespace {
@@ -122,18 +123,6 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return ordered;
-}
-
-OwnedMemory::OwnedMemory(int64_t bytes)
-    : start_(static_cast<char*>(bytes >= kLargeResult
-                                    ? allocate_large(static_cast<size_t>(bytes))
-                                    : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
-      bytes_(bytes) {
-  if (start_ == nullptr) throw std::bad_alloc();
-}
-
-OwnedMemory::~OwnedMemory() {
-  if (start_ != nullptr && !(bytes_ >= kLargeResult && free_large(start_))) std::free(start_);
 }
 
 namespace {

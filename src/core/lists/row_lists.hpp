@@ -2,9 +2,8 @@
 // their edges.
 #pragma once
 
-#include <utility>
-
 #include "engine/engine.hpp"
+#include "engine/owned_memory.hpp"
 
 namespace gatherum {
 
@@ -22,29 +21,6 @@ struct Ordered {
 // destination, and the end position; it may be null.
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll);
-
-// Owned memory, with its size. Large blocks use huge pages.
-class OwnedMemory {
- public:
-  OwnedMemory() = default;
-  explicit OwnedMemory(int64_t bytes);  // throws std::bad_alloc
-  ~OwnedMemory();
-  OwnedMemory(OwnedMemory&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
-  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
-    std::swap(start_, other.start_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  OwnedMemory(const OwnedMemory&) = delete;
-  OwnedMemory& operator=(const OwnedMemory&) = delete;
-  char* get() const { return start_; }
-  int64_t bytes() const { return start_ == nullptr ? 0 : bytes_; }
-
- private:
-  char* start_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 // The sources or the targets of the edges, as a program. The nest `checks` of the program visits the edges in
 // order. This nest has one component: the number of the addressed element. If both members are null, edge i

@@ -4,10 +4,6 @@
 
 namespace gatherum {
 
-int64_t slab_bytes(const Program& p, int64_t slots) {
-  return chosen_kernels().slab_bytes(p.combine, p.item, slots);
-}
-
 namespace {
 
 // Returns the number of columns of a unit that fit in cache, or 0 if the line loop does not move the data.
