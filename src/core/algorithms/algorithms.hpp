@@ -7,12 +7,14 @@
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 
 #include "algorithms/reasons.hpp"
 #include "algorithms/rows.hpp"
 #include "algorithms/thresholds.hpp"
+#include "engine/owned_memory.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {
@@ -28,9 +30,9 @@ struct Execution {
 };
 
 // The result of a run. `finished` is false if poll interrupted the run. `valid` is false if invalid tuples
-// were skipped.
+// were skipped. `has_memory` is false if scratch memory could not be allocated.
 struct RunResult {
-  bool finished = true, valid = true, memory = true;
+  bool finished = true, valid = true, has_memory = true;
 };
 
 // Returns the outcome of a run. If invalid indices are errors, this function reads the indices again, and the

@@ -1,4 +1,3 @@
-// Implements the sizes and checks of items.hpp for scatters.
 #include "algorithms/items.hpp"
 
 #include "algorithms/algorithms.hpp"
@@ -10,17 +9,43 @@ namespace {
 // Appends the reason why a scatter of items keeps no accumulators. Appends nothing if it would keep
 // accumulators.
 void append_why_no_slab(const Program& p, const Items& items, std::string* why) {
-  append(why, items.updates, " updates", items.alone ? "" : " per batch", " go to ", p.destinations,
+  append(why, items.updates, " updates", items.is_one_unit ? "" : " per batch", " go to ", p.destinations,
          " destinations, ");
   if (!fits_slots(items))
-    append(why, "which are too many for an accumulator of ", items.slot, " bytes each");
-  else if (items.slots_bytes > thresholds().shared_cache_bytes && !items.small && !items.alone)
+    append(why, "which are too many for an accumulator of ", items.slot_bytes, " bytes each");
+  else if (items.slots_bytes > thresholds().shared_cache_bytes && !items.is_small && !items.is_one_unit)
     append(why, "whose accumulators would not fit in the cache");
   else
     append(why, "for which accumulators would not be faster");
 }
 
 }  // namespace
+
+bool gathers_items(const Program& p, std::string* why) {
+  const Nest& nest = p.nest;
+  if (nest.components == 0) return append(why, "the call has no index components, so it is a copy"), false;
+  if (nest.row_rank() > 0 || !is_width(nest.block))
+    return append(why, "each index tuple moves ", row_bytes(nest),
+                  " bytes, which are copied in the order of the indices"),
+           false;
+  if (nest.components > 1)
+    return append(why, "each index tuple has ", int64_t{nest.components},
+                  " components, so items are copied one by one"),
+           false;
+  if (p.bytes / 2 >= thresholds().small_call_bytes) return true;
+  append(why, "the call moves ", p.bytes / 2, " bytes; other algorithms are faster from ",
+         thresholds().small_call_bytes, " bytes on");
+  return false;
+}
+
+RunResult run_units_of(const Split& s, const Execution& call, const GatherTask& task) {
+  std::atomic<bool> all_valid{true};
+  const bool finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
+    if (all_valid.load(std::memory_order_relaxed) && !task(begin, end, worker))
+      all_valid.store(false, std::memory_order_relaxed);
+  });
+  return {finished, all_valid.load()};
+}
 
 bool scatters_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
@@ -41,10 +66,10 @@ Items items_of(const Program& p) {
   items.updates = points(nest, nest.line) / items.units;
   if (!p.split_line) items.updates = times(items.updates, line.extent);
   items.columns = p.split_line ? line.extent : 1;
-  items.alone = items.units == 1 && !p.split_line;
-  items.small = p.bytes / 2 < thresholds().small_call_bytes;
-  items.slot = chosen_kernels().slab_bytes(p.combine, p.item, 1);
-  items.slots_bytes = times(p.destinations, items.slot);
+  items.is_one_unit = items.units == 1 && !p.split_line;
+  items.is_small = p.bytes / 2 < thresholds().small_call_bytes;
+  items.slot_bytes = chosen_kernels().slab_bytes(p.combine, p.item, 1);
+  items.slots_bytes = times(p.destinations, items.slot_bytes);
   return items;
 }
 
@@ -59,6 +84,20 @@ bool fits_slots(const Items& items) {
 
 void append_why_no_accumulators(const Program& p, std::string* why) {
   if (why != nullptr && scatters_items(p, why)) append_why_no_slab(p, items_of(p), why);
+}
+
+int64_t slab_bytes(const Program& p, int64_t slots) {
+  return chosen_kernels().slab_bytes(p.combine, p.item, slots);
+}
+
+bool keeps_one_slab(const Program& p, std::string* why) {
+  if (!scatters_items(p, nullptr)) return false;
+  const Items items = items_of(p);
+  const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many_updates;
+  if (!items.is_one_unit || !fits_slots(items) || !pays) return false;
+  append(why, items.updates, " updates go to ", p.destinations,
+         " destinations, which are few enough for an accumulator of ", items.slot_bytes, " bytes each");
+  return true;
 }
 
 }  // namespace gatherum

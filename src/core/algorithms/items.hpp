@@ -22,10 +22,10 @@ RunResult gather_direct(const Program& program, const Execution& call, bool stre
 struct Items {
   int64_t updates;  // per unit
   int64_t units;
-  int64_t columns;  // the extent of the line loop, or 1 if it does not move the data
-  bool alone;       // there is only one unit, without columns
-  bool small;
-  int64_t slot;  // bytes of an accumulator
+  int64_t columns;   // the extent of the line loop, or 1 if it does not move the data
+  bool is_one_unit;  // there is only one unit, without columns
+  bool is_small;
+  int64_t slot_bytes;  // bytes of an accumulator
   int64_t slots_bytes;
 };
 

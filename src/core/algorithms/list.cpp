@@ -157,7 +157,7 @@ const Algorithm& choose(const Program& p, int threads) {
 }
 
 const char* complete_and_choose(Program& p) {
-  if (const char* wrong = complete(p)) return wrong;
+  if (const char* fault = complete(p)) return fault;
   p.small_choice = p.has_points && work_bytes(p) < kParallelBytes ? first_applicable(p, 1, nullptr) : -1;
   return nullptr;
 }

@@ -5,7 +5,7 @@
 namespace gatherum {
 namespace {
 
-std::vector<int64_t> leading(const std::vector<int64_t>& shape, int64_t count) {
+std::vector<int64_t> leading_dimensions(const std::vector<int64_t>& shape, int64_t count) {
   const auto n = static_cast<std::ptrdiff_t>(std::min(count, static_cast<int64_t>(shape.size())));
   return {shape.begin(), shape.begin() + n};
 }
@@ -31,7 +31,7 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
   const bool has_operand = f.operand != Operand::result && layouts[static_cast<int>(f.operand)] != nullptr;
   const std::string shape =
       has_operand ? written_shape(layouts[static_cast<int>(f.operand)]->shape) : written_shape(f.wanted);
-  const auto at = static_cast<size_t>(f.dimension);
+  const auto dimension = static_cast<size_t>(f.dimension);
   switch (f.fault) {
     case Fault::none:
       return "";
@@ -56,13 +56,13 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
     case Fault::other_rank:
       return operand + " must have as many dimensions as `data`, " + expected + got;
     case Fault::larger_than_data:
-      return operand + " must have at most the size of `data`, " + std::to_string(call.data.shape[at]) +
-             ", on dimension " + std::to_string(f.dimension) + ", got " +
-             std::to_string(call.indices.shape[at]);
+      return operand + " must have at most the size of `data`, " +
+             std::to_string(call.data.shape[dimension]) + ", on dimension " + std::to_string(f.dimension) +
+             ", got " + std::to_string(call.indices.shape[dimension]);
     case Fault::other_batch_shape:
       return operand + " must have the batch dimensions of `data`, " +
-             written_shape(leading(call.data.shape, f.expected)) + ", got " +
-             written_shape(leading(call.indices.shape, f.expected));
+             written_shape(leading_dimensions(call.data.shape, f.expected)) + ", got " +
+             written_shape(leading_dimensions(call.indices.shape, f.expected));
     case Fault::tuple_too_long:
       return "the last dimension of " + operand + " must be at most " + expected +
              ", the dimensions of `data` that are not batch dimensions" + got;

@@ -10,6 +10,9 @@
 
 #include "algorithms/algorithms.hpp"
 #include "engine/accumulator.hpp"
+#include "engine/index_checks.hpp"
+#include "engine/memory.hpp"
+#include "gradients/gradients.hpp"
 #include "include/gatherum.h"
 
 namespace {
@@ -165,9 +168,9 @@ gatherum_status gatherum_program_read(const void* bytes, size_t size, gatherum_p
   if (is_any_null({{"bytes", bytes}}, error)) return GATHERUM_INVALID_CALL;
   const auto read = [&] {
     auto created = std::make_unique<gatherum_program>();
-    const char* wrong = from_bytes(static_cast<const uint8_t*>(bytes), size, created->value);
-    if (wrong == nullptr) wrong = complete_and_choose(created->value);
-    if (wrong != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, wrong);
+    const char* fault = from_bytes(static_cast<const uint8_t*>(bytes), size, created->value);
+    if (fault == nullptr) fault = complete_and_choose(created->value);
+    if (fault != nullptr) return report_failure(GATHERUM_INVALID_PROGRAM, error, fault);
     *program = created.release();
     return GATHERUM_OK;
   };
@@ -296,10 +299,10 @@ gatherum_status extremes_of(const gatherum_program* program, const gatherum_oper
   const bool wants_result = operands->out.start != nullptr;
   const int64_t items = p.result.items();
   // An array without items may have any address.
-  const bool wrong =
+  const bool needs_new_result =
       items > 0 && (operands->data.start == operands->out.start || (!wants_result && p.combine.include_self));
   const bool known = skips_nan ? has_positions_of_numbers(p) && !wants_result : has_positions(p);
-  if (!known || wrong)
+  if (!known || needs_new_result)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous, so each has `items` elements from its start address on.
   gatherum_operands contiguous = *operands;

@@ -94,7 +94,7 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
       return GATHERUM_INVALID_CALL;
   const Program* from = sources == nullptr ? nullptr : &sources->program->value;
   if (destinations < 0 || destinations > kSizeLimit ||
-      !RowLists::fit(destinations, targets->program->value, from))
+      !RowLists::are_ends_of_edges(destinations, targets->program->value, from))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
   if (block < 1 || block > 0xFFFFFFFF)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
@@ -125,7 +125,7 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
   if (is_any_null({{"lists", lists}, {"rows", rows}, {"operands", operands}}, error))
     return GATHERUM_INVALID_CALL;
   const Program& p = rows->value;
-  if (!folds_rows(p) || !(operands->weights == nullptr || lists->value.numbered()))
+  if (!folds_rows(p) || !(operands->weights == nullptr || lists->value.has_edge_numbers()))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, kNoRows);
   const bool items = points(p.copy, p.copy.rank) == 1 && p.copy.block == p.item;
   if (lists->value.bucket_size() > 1 &&
@@ -133,7 +133,8 @@ gatherum_status gatherum_lists_fold(const gatherum_lists* lists, const gatherum_
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "lists of several destinations fold items into what there is");
   const RowLists& all = lists->value;
-  const gatherum_status status = check_rows(p, *operands, all.destinations(), all.table(), all.kept(), error);
+  const gatherum_status status =
+      check_rows(p, *operands, all.destinations(), all.table_rows(), all.kept_edges(), error);
   if (status != GATHERUM_OK) return status;
   const ListFold call = fold_of(p, *operands);
   return with_memory(error, [&] {
@@ -150,7 +151,7 @@ gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const g
       is_any_null({{"pointer", pointer->program}, {"sources", sources->program}}, error))
     return GATHERUM_INVALID_CALL;
   const Program& p = rows->value;
-  if (!fits_pointer(pointer->program->value, sources->program->value))
+  if (!are_pointer_and_sources(pointer->program->value, sources->program->value))
     return report_failure(GATHERUM_INVALID_PROGRAM, error,
                           "these are no pointer and the sources of its edges");
   const bool weighs = operands->weights == nullptr || (p.checks.rank == 1 && p.checks.line == 0);

@@ -162,9 +162,9 @@ gatherum_status make_program(const char* op, const Specs& specs, const gatherum_
     const CallSpec call = read_call(*find_operator(op), specs, chosen);
     auto created = std::make_unique<gatherum_program>();
     if (const Finding f = plan_call(call, created->value)) refuse_fault(f, call);
-    const char* wrong = complete(created->value);
-    if (wrong == nullptr) wrong = complete_and_choose(created->value);
-    if (wrong != nullptr) refuse_call(GATHERUM_FAULT_SHAPE, "", wrong);
+    const char* fault = complete(created->value);
+    if (fault == nullptr) fault = complete_and_choose(created->value);
+    if (fault != nullptr) refuse_call(GATHERUM_FAULT_SHAPE, "", fault);
     *program = created.release();
     return GATHERUM_OK;
   } catch (const Refusal& refusal) {

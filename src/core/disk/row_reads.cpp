@@ -60,7 +60,7 @@ class Reader : RowRequests {
         poll_(poll),
         out_(static_cast<char*>(reads.out)),
         by_pages_(reads.in_flight > 0),
-        once_(reads.once != 0) {}
+        reads_once_(reads.once != 0) {}
 
   ReadOutcome run() {
     const int most_threads =
@@ -259,22 +259,22 @@ class Reader : RowRequests {
     while (offset < end) {
       int error = 0;
       const int64_t most = std::min(end - offset, int64_t{1} << 30);
-      const int64_t got = by_pages_ ? buffers.pages.read(reads_.file, to, most, offset, error)
-                                    : read_some(to, most, offset, error);
-      if (got < 0) return stop({ReadStatus::failed, error, offset, end});
-      if (got == 0) return stop({ReadStatus::truncated, 0, offset, end});
-      to += got;
-      offset += got;
+      const int64_t bytes_read = by_pages_ ? buffers.pages.read(reads_.file, to, most, offset, error)
+                                           : read_some(to, most, offset, error);
+      if (bytes_read < 0) return stop({ReadStatus::failed, error, offset, end});
+      if (bytes_read == 0) return stop({ReadStatus::truncated, 0, offset, end});
+      to += bytes_read;
+      offset += bytes_read;
     }
     bytes_.fetch_add(by_pages_ ? buffers.pages.take_bytes_read() : bytes, std::memory_order_relaxed);
     return true;
   }
 
   int64_t read_some(char* to, int64_t bytes, int64_t offset, int& error) {
-    if (once_.load(std::memory_order_relaxed)) {
-      const int64_t got = read_once_at(reads_.file, to, bytes, offset);
-      if (got >= 0) return got;
-      once_.store(false, std::memory_order_relaxed);  // the system or file system does not support it
+    if (reads_once_.load(std::memory_order_relaxed)) {
+      const int64_t bytes_read = read_once_at(reads_.file, to, bytes, offset);
+      if (bytes_read >= 0) return bytes_read;
+      reads_once_.store(false, std::memory_order_relaxed);  // the system or file system does not support it
     }
     return read_at(reads_.file, to, bytes, offset, error);
   }
@@ -349,7 +349,7 @@ class Reader : RowRequests {
   std::vector<int64_t> task_starts_;
   std::atomic<size_t> next_task_{0};
   std::atomic<int64_t> bytes_{0};
-  std::atomic<bool> stopped_{false}, once_;
+  std::atomic<bool> stopped_{false}, reads_once_;
   std::mutex mutex_;
   ReadOutcome outcome_;
 };

@@ -2,6 +2,7 @@
 // destination, in order.
 #include "engine/accumulator.hpp"
 
+#include "engine/index_checks.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {
@@ -29,11 +30,12 @@ void begin_fold(const FoldType& type, const char* data, char* sums, int64_t n) {
   });
 }
 
-void finish_fold(const FoldType& type, const Finish& all) {
+void finish_fold(const FoldType& type, const FinishCall& all) {
   const int64_t item = type.item, sum = type.sum_bytes();
   each_element(all.n, 2 * item + sum + kCountBytes, [&](int64_t begin, int64_t end) {
     const char* data = all.data == nullptr ? nullptr : all.data + begin * item;
-    const Finish some{data, all.sums + begin * sum, all.counts + begin, all.out + begin * item, end - begin};
+    const FinishCall some{data, all.sums + begin * sum, all.counts + begin, all.out + begin * item,
+                          end - begin};
     if (type.combine.reduction == Reduction::none)
       chosen_kernels().copy(some.out, some.sums, some.n * item);
     else
@@ -41,13 +43,13 @@ void finish_fold(const FoldType& type, const Finish& all) {
   });
 }
 
-void merge_folds(const FoldType& type, const Merge& all) {
+void merge_folds(const FoldType& type, const MergeCall& all) {
   const int64_t sum = type.sum_bytes();
   each_element(all.n, 2 * (sum + kCountBytes), [&](int64_t begin, int64_t end) {
-    const Merge some{{all.to.sums + begin * sum, all.to.counts + begin},
-                     all.other_sums + begin * sum,
-                     all.other_counts + begin,
-                     end - begin};
+    const MergeCall some{{all.to.sums + begin * sum, all.to.counts + begin},
+                         all.other_sums + begin * sum,
+                         all.other_counts + begin,
+                         end - begin};
     chosen_kernels().merge_sums(type.combine, some);
   });
 }

@@ -22,8 +22,8 @@ struct FoldType {
 
 // All arrays are in C order.
 void begin_fold(const FoldType& type, const char* data, char* sums, int64_t n);
-void finish_fold(const FoldType& type, const Finish& arrays);
-void merge_folds(const FoldType& type, const Merge& arrays);
+void finish_fold(const FoldType& type, const FinishCall& arrays);
+void merge_folds(const FoldType& type, const MergeCall& arrays);
 
 // Applies a batch, given as the program of a scatter without `out`. If an index is invalid, or poll
 // interrupts the call, no update has been applied. poll is only called before the first update is applied.

@@ -1,4 +1,5 @@
-// Copies arrays, and fills them with one item.
+#include "engine/copies.hpp"
+
 #include <cstring>
 
 #include "algorithms/algorithms.hpp"

@@ -1,6 +1,8 @@
 #include "engine/engine.hpp"
 
 #include "algorithms/algorithms.hpp"
+#include "engine/copies.hpp"
+#include "engine/index_checks.hpp"
 
 namespace gatherum {
 namespace {

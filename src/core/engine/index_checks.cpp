@@ -1,4 +1,5 @@
-// Finds invalid indices, and numbers the elements that the indices address.
+#include "engine/index_checks.hpp"
+
 #include <atomic>
 
 #include "engine/schedule.hpp"

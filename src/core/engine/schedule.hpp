@@ -1,12 +1,9 @@
-// Splits a program's work into tasks for the pool, and allocates the scratch memory of each worker.
+// Splits a program's work into tasks for the pool.
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <cstdlib>
 
 #include "engine/engine.hpp"
-#include "engine/memory.hpp"
 #include "engine/pool.hpp"
 
 namespace gatherum {
@@ -102,41 +99,5 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
     body(Range{p.nest.line_loop().extent, 0, 1}, Owned{low, low + share});
   });
 }
-
-// Scratch memory of `bytes` bytes for each worker, or null if the allocation failed.
-class WorkerScratch {
- public:
-  WorkerScratch(int64_t bytes, int workers)
-      : bytes_per_worker_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
-        total_bytes_(static_cast<size_t>(times(bytes_per_worker_, workers))),
-        start_(static_cast<char*>(is_large() ? allocate_large(total_bytes_) : std::malloc(total_bytes_))) {}
-  ~WorkerScratch() {
-    if (start_ != nullptr && !(is_large() && free_large(start_))) std::free(start_);
-  }
-  WorkerScratch(const WorkerScratch&) = delete;
-  WorkerScratch& operator=(const WorkerScratch&) = delete;
-  explicit operator bool() const { return start_ != nullptr; }
-  char* of(int worker) const {
-    const auto p = reinterpret_cast<uintptr_t>(start_ + worker * bytes_per_worker_);
-    return start_ + worker * bytes_per_worker_ + (-p % kCacheLine);
-  }
-
- private:
-  bool is_large() const { return total_bytes_ >= static_cast<size_t>(kLargeResult); }
-
-  int64_t bytes_per_worker_;
-  size_t total_bytes_;
-  char* start_;
-};
-
-// Runs a nest without index components: copies the block at every point from `source` to `to`. A scatter that
-// is not in place begins with this copy.
-bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll);
-// Fills an array with one number. Returns false if poll interrupted it.
-bool fill(int64_t* to, int64_t count, const int64_t& number, const Poll& poll);
-// Finds the first invalid index in row-major order, on all threads.
-Outcome check_indices(const Program& p, const char* index, const Poll& poll);
-// Finds the first index into a dimension of size 0, which clip and wrap cannot make valid.
-Outcome check_addressable(const Program& p, const char* index);
 
 }  // namespace gatherum

@@ -35,9 +35,9 @@ struct OrderKeys<Fold<V, R>> {
   static constexpr Key kNone = std::numeric_limits<Key>::min();
   static constexpr bool kHasNone = kHasNaN || (sizeof(Stored) < sizeof(Key) && !std::is_same_v<V, Boolean>);
 
-  static GATHERUM_INLINE Key of(Stored v) {
+  static GATHERUM_INLINE Key key_of(Stored v) {
     const Bits bits = std::bit_cast<Bits>(v);
-    const Key key = in_order(bits);
+    const Key key = reorder(bits);
     const Key chosen = R == Reduction::max ? key : ~key;
     if constexpr (kHasNaN) return (bits & kMagnitudeMask) > kInfinity ? kNaN : chosen;
     return chosen;
@@ -46,27 +46,27 @@ struct OrderKeys<Fold<V, R>> {
   // Returns a key for a quiet NaN of either sign that is the only update so far. The key is less than the
   // keys of all values, so the bits of the NaN are kept if no update follows. Returns kNone for a NaN with
   // other bits.
-  static Key alone(Stored v) {
+  static Key key_of_lone_nan(Stored v) {
     const Bits bits = std::bit_cast<Bits>(v);
     if (bits == kQuietNaN) return kNone + 1;
     return bits == (kQuietNaN | std::numeric_limits<Bits>::min()) ? kNone + 2 : kNone;
   }
-  static bool is_alone(Key key) { return key == kNone + 1 || key == kNone + 2; }
-  static Stored alone_value(Key key) {
+  static bool is_lone_nan(Key key) { return key == kNone + 1 || key == kNone + 2; }
+  static Stored lone_nan_of(Key key) {
     return std::bit_cast<Stored>(
         static_cast<Bits>(key == kNone + 1 ? kQuietNaN : kQuietNaN | std::numeric_limits<Bits>::min()));
   }
 
   // Returns the value of a key. For the key of NaN, this is the canonical NaN.
-  static GATHERUM_INLINE Stored value(Key key) {
-    const auto bits = static_cast<Bits>(in_order(static_cast<Bits>(R == Reduction::max ? key : ~key)));
+  static GATHERUM_INLINE Stored value_of(Key key) {
+    const auto bits = static_cast<Bits>(reorder(static_cast<Bits>(R == Reduction::max ? key : ~key)));
     if constexpr (kHasNaN) return std::bit_cast<Stored>(key == kNaN ? kQuietNaN : bits);
     return std::bit_cast<Stored>(bits);
   }
 
   // Maps keys of equal values to one key. Zeros of either sign are equal; -1 is the lesser of their two keys
   // for both reductions. All NaN are equal.
-  static GATHERUM_INLINE Key of_equals(Key key) {
+  static GATHERUM_INLINE Key key_of_equals(Key key) {
     if constexpr (kHasNaN) return key + static_cast<Key>(key == -1);
     return key;
   }
@@ -84,7 +84,7 @@ struct OrderKeys<Fold<V, R>> {
                         kQuietNaN = static_cast<Bits>(Format::kQuietNaN);
 
   // Converts between bits and integers in the order of their values. The function is its own inverse.
-  static GATHERUM_INLINE Key in_order(Bits bits) {
+  static GATHERUM_INLINE Key reorder(Bits bits) {
     if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMagnitudeMask));
     if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);
     if constexpr (std::is_signed_v<V>) return static_cast<Key>(bits);

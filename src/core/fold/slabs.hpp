@@ -58,7 +58,7 @@ class Slab : public Sums<typename F::Conversion> {
 
   // If `direct` is true, uses the output as the slab if the output's layout allows it.
   Slab(char* scratch, const Layout& s, bool include_self, bool direct)
-      : Base(s), start_(include_self ? 1 : 0) {
+      : Base(s), initial_count_(include_self ? 1 : 0) {
     if (direct && Base::kSame && !Counted && s.columns == 1 && s.step == Base::kPacked) scratch = s.to;
     // The counters come first, because they need the stricter alignment.
     counts_ = reinterpret_cast<int64_t*>(scratch);
@@ -69,7 +69,7 @@ class Slab : public Sums<typename F::Conversion> {
   void read(int64_t begin, int64_t end) {
     Base::read(begin, end);
     const int64_t columns = this->layout_.columns;
-    if constexpr (Counted) std::fill(counts_ + begin * columns, counts_ + end * columns, start_);
+    if constexpr (Counted) std::fill(counts_ + begin * columns, counts_ + end * columns, initial_count_);
   }
 
   // Copies of the members that a loop over updates needs. Compilers would reload the members themselves after
@@ -108,7 +108,7 @@ class Slab : public Sums<typename F::Conversion> {
   // Calls fold(taker) with a taker whose slot 0 is a local copy of a slot, which can be in registers. Then
   // stores the copy.
   template <class Fold>
-  GATHERUM_INLINE void alone(int64_t slot, const Fold& fold) const {
+  GATHERUM_INLINE void fold_slot(int64_t slot, const Fold& fold) const {
     Sum sum = get<Sum>(this->sums_, slot);
     int64_t count = Counted ? counts_[slot] : 0;
     fold(Taker(reinterpret_cast<char*>(&sum), &count));
@@ -145,7 +145,7 @@ class Slab : public Sums<typename F::Conversion> {
   }
 
  private:
-  const int64_t start_;
+  const int64_t initial_count_;
   int64_t* counts_;
 };
 
@@ -168,13 +168,13 @@ class Slab<F, true> {
   static int64_t bytes(int64_t slots) { return slots * static_cast<int64_t>(sizeof(Slot)); }
 
   Slab(char* scratch, const Layout& s, bool include_self, bool)
-      : layout_(s), slots_(reinterpret_cast<Slot*>(scratch)), start_(include_self ? 1 : 0) {}
+      : layout_(s), slots_(reinterpret_cast<Slot*>(scratch)), initial_count_(include_self ? 1 : 0) {}
 
   void read() { read(0, layout_.count); }
   GATHERUM_NOINLINE void read(int64_t begin, int64_t end) {
     each(begin, end, [this](Slot& slot, int64_t offset) {
       const auto old = load_value<Stored>(layout_.from + offset);
-      slot = {start_ == 0 ? nothing() : F::template widen<Selected>(old), start_};
+      slot = {initial_count_ == 0 ? initial_sum() : F::template widen<Selected>(old), initial_count_};
     });
   }
 
@@ -203,7 +203,7 @@ class Slab<F, true> {
   Taker taker(int64_t first = 0) const { return Taker{slots_ + first}; }
 
   template <class Fold>
-  GATHERUM_INLINE void alone(int64_t slot, const Fold& fold) const {
+  GATHERUM_INLINE void fold_slot(int64_t slot, const Fold& fold) const {
     Slot copy = slots_[slot];
     fold(Taker{&copy});
     slots_[slot] = copy;
@@ -211,7 +211,7 @@ class Slab<F, true> {
 
   GATHERUM_NOINLINE void write(int64_t begin, int64_t end, bool) const {
     each(begin, end, [this](const Slot& slot, int64_t offset) {
-      const bool folded = slot.count != start_;
+      const bool folded = slot.count != initial_count_;
       const Stored v = folded ? F::template finish<Selected>(slot.sum, slot.count, true)
                               : load_value<Stored>(layout_.from + offset);
       std::memcpy(layout_.to + offset, &v, sizeof v);
@@ -219,7 +219,7 @@ class Slab<F, true> {
   }
 
  private:
-  static constexpr Sum nothing() {
+  static constexpr Sum initial_sum() {
     if constexpr (kSkipsNaN<F>)
       return F::neutral();
     else
@@ -236,7 +236,7 @@ class Slab<F, true> {
 
   const Layout layout_;
   Slot* const slots_;
-  const int64_t start_;
+  const int64_t initial_count_;
 };
 
 // A slab of exact sums: counters, windows, and states. Few states are used. The sums contain only the
@@ -257,19 +257,19 @@ class Slab<F, Counted> {
   void read(int64_t begin, int64_t end) {
     const int64_t first = begin * layout_.columns, count = end * layout_.columns - first;
     std::memset(scratch_ + first * kCounterBytes, 0, static_cast<size_t>(count * kCounterBytes));
-    std::memset(window(first), 0, static_cast<size_t>(count * F::kWindow));
+    std::memset(window(first), 0, static_cast<size_t>(count * F::kWindowBytes));
   }
 
   class Taker {
    public:
     GATHERUM_INLINE void operator()(int64_t slot, Stored update) const {
-      F::Window::add_term(windows_ + slot * F::kWindow, states_ + slot * F::kBytes, update);
+      F::Window::add_term(windows_ + slot * F::kWindowBytes, states_ + slot * F::kBytes, update);
       if constexpr (Counted) ++counts_[slot];
     }
     GATHERUM_INLINE void add(int64_t slot, Stored update) const { (*this)(slot, update); }
     GATHERUM_INLINE void fetch(int64_t slot) const {
       prefetch_second(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(windows_) +
-                                                    static_cast<uintptr_t>(slot * F::kWindow)));
+                                                    static_cast<uintptr_t>(slot * F::kWindowBytes)));
       keep();
     }
 
@@ -287,7 +287,7 @@ class Slab<F, Counted> {
   }
 
   template <class Fold>
-  void alone(int64_t slot, const Fold& fold) const {
+  void fold_slot(int64_t slot, const Fold& fold) const {
     fold(taker(slot));
   }
 
@@ -320,10 +320,10 @@ class Slab<F, Counted> {
   }
 
  private:
-  static constexpr int64_t kCounterBytes = Counted ? 8 : 0, kHotBytes = kCounterBytes + F::kWindow;
+  static constexpr int64_t kCounterBytes = Counted ? 8 : 0, kHotBytes = kCounterBytes + F::kWindowBytes;
 
   int64_t slots() const { return layout_.count * layout_.columns; }
-  char* window(int64_t slot) const { return scratch_ + slots() * kCounterBytes + slot * F::kWindow; }
+  char* window(int64_t slot) const { return scratch_ + slots() * kCounterBytes + slot * F::kWindowBytes; }
   char* state(int64_t slot) const { return scratch_ + slots() * kHotBytes + slot * F::kBytes; }
 
   const Layout layout_;

@@ -1,5 +1,8 @@
 // Implements a scatter of maxima or minima with argmax or argmin.
 #include "algorithms/items.hpp"
+#include "engine/copies.hpp"
+#include "engine/index_checks.hpp"
+#include "gradients/gradients.hpp"
 
 namespace gatherum {
 namespace {

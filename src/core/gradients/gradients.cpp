@@ -1,8 +1,12 @@
 // Implements the gradients that depend on the values: those of products, maxima and minima.
+#include "gradients/gradients.hpp"
+
 #include <algorithm>
 #include <cstring>
 
 #include "algorithms/algorithms.hpp"
+#include "engine/copies.hpp"
+#include "engine/index_checks.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,6 +1,9 @@
 // Implements a scatter of squared distances from exact means. Kernels: kernels/scatter_spreads.hpp for items,
 // kernels/group_spreads.hpp for rows.
 #include "algorithms/items.hpp"
+#include "engine/copies.hpp"
+#include "engine/index_checks.hpp"
+#include "gradients/gradients.hpp"
 
 namespace gatherum {
 namespace {
@@ -9,7 +12,7 @@ bool fits_slab(const Program& p) {
   if (!scatters_items(p, nullptr)) return false;
   Items sizes = items_of(p);
   sizes.slots_bytes = chosen_kernels().spread_bytes(p.combine.value, p.destinations);
-  return sizes.alone && fits_slots(sizes) && p.destinations == p.result.items() && p.step == p.item;
+  return sizes.is_one_unit && fits_slots(sizes) && p.destinations == p.result.items() && p.step == p.item;
 }
 
 // Sorts the updates by destination, then processes one destination at a time.
@@ -76,7 +79,7 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   All valid;
   RunResult run;
   run.finished = run_tasks(slabs.ranges, threads, poll, [&](int64_t task, int) {
-    valid &= kernels.spread_take(slabs, operands, to, task, scratch.of(static_cast<int>(task)));
+    valid &= kernels.spread_take(slabs, operands, to, task, scratch.memory_of(static_cast<int>(task)));
   });
   run.valid = static_cast<bool>(valid);
   return outcome_of(run, p, index, poll);

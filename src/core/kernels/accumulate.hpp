@@ -178,15 +178,16 @@ struct AccumulateTiles {
     const Apply fold = apply;  // a local copy that no store can change
     const char* updates = operands.moved;
     const ByteOffsets base = tile.base;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
+    const int64_t data_step = nest.line_loop().data, moved_step = nest.line_loop().moved;
     const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
     if (moves_items(nest))
       each_chosen(tile, [=](int64_t j) {
-        fold.item(base.data + j * sd + offsets[j], updates + base.moved + j * su);
+        fold.item(base.data + j * data_step + offsets[j], updates + base.moved + j * moved_step);
       });
     else
-      each_chosen(tile,
-                  [&](int64_t j) { move_row({base.data + j * sd + offsets[j], 0, base.moved + j * su}); });
+      each_chosen(tile, [&](int64_t j) {
+        move_row({base.data + j * data_step + offsets[j], 0, base.moved + j * moved_step});
+      });
   }
 
  private:
@@ -208,7 +209,7 @@ void begin_sums(const char* GATHERUM_RESTRICT data, char* GATHERUM_RESTRICT sums
 }
 
 template <class F>
-void finish_sums(const Finish& f, bool include_self) {
+void finish_sums(const FinishCall& f, bool include_self) {
   using Sum = typename F::Sum;
   using Stored = typename F::Stored;
   const char* GATHERUM_RESTRICT sums = f.sums;
@@ -235,7 +236,7 @@ void finish_sums(const Finish& f, bool include_self) {
 // Supports only folds that do not depend on the order, because the updates of the other accumulators follow
 // the updates of these.
 template <class F>
-void merge_sums(const Merge& m) {
+void merge_sums(const MergeCall& m) {
   using Sum = typename F::Sum;
   for (int64_t e = 0; e < m.n; ++e) {
     if (m.other_counts[e] == 0) continue;
@@ -249,7 +250,7 @@ void merge_sums(const Merge& m) {
 // The same for exact sums, which need no begin_sums because they contain only the updates.
 template <class F>
   requires kIsExact<F>
-void finish_sums(const Finish& f, bool include_self) {
+void finish_sums(const FinishCall& f, bool include_self) {
   using Stored = typename F::Stored;
   constexpr auto step = static_cast<int64_t>(sizeof(Stored));
   for (int64_t e = 0; e < f.n; ++e) {
@@ -263,7 +264,7 @@ void finish_sums(const Finish& f, bool include_self) {
 
 template <class F>
   requires kIsExact<F>
-void merge_sums(const Merge& m) {
+void merge_sums(const MergeCall& m) {
   for (int64_t e = 0; e < m.n; ++e) {
     if (m.other_counts[e] == 0) continue;
     char* const sum = m.to.sums + e * F::kBytes;

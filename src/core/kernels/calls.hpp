@@ -60,10 +60,10 @@ struct SlabScatter {
   bool streams;  // a slab is written with streaming stores
 };
 
-// The NaN that the pieces of a scatter with keys have found. `alone` is true if a NaN was the first update of
-// a destination. `lost` is true if keys cannot represent such a NaN; all pieces then abort.
+// The NaN that the pieces of a scatter with keys have found. `any_lone` is true if a NaN was the first update
+// of a destination. `any_lost` is true if keys cannot represent such a NaN; all pieces then abort.
 struct FoundNaNs {
-  std::atomic<bool> alone{false}, lost{false};
+  std::atomic<bool> any_lone{false}, any_lost{false};
 };
 
 // A scatter that does not depend on the order of folding, with one set of accumulators for each piece of the
@@ -188,9 +188,9 @@ struct GroupedScatter {
   Combine combine;
 };
 
-// A share of the groups of a unit, whose `kept` sorted updates are in the scratch.
+// A share of the groups of a unit, whose `kept_updates` sorted updates are in the scratch.
 struct GroupShare {
-  int64_t unit, kept, share, shares;
+  int64_t unit, kept_updates, share, shares;
   char* scratch;
 };
 
@@ -260,7 +260,7 @@ struct ListFold {
   const Nest* rows;
   bool wide;
   const char *starts, *numbers, *edges;
-  int64_t kept;
+  int64_t kept_edges;  // of all lists
   // For lists of buckets. `numbers` are positions in the bucket: 16-bit integers if the bucket is small
   // enough (`narrow`), otherwise 32-bit integers. `edges` are the 16-bit numbers of the updates within their
   // stretch of kUpdatesPerStretch updates. `bounds`, [lists][stretches + 1], are the starts of the stretches
@@ -314,7 +314,7 @@ struct Accumulators {
 };
 
 // n contiguous elements to be finished. `data` is used only if the order does not matter.
-struct Finish {
+struct FinishCall {
   const char* data;
   const char* sums;
   const int64_t* counts;
@@ -323,7 +323,7 @@ struct Finish {
 };
 
 // n contiguous accumulators, and n accumulators to merge into them.
-struct Merge {
+struct MergeCall {
   Accumulators to;
   const char* other_sums;
   const int64_t* other_counts;

@@ -126,8 +126,8 @@ class FoldLists {
  public:
   // Folds rows [begin, end) of the lists into the next part of a destination. `remaining` is the number of
   // bytes of the destination that remain. Returns the size of the part in bytes.
-  using FoldPart = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                                          int64_t remaining) const;
+  using FoldPart = int64_t (FoldLists::*)(int64_t begin, int64_t end, char* to, const char* from,
+                                          int64_t row_offset, int64_t remaining) const;
 
   // Folds destinations [first, last) whose rows are a few contiguous items.
   using FoldRows = void (FoldLists::*)(int64_t first, int64_t last) const;
@@ -165,12 +165,12 @@ class FoldLists {
   static bool is_contiguous(const Nest& nest) { return nest.rank == 1 && nest.line_loop().extent == 1; }
 
   template <class F>
-  int64_t fold_part(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+  int64_t fold_part(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset,
                     int64_t remaining) const {
     if constexpr (kIsExact<F>)
-      return fold_exactly<F>(begin, end, to, from, r, remaining);
+      return fold_exactly<F>(begin, end, to, from, row_offset, remaining);
     else
-      return fold_rounding<F>(begin, end, to, from, r, remaining);
+      return fold_rounding<F>(begin, end, to, from, row_offset, remaining);
   }
 
  private:
@@ -180,62 +180,64 @@ class FoldLists {
   static constexpr int64_t kRowsAheadIfSmall = 32, kLargestUnfetched = 8;
 
   template <class F>
-  int64_t fold_exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+  int64_t fold_exactly(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset,
                        int64_t remaining) const {
     using Product = decltype(product_of(F{}));
-    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kStep);
-    char scaled[ExactRow<F>::kPartItems * ExactRow<F>::kStep];
+    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kItemBytes);
+    char scaled[ExactRow<F>::kPartItems * ExactRow<F>::kItemBytes];
     ExactRow<F> sums(n);
-    const bool self = from != nullptr && call_.combine.include_self;
-    for (int64_t i = begin; i < end; ++i) sums.add_row(message<Product>(i, r, n, scaled));
-    if (self) sums.add_row(from);
-    sums.finish(to, end - begin + (self ? 1 : 0));
-    return n * ExactRow<F>::kStep;
+    const bool includes_self = from != nullptr && call_.combine.include_self;
+    for (int64_t i = begin; i < end; ++i) sums.add_row(message_of_row<Product>(i, row_offset, n, scaled));
+    if (includes_self) sums.add_row(from);
+    sums.finish(to, end - begin + (includes_self ? 1 : 0));
+    return n * ExactRow<F>::kItemBytes;
   }
 
   template <class F>
-  int64_t fold_rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
+  int64_t fold_rounding(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset,
                         int64_t remaining) const {
     const bool weighted = call_.weights != nullptr;
     if constexpr (kSumsRows<F>) {
       if (!weighted && remaining >= Lines<F, 4>::kBytes)
-        return in_vectors<F, 4, false>(begin, end, to, from, r);
+        return fold_in_vectors<F, 4, false>(begin, end, to, from, row_offset);
       if (!weighted && remaining >= Lines<F, 1>::kBytes)
-        return in_vectors<F, 1, false>(begin, end, to, from, r);
+        return fold_in_vectors<F, 1, false>(begin, end, to, from, row_offset);
     }
     if constexpr (kSumsProducts<F>) {
-      if (remaining >= Lines<F, 4>::kBytes) return in_vectors<F, 4, true>(begin, end, to, from, r);
-      if (remaining >= Lines<F, 1>::kBytes) return in_vectors<F, 1, true>(begin, end, to, from, r);
+      if (remaining >= Lines<F, 4>::kBytes)
+        return fold_in_vectors<F, 4, true>(begin, end, to, from, row_offset);
+      if (remaining >= Lines<F, 1>::kBytes)
+        return fold_in_vectors<F, 1, true>(begin, end, to, from, row_offset);
     }
-    return on_stack<F>(begin, end, to, from, r, remaining);
+    return fold_on_stack<F>(begin, end, to, from, row_offset, remaining);
   }
 
   template <class F, bool Weighted>
   static FoldRows fold_rows_of(int64_t items) {
-    if constexpr (kFoldsFew<F>) {
-      if (items == 1) return &FoldLists::few<FewItems<F, 1, Weighted>, F, Weighted>;
-      if (items == 2) return &FoldLists::few<FewItems<F, 2, Weighted>, F, Weighted>;
-      if (items == 4) return &FoldLists::few<FewItems<F, 4, Weighted>, F, Weighted>;
-      if (items == 8) return &FoldLists::few<FewItems<F, 8, Weighted>, F, Weighted>;
-      if (items == 16) return &FoldLists::few<FewItems<F, 16, Weighted>, F, Weighted>;
+    if constexpr (kFoldsFewItems<F>) {
+      if (items == 1) return &FoldLists::fold_few_items<FewItemsFold<F, 1, Weighted>, F, Weighted>;
+      if (items == 2) return &FoldLists::fold_few_items<FewItemsFold<F, 2, Weighted>, F, Weighted>;
+      if (items == 4) return &FoldLists::fold_few_items<FewItemsFold<F, 4, Weighted>, F, Weighted>;
+      if (items == 8) return &FoldLists::fold_few_items<FewItemsFold<F, 8, Weighted>, F, Weighted>;
+      if (items == 16) return &FoldLists::fold_few_items<FewItemsFold<F, 16, Weighted>, F, Weighted>;
     }
     return nullptr;
   }
 
   template <class Sums, class F, bool Weighted>
-  void few(int64_t first, int64_t last) const {
+  void fold_few_items(int64_t first, int64_t last) const {
     // These are local copies, because no store can change a local copy.
     const ListFold& call = call_;
     const char *const starts = call.starts, *const numbers = call.numbers, *const table = call.table;
     const char *const start = call.start, *const weights = call.weights;
     char* const out = call.out;
-    const int64_t step = call.table_step, out_step = call.out_step, behind = call.kept - 1;
-    const bool self = start != nullptr && call.combine.include_self,
+    const int64_t step = call.table_step, out_step = call.out_step, last_row = call.kept_edges - 1;
+    const bool includes_self = start != nullptr && call.combine.include_self,
                far = call.far && Sums::kBytes > kLargestUnfetched;
     const auto at = [=](int64_t i) { return table + load_value<uint32_t>(numbers + i * 4) * step; };
     const auto row = [=](int64_t i) {
       if (far) {
-        const char* ahead = at(std::min(i + kRowsAheadIfSmall, behind));
+        const char* ahead = at(std::min(i + kRowsAheadIfSmall, last_row));
         prefetch(ahead);
         prefetch(ahead + Sums::kBytes - 1);  // always, since a branch would often be mispredicted
       }
@@ -249,18 +251,18 @@ class FoldLists {
       if (begin == end) [[unlikely]]
         write_empty(to, from, Sums::kBytes);
       else
-        in_registers<Sums, F, Weighted>(begin, end, to, self ? from : nullptr, weights, row);
+        fold_in_registers<Sums, F, Weighted>(begin, end, to, includes_self ? from : nullptr, weights, row);
     }
   }
 
   // Returns the message of the i-th row: its n elements, or their products with the row's weight, which are
   // written to `scaled`.
   template <class Product>
-  GATHERUM_NOINLINE const char* message(int64_t i, int64_t r, int64_t n,
-                                        char* GATHERUM_RESTRICT scaled) const {
+  GATHERUM_NOINLINE const char* message_of_row(int64_t i, int64_t row_offset, int64_t n,
+                                               char* GATHERUM_RESTRICT scaled) const {
     using T = typename Product::Stored;
     constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const char* src = row(i, r, n * step);
+    const char* src = row(i, row_offset, n * step);
     if (call_.weights == nullptr) return src;
     const auto w = Product::template widen<Selected>(load_value<T>(call_.weights + i * step));
     for (int64_t e = 0; e < n; ++e) {
@@ -272,25 +274,25 @@ class FoldLists {
   }
 
   template <class F>
-  int64_t on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t r,
-                   int64_t remaining) const {
+  int64_t fold_on_stack(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset,
+                        int64_t remaining) const {
     using T = typename F::Stored;
     using Product = decltype(product_of(F{}));
     constexpr auto step = static_cast<int64_t>(sizeof(T));
     const int64_t n = std::min(kStackItems, remaining / step);
     char scaled[kStackItems * step];
     typename F::Sum sums[kStackItems];
-    const bool self = from != nullptr && call_.combine.include_self;
-    const char* first = self ? from : message<Product>(begin, r, n, scaled);
+    const bool includes_self = from != nullptr && call_.combine.include_self;
+    const char* first = includes_self ? from : message_of_row<Product>(begin, row_offset, n, scaled);
     for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
-    for (int64_t i = self ? begin : begin + 1; i < end; ++i) {
-      const char* src = message<Product>(i, r, n, scaled);
+    for (int64_t i = includes_self ? begin : begin + 1; i < end; ++i) {
+      const char* src = message_of_row<Product>(i, row_offset, n, scaled);
       for (int64_t e = 0; e < n; ++e)
         sums[e] =
             F::template fold<Selected>(sums[e], F::template widen<Selected>(load_value<T>(src + e * step)));
     }
     for (int64_t e = 0; e < n; ++e) {
-      const T v = F::template finish<Selected>(sums[e], end - begin + (self ? 1 : 0), true);
+      const T v = F::template finish<Selected>(sums[e], end - begin + (includes_self ? 1 : 0), true);
       std::memcpy(to + e * step, &v, sizeof v);
     }
     return n * step;
@@ -298,20 +300,21 @@ class FoldLists {
 
   // Rows of 64 float32: 33 ns each on the stack, 25 in registers.
   template <class F, int K>
-  using Lines = SumsOf<F, K * 64 / int{sizeof(typename F::Sum)}>;
+  using Lines = VectorSums<F, K * 64 / int{sizeof(typename F::Sum)}>;
 
   template <class F, int K, bool Weighted>
-  int64_t in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t r) const {
+  int64_t fold_in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset) const {
     constexpr int64_t bytes = Lines<F, K>::kBytes;
-    in_registers<Lines<F, K>, F, Weighted>(begin, end, to, call_.combine.include_self ? from : nullptr,
-                                           call_.weights, [=, this](int64_t i) { return row(i, r, bytes); });
+    fold_in_registers<Lines<F, K>, F, Weighted>(
+        begin, end, to, call_.combine.include_self ? from : nullptr, call_.weights,
+        [=, this](int64_t i) { return row(i, row_offset, bytes); });
     return bytes;
   }
 
   // `self` is the old value if the fold includes it, and null otherwise.
   template <class Sums, class F, bool Weighted, class Row>
-  static GATHERUM_INLINE void in_registers(int64_t begin, int64_t end, char* to, const char* self,
-                                           const char* weights, const Row& row) {
+  static GATHERUM_INLINE void fold_in_registers(int64_t begin, int64_t end, char* to, const char* self,
+                                                const char* weights, const Row& row) {
     using T = typename F::Stored;
     Sums sums;
     const auto weight = [=](int64_t i) { return load_value<T>(weights + i * int64_t{sizeof(T)}); };
@@ -334,14 +337,15 @@ class FoldLists {
     sums.finish(to, count, Weighted || count > 1);
   }
 
-  // Returns the i-th row of the lists, `bytes` bytes from byte r on. Prefetches later rows.
-  GATHERUM_INLINE const char* row(int64_t i, int64_t r, int64_t bytes) const {
-    if (call_.far) fetch(i, r, bytes);
-    return call_.table + number_at(call_.numbers, i) * call_.table_step + r;
+  // Returns the i-th row of the lists, `bytes` bytes from byte `row_offset` on. Prefetches later rows.
+  GATHERUM_INLINE const char* row(int64_t i, int64_t row_offset, int64_t bytes) const {
+    if (call_.far) fetch(i, row_offset, bytes);
+    return call_.table + number_at(call_.numbers, i) * call_.table_step + row_offset;
   }
-  GATHERUM_INLINE void fetch(int64_t i, int64_t r, int64_t bytes) const {
-    each_of_burst(i, call_.kept, [&](int64_t k) {
-      prefetch_bytes<FetchTo::second>(call_.table, number_at(call_.numbers, k) * call_.table_step + r, bytes);
+  GATHERUM_INLINE void fetch(int64_t i, int64_t row_offset, int64_t bytes) const {
+    each_of_burst(i, call_.kept_edges, [&](int64_t k) {
+      prefetch_bytes<FetchTo::second>(call_.table,
+                                      number_at(call_.numbers, k) * call_.table_step + row_offset, bytes);
     });
   }
 
@@ -351,14 +355,14 @@ class FoldLists {
   }
 
   void fold_block(int64_t begin, int64_t end, int64_t row, const ByteOffsets& p) const {
-    for (int64_t r = 0, done = 0; r < nest_.block; r += done) {
-      char* to = call_.out + row + p.moved + r;
-      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.moved + r;
-      done = nest_.block - r;
+    for (int64_t row_offset = 0, done = 0; row_offset < nest_.block; row_offset += done) {
+      char* to = call_.out + row + p.moved + row_offset;
+      const char* from = call_.start == nullptr ? nullptr : call_.start + row + p.moved + row_offset;
+      done = nest_.block - row_offset;
       if (begin == end)
         write_empty(to, from, done);
       else
-        done = (this->*functions_.fold_part)(begin, end, to, from, p.data + r, done);
+        done = (this->*functions_.fold_part)(begin, end, to, from, p.data + row_offset, done);
     }
   }
 
@@ -366,8 +370,8 @@ class FoldLists {
   void write_empty(char* to, const char* from, int64_t bytes) const {
     if (from == to) return;
     if (from != nullptr) return copy_run(to, from, bytes);
-    for (int64_t r = 0; r < bytes; r += nest_.item)
-      std::memcpy(to + r, call_.fill, static_cast<size_t>(nest_.item));
+    for (int64_t row_offset = 0; row_offset < bytes; row_offset += nest_.item)
+      std::memcpy(to + row_offset, call_.fill, static_cast<size_t>(nest_.item));
   }
 
   const ListFold& call_;

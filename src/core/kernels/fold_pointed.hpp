@@ -83,7 +83,7 @@ class PointedPortion {
     fold_.out += first * fold_.out_step;
     if (fold_.weights != nullptr) order_weights(begin, edges, all);
     if (!all) leave_out(stop - first);
-    fold_.kept = starts_[stop - first];
+    fold_.kept_edges = starts_[stop - first];
     return stop;
   }
 

@@ -31,13 +31,13 @@ void move_items(const Nest& nest, const Operands& operands, const ByteOffsets& b
                 int n, bool any_invalid) {
   const char* src = operands.data + base.data;
   char* dst = operands.moved + base.moved;
-  const int64_t su = nest.line_loop().moved;
+  const int64_t moved_step = nest.line_loop().moved;
   if (any_invalid) {
     const Item<W> fill = load_item<W>(operands.fill);
     for (int j = 0; j < n; ++j)
-      store_item(dst + j * su, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
-  } else if (su != W) {
-    for (int j = 0; j < n; ++j) store_item(dst + j * su, load_item<W>(src + offsets[j]));
+      store_item(dst + j * moved_step, offsets[j] == kInvalid ? fill : load_item<W>(src + offsets[j]));
+  } else if (moved_step != W) {
+    for (int j = 0; j < n; ++j) store_item(dst + j * moved_step, load_item<W>(src + offsets[j]));
   } else {
     GATHERUM_UNROLL(8)
     for (int j = 0; j < n; ++j) store_item(dst + j * W, load_item<W>(src + offsets[j]));
@@ -117,7 +117,7 @@ bool gather_lines(const Nest& nest, int unit_loops, const Operands& operands, co
       else
         store_item(dst + j * W, load_item<W>(src + offsets[j]));
     };
-    if (valid_and_contiguous && tiles.in_lines()) {
+    if (valid_and_contiguous && tiles.interleaves()) {
       tiles.stage_while(by_column && !streams ? dst + tiles.ahead().moved : nullptr, W, move,
                         [](int, int) {});
     } else {

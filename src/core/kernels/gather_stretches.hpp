@@ -19,10 +19,10 @@ inline constexpr int64_t kFetchBytes = 8 * kCacheLine;
 // The cache lines of a run that remain to be prefetched. (As in prefetch_on, indices are prefetched one page
 // ahead, but in portions smaller than a block. This reduces the time of gather_elements with 4096 float32 per
 // line from 8.2 ms to 7.1 ms.)
-struct Ahead {
+struct RemainingLines {
   uintptr_t next, end;
 
-  Ahead(const char* base, int64_t offset, int64_t bytes) {
+  RemainingLines(const char* base, int64_t offset, int64_t bytes) {
     const auto start = reinterpret_cast<uintptr_t>(base) + static_cast<uintptr_t>(offset);
     next = start / kCacheLine * kCacheLine;
     end = start + static_cast<uintptr_t>(bytes);
@@ -58,11 +58,12 @@ bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin,
   const int64_t index_bytes = repeated || line.index != nest.index.width ? 0 : line.index;
   bool any_invalid = false;
   Odometer lead(nest.loops, nest.line, begin);
-  Odometer ahead(nest.loops, nest.line, begin);
+  Odometer next_lead(nest.loops, nest.line, begin);
   for (int64_t unit = begin; unit < end; ++unit, lead.next()) {
-    ahead.next();
-    Ahead data(operands.data, ahead.offsets().data, unit + 1 < end ? stretch : 0);
-    Ahead indices(operands.index, lead.offsets().index + kIndexBytesAhead, line.extent * index_bytes);
+    next_lead.next();
+    RemainingLines data_lines(operands.data, next_lead.offsets().data, unit + 1 < end ? stretch : 0);
+    RemainingLines index_lines(operands.index, lead.offsets().index + kIndexBytesAhead,
+                               line.extent * index_bytes);
     for (int64_t p = 0; p < line.extent; p += kTile) {
       const int n = static_cast<int>(std::min<int64_t>(kTile, line.extent - p));
       const ByteOffsets base = advance(lead.offsets(), line, p);
@@ -72,8 +73,8 @@ bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin,
         any_invalid |= stage(nest, operands.index + base.index, line.index, n, offsets);
       if (any_invalid && nest.mode == Mode::raise) return false;
       for (int q = 0; q < n; q += step) {
-        data.fetch(share);
-        indices.fetch(step * index_bytes);
+        data_lines.fetch(share);
+        index_lines.fetch(step * index_bytes);
         const int count = std::min(step, n - q);
         if constexpr (streams) {
           if (!any_invalid) {

@@ -28,19 +28,19 @@ template <class V, Reduction R>
 inline constexpr bool kSumsProducts<Fold<V, R>> = std::is_floating_point_v<V>;
 #endif
 
-// K vectors of kEach items; scalars if kEach is 1.
-template <class F, int K, int kEach = 64 / sizeof(typename F::Sum)>  // a vector is a cache line
+// Sums in kVectors vectors of kVectorItems items, or scalars if kVectorItems is 1.
+template <class F, int kVectors, int kVectorItems = 64 / sizeof(typename F::Sum)>  // a vector is a cache line
 class RowSums {
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
   template <class T>
-  using Some = std::conditional_t<kEach == 1, T, typename Vector<T, kEach>::Type>;
-  using Values = Some<Sum>;
-  using Rare = std::conditional_t<kEach == 1, Branched, Selected>;
+  using VectorOf = std::conditional_t<kVectorItems == 1, T, typename Vector<T, kVectorItems>::Type>;
+  using Values = VectorOf<Sum>;
+  using Rare = std::conditional_t<kVectorItems == 1, Branched, Selected>;
 
  public:
   // The number of bytes of each row that are used.
-  static constexpr int64_t kBytes = int64_t{K} * kEach * sizeof(Stored);
+  static constexpr int64_t kBytes = int64_t{kVectors} * kVectorItems * sizeof(Stored);
 
   GATHERUM_INLINE void begin(const char* row) {
     each([&](Values& sum, int k) { sum = values(row, k); });
@@ -57,14 +57,15 @@ class RowSums {
 
   // `computed` is false if the sums are a copy of one row.
   GATHERUM_INLINE void finish(char* to, int64_t count, bool computed) const {
-    Sum sums[K * kEach];
-    if constexpr (kEach == 1)
-      for (int e = 0; e < K; ++e) sums[e] = opaque(sums_[e]);  // else sums pass through integer registers
+    Sum sums[kVectors * kVectorItems];
+    if constexpr (kVectorItems == 1)
+      for (int e = 0; e < kVectors; ++e)
+        sums[e] = opaque(sums_[e]);  // else sums pass through integer registers
     else
       std::memcpy(sums, sums_, sizeof sums);
     if (computed)
       for (Sum& v : sums) v = Rare::canonical(v);
-    for (int e = 0; e < K * kEach; ++e) {
+    for (int e = 0; e < kVectors * kVectorItems; ++e) {
       const Stored v = F::template finish<Selected>(sums[e], count, true);
       std::memcpy(to + e * static_cast<int>(sizeof v), &v, sizeof v);
     }
@@ -76,16 +77,16 @@ class RowSums {
     // This is not a loop, because compilers unroll a loop too late to keep its sums in registers.
     [&]<int... k>(std::integer_sequence<int, k...>) {
       (work(sums_[k], k), ...);
-    }(std::make_integer_sequence<int, K>{});
+    }(std::make_integer_sequence<int, kVectors>{});
   }
 
   static GATHERUM_INLINE Values values(const char* row, int k) {
-    const char* address = row + int64_t{k} * kEach * static_cast<int64_t>(sizeof(Stored));
+    const char* address = row + int64_t{k} * kVectorItems * static_cast<int64_t>(sizeof(Stored));
     if constexpr (std::is_same_v<Stored, Sum>) {
       return load_lanes<Values>(address);
     } else {
-      using Words = Some<uint32_t>;
-      const auto halves = load_lanes<Some<Stored>>(address);
+      using Words = VectorOf<uint32_t>;
+      const auto halves = load_lanes<VectorOf<Stored>>(address);
       return widen_halves<typename F::Value, Values>(convert_lanes<Words>(halves));
     }
   }
@@ -95,7 +96,7 @@ class RowSums {
     return values(row, k) * (weight - Values{});
   }
 
-  Values sums_[K];
+  Values sums_[kVectors];
 };
 
 // The fold that multiplies values of another fold's type.
@@ -151,18 +152,18 @@ class RowFold {
 };
 
 // The vectors of N items. Vectors wider than a register take twice the time (64 bytes on x86-64-v3).
-template <class F, int N, int kEach = std::min<int>(N, kLanes * 8 / int{sizeof(typename F::Sum)})>
-using SumsOf = RowSums<F, N / kEach, kEach>;
+template <class F, int N, int kVectorItems = std::min<int>(N, kLanes * 8 / int{sizeof(typename F::Sum)})>
+using VectorSums = RowSums<F, N / kVectorItems, kVectorItems>;
 
 // The type that folds N items of a row, with or without weights.
 template <class F, int N, bool Weighted>
-using FewItems =
-    std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), SumsOf<F, N>, RowFold<F, N>>;
+using FewItemsFold =
+    std::conditional_t<kSumsRows<F> && (!Weighted || kSumsProducts<F>), VectorSums<F, N>, RowFold<F, N>>;
 // True for folds that are faster in registers. Other folds have items smaller than a word, or complex items.
 template <class F>
-inline constexpr bool kFoldsFew = false;
+inline constexpr bool kFoldsFewItems = false;
 template <class V, Reduction R>
-inline constexpr bool kFoldsFew<Fold<V, R>> =
+inline constexpr bool kFoldsFewItems<Fold<V, R>> =
     std::is_arithmetic_v<V> && sizeof(V) >= 4 && !kIsExact<Fold<V, R>>;
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -50,7 +50,7 @@ class GroupExtremes : GroupRows {
       std::fill_n(best, n, Keys::kNone);
       std::fill_n(winners, n, none);
     } else {
-      for (int64_t e = 0; e < n; ++e) best[e] = Keys::of(load_value<T>(first + e * step));
+      for (int64_t e = 0; e < n; ++e) best[e] = Keys::key_of(load_value<T>(first + e * step));
       std::fill_n(winners, n, begin);
     }
     for (; i < group.n; ++i) {
@@ -59,7 +59,7 @@ class GroupExtremes : GroupRows {
     }
     if (result != nullptr && (include_self_ || group.n > 1)) {
       for (int64_t e = 0; e < n; ++e) {
-        const T v = Keys::value(best[e]);
+        const T v = Keys::value_of(best[e]);
         std::memcpy(result + e * step, &v, sizeof v);
       }
     } else if (result != nullptr) {
@@ -83,7 +83,7 @@ class GroupExtremes : GroupRows {
     for (int64_t e = 0; e < n; ++e) {
       const auto v = load_value<T>(from + e * static_cast<int64_t>(sizeof(T)));
       const Key key = key_of<F, kSkips>(v), old = best[e];
-      winners[e] = Keys::of_equals(key) > Keys::of_equals(old) ? number : winners[e];
+      winners[e] = Keys::key_of_equals(key) > Keys::key_of_equals(old) ? number : winners[e];
       best[e] = key > old ? key : old;
     }
   }
@@ -91,7 +91,7 @@ class GroupExtremes : GroupRows {
   // Returns the key of a value. If NaN are skipped, their key is the least key, which no number has.
   template <class F, bool kSkips>
   static GATHERUM_INLINE auto key_of(typename F::Stored v) {
-    const auto key = OrderKeys<F>::of(v);
+    const auto key = OrderKeys<F>::key_of(v);
     if constexpr (kSkips)
       return is_number<typename F::Value>(v) ? key : OrderKeys<F>::kNone;
     else

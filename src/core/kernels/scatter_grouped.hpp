@@ -201,7 +201,7 @@ class FoldGroups : GroupRows {
 
   template <class F>
   int64_t fold_exact_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    constexpr int64_t most = ExactRow<F>::kPartItems, step = ExactRow<F>::kStep;
+    constexpr int64_t most = ExactRow<F>::kPartItems, step = ExactRow<F>::kItemBytes;
     const int64_t n = std::min(most, remaining / step), bytes = n * step;
     ExactRow<F> sums(n);
     typename F::Stored row[most];
@@ -246,8 +246,8 @@ class FoldGroups : GroupRows {
  private:
   template <class F>
   int64_t fold_exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
-    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kStep),
-                  bytes = n * ExactRow<F>::kStep;
+    const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kItemBytes),
+                  bytes = n * ExactRow<F>::kItemBytes;
     ExactRow<F> sums(n);
     for (int64_t t = 0; t < group.n; ++t) sums.add_row(update(group, t, updates, bytes));
     // The old value is added last, because it is often zero, and a zero does not determine the base of the
@@ -396,11 +396,11 @@ class SortedGroups {
 // Calls `visit(destination, group)` for every group of a share.
 template <class Visit>
 void each_group(const GroupedScatter& call, const GroupShare& s, const Visit& visit) {
-  const Positions positions{s.kept * s.share / s.shares, s.kept * (s.share + 1) / s.shares};
+  const Positions positions{s.kept_updates * s.share / s.shares, s.kept_updates * (s.share + 1) / s.shares};
   if (call.counted)
-    CountedGroups(call, s.scratch).each(positions, s.kept, visit);
+    CountedGroups(call, s.scratch).each(positions, s.kept_updates, visit);
   else
-    SortedGroups(call, s.scratch).each(positions, s.kept, visit);
+    SortedGroups(call, s.scratch).each(positions, s.kept_updates, visit);
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -35,7 +35,9 @@ uint32_t* numbers_of(const PrivateScatter& call, int64_t piece) {
   return reinterpret_cast<uint32_t*>(keys_of<F>(call, piece) + call.destinations);
 }
 inline constexpr uint32_t kNoUpdate = 0xFFFFFFFF;
-inline constexpr int64_t kOften = 64;
+// With fewer updates per destination, many updates exceed all previous updates, so a branch would be
+// mispredicted.
+inline constexpr int64_t kFewestUpdatesToBranch = 64;
 
 // Computes the keys of n <= kTile updates. Returns true if any update is NaN. If `Equals` is true, zeros of
 // either sign have the same key.
@@ -44,8 +46,8 @@ bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Ke
   using Keys = OrderKeys<F>;
   typename Keys::Key most = Keys::kNone;
   for (int j = 0; j < n; ++j) {
-    const auto key = Keys::of(load_value<typename F::Stored>(updates + j * step));
-    keys[j] = Equals ? Keys::of_equals(key) : key;
+    const auto key = Keys::key_of(load_value<typename F::Stored>(updates + j * step));
+    keys[j] = Equals ? Keys::key_of_equals(key) : key;
     most = std::max(most, keys[j]);
   }
   return Keys::kHasNaN && most == std::numeric_limits<typename Keys::Key>::max();
@@ -55,16 +57,17 @@ bool stage_keys(const char* updates, Step step, int n, typename OrderKeys<F>::Ke
 // NaN. If a NaN is the first update of a destination, its bits are kept until another update follows; the
 // result is then the canonical NaN.
 template <class F>
-GATHERUM_NOINLINE typename OrderKeys<F>::Key joined(const PrivateScatter& call,
-                                                    typename OrderKeys<F>::Key slot,
-                                                    typename OrderKeys<F>::Key key, const char* update) {
+GATHERUM_NOINLINE typename OrderKeys<F>::Key replacing_key(const PrivateScatter& call,
+                                                           typename OrderKeys<F>::Key slot,
+                                                           typename OrderKeys<F>::Key key,
+                                                           const char* update) {
   using Keys = OrderKeys<F>;
   constexpr auto nan = std::numeric_limits<typename Keys::Key>::max();
   if (slot != Keys::kNone) return nan;
   if (key != nan) return key;
-  const auto alone = Keys::alone(load_value<typename F::Stored>(update));
-  (alone == Keys::kNone ? call.nans->lost : call.nans->alone).store(true, std::memory_order_relaxed);
-  return alone;
+  const auto lone = Keys::key_of_lone_nan(load_value<typename F::Stored>(update));
+  (lone == Keys::kNone ? call.nans->any_lost : call.nans->any_lone).store(true, std::memory_order_relaxed);
+  return lone;
 }
 
 // The accumulators of a piece, and the fold of an update into them. If `Locates` is true, the accumulators
@@ -80,13 +83,13 @@ class KeyedPiece {
       : call_(call),
         slots_(keys_of<F>(call, piece)),
         numbers_(Locates ? numbers_of<F>(call, piece) : nullptr),
-        keeps_(!Locates && Keys::kHasNaN && !call.combine.include_self) {
+        keeps_nan_(!Locates && Keys::kHasNaN && !call.combine.include_self) {
     std::fill_n(slots_, call.destinations, Keys::kNone);
     if constexpr (Locates) std::fill_n(numbers_, call.destinations, kNoUpdate);
   }
 
   // True if a NaN that is the only update of its destination keeps its bits.
-  bool keeps_nan() const { return keeps_; }
+  bool keeps_nan() const { return keeps_nan_; }
   Key* slots() const { return slots_; }
 
   // Stores the greater key. Always stores a key, because a branch would often be mispredicted.
@@ -97,14 +100,14 @@ class KeyedPiece {
 
   // Stores the key and the number of an update if the key is greater.
   GATHERUM_INLINE void fold(int64_t i, Key key, uint32_t number, const char* update) const {
-    bool above = key > slots_[i];
+    bool is_greater = key > slots_[i];
     if constexpr (Locates && !Keys::kHasNone)
       if (key == Keys::kNone) [[unlikely]]
-        above = numbers_[i] == kNoUpdate;
-    if (!above) return;
+        is_greater = numbers_[i] == kNoUpdate;
+    if (!is_greater) return;
     if constexpr (!Locates && Keys::kHasNaN) {
-      if (keeps_ && slots_[i] <= Keys::kNone + 2) {
-        slots_[i] = joined<F>(call_, slots_[i], key, update);
+      if (keeps_nan_ && slots_[i] <= Keys::kNone + 2) {
+        slots_[i] = replacing_key<F>(call_, slots_[i], key, update);
         return;
       }
     }
@@ -116,7 +119,7 @@ class KeyedPiece {
   const PrivateScatter& call_;
   Key* const slots_;
   uint32_t* const numbers_;
-  const bool keeps_;
+  const bool keeps_nan_;
 };
 
 // The updates of a tile, with their keys. `number` is the number of the first update.
@@ -171,9 +174,8 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
   const KeyedPiece<F, Locates> to(call, piece);
   const Range range = units_of(call, piece);
   const int64_t step = numbering.line_loop().moved;
-  // If a destination has few updates, many of them exceed all previous updates, so a branch would be
-  // mispredicted.
-  const bool often = numbering.outer_count() * numbering.line_loop().extent < kOften * call.destinations;
+  const bool grows_often =
+      numbering.outer_count() * numbering.line_loop().extent < kFewestUpdatesToBranch * call.destinations;
   uint32_t number = first_update(call, range.begin);
   bool any_nan = false;
   const Owned all;
@@ -186,9 +188,9 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
                                     : stage_keys<F, Locates>(updates, step, n, keys.data());
     if constexpr (!Locates) {
       any_nan = any_nan || nan;
-      if (call.nans->lost.load(std::memory_order_relaxed)) return FoldedUpdates::none;
+      if (call.nans->any_lost.load(std::memory_order_relaxed)) return FoldedUpdates::none;
     }
-    const bool branchless = !Locates && often && !(any_nan && to.keeps_nan());
+    const bool branchless = !Locates && grows_often && !(any_nan && to.keeps_nan());
     fold_keyed_tile<F, Locates>(to, KeyedTile<Key>{keys.data(), updates, step, number}, tiles, numbering.far,
                                 branchless);
     number += static_cast<uint32_t>(n);
@@ -198,10 +200,10 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
 
 // Merges the keys of a destination from two pieces.
 template <class F>
-typename OrderKeys<F>::Key both(typename OrderKeys<F>::Key a, typename OrderKeys<F>::Key b) {
+typename OrderKeys<F>::Key merged_key(typename OrderKeys<F>::Key a, typename OrderKeys<F>::Key b) {
   using Keys = OrderKeys<F>;
   const auto most = std::max(a, b), least = std::min(a, b);
-  return least != Keys::kNone && (Keys::is_alone(least) || Keys::is_alone(most))
+  return least != Keys::kNone && (Keys::is_lone_nan(least) || Keys::is_lone_nan(most))
              ? std::numeric_limits<typename Keys::Key>::max()
              : most;
 }
@@ -214,19 +216,19 @@ void keyed_write(const PrivateScatter& call, const Operands& operands, int64_t b
   using Key = typename Keys::Key;
   using T = typename F::Stored;
   Key* GATHERUM_RESTRICT const best = keys_of<F>(call, 0);
-  const bool alone = Keys::kHasNaN && call.nans->alone.load(std::memory_order_relaxed);
+  const bool any_lone = Keys::kHasNaN && call.nans->any_lone.load(std::memory_order_relaxed);
   for (int64_t piece = 1; piece < call.pieces; ++piece) {
     const Key* GATHERUM_RESTRICT const others = keys_of<F>(call, piece);
-    if (alone)
-      for (int64_t i = begin; i < end; ++i) best[i] = both<F>(best[i], others[i]);
+    if (any_lone)
+      for (int64_t i = begin; i < end; ++i) best[i] = merged_key<F>(best[i], others[i]);
     else
       for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
   }
   const char* const from = call.source != nullptr ? call.source : operands.data;
   const bool include_self = call.combine.include_self;
   for (int64_t i = begin; i < end; ++i) {
-    const T old = load_value<T>(from + i * step), folded = Keys::value(best[i]);
-    T v = alone && Keys::is_alone(best[i]) ? Keys::alone_value(best[i]) : folded;
+    const T old = load_value<T>(from + i * step), folded = Keys::value_of(best[i]);
+    T v = any_lone && Keys::is_lone_nan(best[i]) ? Keys::lone_nan_of(best[i]) : folded;
     if (include_self) v = F::template fold<Selected>(old, folded);
     v = best[i] == Keys::kNone ? old : v;
     std::memcpy(operands.data + i * step, &v, sizeof v);
@@ -250,9 +252,9 @@ void located_write(const PrivateScatter& call, int64_t begin, int64_t end) {
     const auto* GATHERUM_RESTRICT const keys = keys_of<F>(call, piece);
     const uint32_t* GATHERUM_RESTRICT const numbers = numbers_of<F>(call, piece);
     for (int64_t i = begin; i < end; ++i) {
-      const bool above = keys[i] > best[i] || winners[i] == kNoUpdate;
-      winners[i] = above ? numbers[i] : winners[i];
-      best[i] = above ? keys[i] : best[i];
+      const bool is_greater = keys[i] > best[i] || winners[i] == kNoUpdate;
+      winners[i] = is_greater ? numbers[i] : winners[i];
+      best[i] = is_greater ? keys[i] : best[i];
     }
   }
   const int64_t step = call.step / static_cast<int64_t>(sizeof(typename F::Stored));

@@ -73,10 +73,10 @@ struct ScatterLine {
   void prefetch_tile(const Tile& tile) const {
     if (!nest.far) return;
     const auto base = reinterpret_cast<uintptr_t>(operands.data + tile.base.data);
-    const int64_t sd = nest.line_loop().data;
-    for (int i = 0; i < tile.chosen; ++i) {
-      const int j = tile.at(i);
-      prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * sd) +
+    const int64_t data_step = nest.line_loop().data;
+    for (int i = 0; i < tile.chosen_count; ++i) {
+      const int j = tile.chosen_at(i);
+      prefetch_write(reinterpret_cast<const void*>(base + static_cast<uintptr_t>(j * data_step) +
                                                    static_cast<uintptr_t>(tile.offsets[j])));
     }
     keep();
@@ -85,16 +85,16 @@ struct ScatterLine {
   void move(const Tile& tile, const Tile&) const {
     char* dst = operands.data + tile.base.data;
     const char* src = operands.moved + tile.base.moved;
-    const int64_t sd = nest.line_loop().data, su = nest.line_loop().moved;
+    const int64_t data_step = nest.line_loop().data, moved_step = nest.line_loop().moved;
     const int n = tile.n;  // a local copy that no store can change
-    if (tile.chosen < n) {
-      for (int i = 0, chosen = tile.chosen; i < chosen; ++i) {
-        const int j = tile.which[i];
-        apply(dst + j * sd + tile.offsets[j], src + j * su);
+    if (tile.chosen_count < n) {
+      for (int i = 0, count = tile.chosen_count; i < count; ++i) {
+        const int j = tile.chosen[i];
+        apply(dst + j * data_step + tile.offsets[j], src + j * moved_step);
       }
     } else {
       GATHERUM_UNROLL(8)
-      for (int j = 0; j < n; ++j, dst += sd, src += su) apply(dst + tile.offsets[j], src);
+      for (int j = 0; j < n; ++j, dst += data_step, src += moved_step) apply(dst + tile.offsets[j], src);
     }
   }
 };

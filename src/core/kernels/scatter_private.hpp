@@ -49,7 +49,7 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& operands, i
   bool valid = true;
   for (int64_t unit = all.begin; unit < all.end; unit += step) {
     const Range range{call.chunk, unit, std::min(unit + step, all.end)};
-    const Share share{{}, 0, false, 0};
+    const SlabShare share{{}, 0, false, 0};
     valid &=
         take_units<typename F::Stored>(tables, *call.numbering, call.numbering->line, range, operands, share);
     tables.settle(call.destinations);
@@ -68,7 +68,7 @@ bool private_take(const PrivateScatter& call, const Operands& operands, int64_t 
     slab.read();
   else
     piece == 0 ? slab.read() : slab.fill(F::neutral());
-  const Share share{{}, 0, false, 0};
+  const SlabShare share{{}, 0, false, 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), operands,
                                         share);
 }

@@ -276,8 +276,8 @@ void fold_lists(const RoundScatter& call, const Operands& operands, int64_t set,
       const auto taker = slab.taker(list * call.slots);
       fold(list, [=](int64_t number, Stored v) { step(taker, number, v); });
     } else {
-      slab.alone(call.slot(call.heavy[list - call.shared()]),
-                 [&](const auto taker) { fold(list, [=](int64_t, Stored v) { step(taker, 0, v); }); });
+      slab.fold_slot(call.slot(call.heavy[list - call.shared()]),
+                     [&](const auto taker) { fold(list, [=](int64_t, Stored v) { step(taker, 0, v); }); });
     }
   }
 }

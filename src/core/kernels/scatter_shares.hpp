@@ -108,10 +108,10 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* i
   b.n = n;
   b.any_invalid = stage(numbering, index, numbering.line_loop().index, n, b.offsets);
   choose(b, owned);
-  to.n = b.chosen;
-  for (int k = 0; k < b.chosen; ++k) {
-    to.which[k] = b.which[k];
-    to.slots[k] = static_cast<uint32_t>(b.offsets[b.which[k]] - owned.low);
+  to.n = b.chosen_count;
+  for (int k = 0; k < b.chosen_count; ++k) {
+    to.which[k] = b.chosen[k];
+    to.slots[k] = static_cast<uint32_t>(b.offsets[b.chosen[k]] - owned.low);
   }
   return !b.any_invalid;
 }

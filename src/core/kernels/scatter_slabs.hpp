@@ -23,7 +23,7 @@ namespace gatherum::GATHERUM_LEVEL {
 inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
-struct Share {
+struct SlabShare {
   Owned owned;     // the numbers of the slab's slots
   int64_t first;   // the number of its first slot
   bool by_column;  // a slot is a column of a destination
@@ -33,7 +33,7 @@ struct Share {
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
 bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const Range& range,
-                const Operands& operands, const Share& share) {
+                const Operands& operands, const SlabShare& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = numbering.line_loop();
   if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
@@ -100,7 +100,7 @@ bool folds_checked(const Nest& numbering, bool by_column = false) {
 // Folds with fold_checked. After a negative or invalid index, the rest of a tile is staged as usual.
 template <class Slab>
 bool take_checked(const Slab& slab, const Nest& numbering, int unit_loops, const Range& range,
-                  const Operands& operands, const Share& share = {}, int64_t columns = 1) {
+                  const Operands& operands, const SlabShare& share = {}, int64_t columns = 1) {
   using Stored = typename Slab::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   constexpr std::integral_constant<int64_t, 0> same;
@@ -146,57 +146,60 @@ bool take_checked(const Slab& slab, const Nest& numbering, int unit_loops, const
 }
 
 // The slab of a task: the destinations [first, first + layout.count) of a unit, and its columns.
-struct Task {
+struct TaskPart {
   int64_t unit, first, chunk_begin, lead;
   Layout layout;
 };
 
-GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands& operands, int64_t task) {
+GATHERUM_NOINLINE inline TaskPart part_of_task(const SlabScatter& call, const Operands& operands,
+                                               int64_t task) {
   const Nest& numbering = *call.numbering;
   const Loop& line = numbering.line_loop();
   const bool by_column = line.data != 0;
   const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
-  Task t{};
-  t.unit = task / call.ranges;
-  t.first = task % call.ranges * call.range_size;
-  t.chunk_begin = t.unit % chunks * call.chunk;
-  t.lead = Odometer(numbering.loops, call.unit_loops, t.unit / chunks).offsets().data;
-  const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
+  TaskPart part{};
+  part.unit = task / call.ranges;
+  part.first = task % call.ranges * call.range_size;
+  part.chunk_begin = part.unit % chunks * call.chunk;
+  part.lead = Odometer(numbering.loops, call.unit_loops, part.unit / chunks).offsets().data;
+  const int64_t start = part.lead + part.first * call.step + part.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : operands.data;
-  const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
-  t.layout = {from + start,
-              operands.data + start,
-              call.step,
-              line.data,
-              std::min(call.range_size, call.destinations - t.first),
-              columns};
-  return t;
+  const int64_t columns = by_column ? std::min(call.chunk, line.extent - part.chunk_begin) : 1;
+  part.layout = {from + start,
+                 operands.data + start,
+                 call.step,
+                 line.data,
+                 std::min(call.range_size, call.destinations - part.first),
+                 columns};
+  return part;
 }
 
 // The input of a task: its share of the updates, and the nest that computes the slot number of each update's
 // destination.
 struct TaskInput {
-  TaskInput(const SlabScatter& call, const Task& t);
+  TaskInput(const SlabScatter& call, const TaskPart& part);
 
   const Nest& numbering() const { return in_slots ? *in_slots : *call_numbering; }
 
   const Nest* call_numbering;
   std::optional<Nest> in_slots;  // only if needed: a copy takes as long as a hundred updates
-  Share share;
+  SlabShare share;
   Range range;
 };
 
-GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Task& t)
-    : call_numbering(call.numbering), range{call.chunk, t.unit, t.unit + 1} {
+GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const TaskPart& part)
+    : call_numbering(call.numbering), range{call.chunk, part.unit, part.unit + 1} {
   const Loop& line = call.numbering->line_loop();
   const bool by_column = line.data != 0;
   if (by_column) {
     in_slots = *call.numbering;
-    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= t.layout.columns;
+    for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= part.layout.columns;
     in_slots->fetches_indices = false;
   }
-  const Owned owned{t.first, t.first + t.layout.count};  // a scatter with several ranges has no columns
-  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
+  const Owned owned{part.first,
+                    part.first + part.layout.count};  // a scatter with several ranges has no columns
+  share = {call.ranges == 1 ? Owned{} : owned, part.first, by_column,
+           part.lead + part.chunk_begin * line.data};
 }
 
 // Returns true if a task folds updates one by one.
@@ -216,18 +219,18 @@ bool folds_one_by_one(const SlabScatter& call, const Layout& layout) {
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
-  const Task t = slab_task(call, operands, task);
-  Slab<F, Counted> slab(scratch, t.layout, call.combine.include_self, call.direct);
+  const TaskPart part = part_of_task(call, operands, task);
+  Slab<F, Counted> slab(scratch, part.layout, call.combine.include_self, call.direct);
   slab.read();
-  const TaskInput input(call, t);
+  const TaskInput input(call, part);
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
     constexpr bool settles = kSettlesLater<F> && !Counted;
-    [[maybe_unused]] const int64_t slots = t.layout.count * t.layout.columns;
-    bool one_by_one = folds_one_by_one<F>(call, t.layout);
+    [[maybe_unused]] const int64_t slots = part.layout.count * part.layout.columns;
+    bool one_by_one = folds_one_by_one<F>(call, part.layout);
     if constexpr (settles) one_by_one = one_by_one && !slab.has_nan(0, slots);
     if (one_by_one) {
       const bool valid = take_checked(slab, input.numbering(), call.unit_loops, input.range, operands,
-                                      input.share, t.layout.columns);
+                                      input.share, part.layout.columns);
       if constexpr (settles) slab.settle(0, slots);
       return valid;
     }
@@ -238,7 +241,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
-  const Layout layout = slab_task(call, operands, task).layout;
+  const Layout layout = part_of_task(call, operands, task).layout;
   const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
   slab.write(0, layout.count, call.streams);
 }

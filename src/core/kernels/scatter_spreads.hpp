@@ -118,20 +118,20 @@ bool take_once(const SlabScatter& call, const TaskInput& input, const Operands& 
 template <class V>
 bool spread_take(const SlabScatter& call, const Operands& operands, const Spreads& to, int64_t task,
                  char* scratch) {
-  const Task t = slab_task(call, operands, task);
-  const int64_t slots = t.layout.count;
-  const TaskInput input(call, t);
-  MeanSlab<V> sums(scratch, t.layout, false, false);
+  const TaskPart part = part_of_task(call, operands, task);
+  const int64_t slots = part.layout.count;
+  const TaskInput input(call, part);
+  MeanSlab<V> sums(scratch, part.layout, false, false);
   sums.read();
   bool valid = take_once<V>(call, input, operands, sums);
   const SquareSlab<V> squares(scratch + MeanSlab<V>::bytes(slots), slots);
-  std::fill_n(to.counts + t.first, slots, 0);
+  std::fill_n(to.counts + part.first, slots, 0);
   sums.each_mean([&](int64_t slot, double mean, int64_t count) {
     squares.set_mean(slot, mean);
-    to.counts[t.first + slot] = count;
+    to.counts[part.first + slot] = count;
   });
   valid &= take_once<V>(call, input, operands, squares);
-  squares.write(to.squares + t.first);
+  squares.write(to.squares + part.first);
   return valid;
 }
 

@@ -44,10 +44,10 @@ struct PartOf<Fold<Complex<T>, R>> {
 
 // True if values that are not the neutral element can fold to the neutral element.
 template <class F>
-inline constexpr bool kComesBack = false;
+inline constexpr bool kReturnsToNeutral = false;
 template <class V>
   requires std::is_integral_v<V>
-inline constexpr bool kComesBack<Fold<V, Reduction::add>> = true;
+inline constexpr bool kReturnsToNeutral<Fold<V, Reduction::add>> = true;
 
 template <class T>
 bool is_nan(T v) {
@@ -91,11 +91,11 @@ Slab<F, false> uncounted_slab(const PrivateScatter& call, const Operands& operan
           false};
 }
 
-// Calls `f(i, sum, old)` for the destinations [begin, end). The step is a compile-time constant if they are
-// contiguous.
+// Calls `visit(offset, sum, old)` for the destinations [begin, end). The step is a compile-time constant if
+// they are contiguous.
 template <class F, class Visit>
-void each_old(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end,
-              const Visit& visit) {
+void each_destination(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end,
+                      const Visit& visit) {
   using Stored = typename F::Stored;
   constexpr std::integral_constant<int64_t, static_cast<int64_t>(sizeof(Stored))> packed;
   const char* const from = call.source != nullptr ? call.source : operands.data;
@@ -119,7 +119,8 @@ bool are_values_unambiguous(const char* from, int n, Step step, bool neutral) {
   using Wide = std::conditional_t<bytes == 8, int64_t, int32_t>;
   using B = std::conditional_t<bytes >= 4, Wide, std::conditional_t<bytes == 2, int16_t, int8_t>>;
   const auto bits_of = [](Part v) { return std::bit_cast<B>(PartFold::template narrow<Selected>(v)); };
-  const B e = bits_of(PartFold::neutral()), counts = static_cast<B>(-static_cast<B>(neutral));
+  const B neutral_bits = bits_of(PartFold::neutral()),
+          neutral_mask = static_cast<B>(-static_cast<B>(neutral));
   B infinity = std::numeric_limits<B>::max(), canonical = infinity;
   if constexpr (std::is_floating_point_v<Part>) {
     infinity = bits_of(std::numeric_limits<Part>::infinity());
@@ -127,12 +128,12 @@ bool are_values_unambiguous(const char* from, int n, Step step, bool neutral) {
   }
   B special = 0;
   for (int j = 0; j < n; ++j) {
-    auto are_neutral = counts;
+    auto are_neutral = neutral_mask;
     for (int part = 0; part < parts; ++part) {
       const B b = load_value<B>(from + j * step + part * bytes);
       const bool is_nan = (b & std::numeric_limits<B>::max()) > infinity;
       special |= static_cast<B>(is_nan & (b != canonical));
-      are_neutral &= static_cast<B>(b == e);
+      are_neutral &= static_cast<B>(b == neutral_bits);
     }
     special |= are_neutral;
   }
@@ -159,20 +160,21 @@ bool are_updates_unambiguous(const PrivateScatter& call, const Operands& operand
 }
 
 template <class F>
-bool uncounted_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+bool uncounted_is_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   return are_updates_unambiguous<F>(call, operands, units_of(call, piece), true);
 }
 
 // Returns false if the first updates contain a NaN other than the canonical NaN. Later updates then probably
 // contain more of them, and all updates would be folded twice.
 template <class F>
-bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
-  bool suits = begin > 0 || are_updates_unambiguous<F>(call, operands, {call.chunk, 0, 1}, false);
-  if constexpr (kComesBack<F>) {
+bool uncounted_is_suitable(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+  bool is_suitable = begin > 0 || are_updates_unambiguous<F>(call, operands, {call.chunk, 0, 1}, false);
+  if constexpr (kReturnsToNeutral<F>) {
     const char* const from = call.source != nullptr ? call.source : operands.data;
-    for (int64_t i = begin; i < end; ++i) suits &= load_value<typename F::Stored>(from + i * call.step) == 0;
+    for (int64_t i = begin; i < end; ++i)
+      is_suitable &= load_value<typename F::Stored>(from + i * call.step) == 0;
   }
-  return suits;
+  return is_suitable;
 }
 
 template <class F>
@@ -186,7 +188,7 @@ bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_
     return take_checked(slab, numbering, numbering.line, range, operands);
   const int64_t first = task * call.range_size;
   const Owned owned{first, std::min(first + call.range_size, call.destinations)};
-  const Share share{all ? Owned{} : owned, first, false, 0};
+  const SlabShare share{all ? Owned{} : owned, first, false, 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, range, operands, share);
 }
 
@@ -195,22 +197,23 @@ bool uncounted_merge(const PrivateScatter& call, const Operands& operands, int64
   if constexpr (F::kAnyOrderOfFirsts)
     for (int64_t piece = 1; piece < call.pieces && call.range_size == 0; ++piece)
       uncounted_slab<F>(call, operands, 0).fold_in(uncounted_slab<F>(call, operands, piece), begin, end);
-  bool clear = true;
-  if constexpr (kComesBack<F>) return clear;
-  each_old<F>(call, operands, begin, end, [&](int64_t, typename F::Sum sum, typename F::Stored old) {
+  bool is_unambiguous = true;
+  if constexpr (kReturnsToNeutral<F>) return is_unambiguous;
+  each_destination<F>(call, operands, begin, end, [&](int64_t, typename F::Sum sum, typename F::Stored old) {
     const bool keeps = same_bits(F::template narrow<Selected>(sum), old);
-    clear &= is_neutral<F>(sum) ? keeps : !is_nan(sum);
+    is_unambiguous &= is_neutral<F>(sum) ? keeps : !is_nan(sum);
   });
-  return clear;
+  return is_unambiguous;
 }
 
 template <class F>
 void uncounted_write(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   char* const to = operands.data;
-  each_old<F>(call, operands, begin, end, [=](int64_t offset, typename F::Sum sum, typename F::Stored old) {
-    const auto v = is_neutral<F>(sum) ? old : F::template narrow<Selected>(settled(sum));
-    std::memcpy(to + offset, &v, sizeof v);
-  });
+  each_destination<F>(call, operands, begin, end,
+                      [=](int64_t offset, typename F::Sum sum, typename F::Stored old) {
+                        const auto v = is_neutral<F>(sum) ? old : F::template narrow<Selected>(settled(sum));
+                        std::memcpy(to + offset, &v, sizeof v);
+                      });
 }
 
 }  // namespace gatherum::GATHERUM_LEVEL

@@ -32,17 +32,17 @@ struct Kernels {
   FoldedUpdates (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // A fold without the old values, in accumulators without counters. `bytes` returns the size of the
-  // accumulators, or 0 if the fold is not supported. `suits` is called first, and returns true if the old
-  // values of destinations [begin, end) allow it. `take` runs one task, and returns false if it found an
+  // accumulators, or 0 if the fold is not supported. `is_suitable` is called first, and returns true if the
+  // old values of destinations [begin, end) allow it. `take` runs one task, and returns false if it found an
   // invalid index. `merge` merges the sets, and returns true if the results of [begin, end) are unambiguous.
-  // If they are ambiguous, `unambiguous` returns true if the updates of a piece resolve the ambiguity.
+  // If they are ambiguous, `is_unambiguous` returns true if the updates of a piece resolve the ambiguity.
   // `write` is called only if no ambiguity remains.
   int64_t (*uncounted_bytes)(const Combine&, int64_t slots);
-  bool (*uncounted_in_any_order)(const Combine&);
-  bool (*uncounted_suits)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
+  bool (*uncounted_is_any_order)(const Combine&);
+  bool (*uncounted_is_suitable)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*uncounted_take)(const PrivateScatter&, const Operands&, int64_t task);
   bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
-  bool (*uncounted_unambiguous)(const PrivateScatter&, const Operands&, int64_t piece);
+  bool (*uncounted_is_unambiguous)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for argmax and argmin, in any type. A piece has fewer than 2^32 - 1 updates and assigns a number
   // to each.
@@ -104,8 +104,8 @@ struct Kernels {
                      const Accumulators&, const Owned&);
   // For folds with a reduction: `begin_sums` if the order matters, `merge_sums` if it does not.
   void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);
-  void (*finish_sums)(const Combine&, const Finish&);
-  void (*merge_sums)(const Combine&, const Merge&);
+  void (*finish_sums)(const Combine&, const FinishCall&);
+  void (*merge_sums)(const Combine&, const MergeCall&);
   // Squared distances from means, in `spread_bytes` of scratch for the destinations of a task. `spread_take`
   // runs one task, and returns false if it found an invalid index.
   // `group_spreads` is like group_extremes.

@@ -46,16 +46,17 @@ class Odometer {
 };
 
 // Staged tuples of a line: the position of the first tuple, the number of tuples, and their checked offsets.
-// `which` lists the chosen tuples if not all are chosen.
+// `chosen` lists the numbers of the chosen tuples if not all are chosen.
 struct Tile {
   ByteOffsets base;
   int n = 0;
   bool any_invalid = false;
-  int chosen = 0;
-  int which[kTile];
+  int chosen_count = 0;
+  int chosen[kTile];
   alignas(64) int64_t offsets[kTile];
 
-  GATHERUM_INLINE int at(int i) const { return chosen == n ? i : which[i]; }
+  // The number of the i-th chosen tuple.
+  GATHERUM_INLINE int chosen_at(int i) const { return chosen_count == n ? i : chosen[i]; }
 };
 
 // A table: for every set of lanes, the numbers of these lanes, padded with zeros. The next stores overwrite
@@ -71,25 +72,25 @@ inline constexpr auto kLanesOf = [] {
 // Chooses the owned tuples, in order. Invalid tuples are never owned. Uses no branches, because branches on
 // random tuples are mispredicted, and processes a vector at a time (half of the tuples: 0.5 ns each, one by
 // one 1.0).
-GATHERUM_NOINLINE inline void choose(Tile& b, const Owned& owned) {
+GATHERUM_NOINLINE inline void choose(Tile& tile, const Owned& owned) {
   using Words = Lanes<uint64_t>;
   const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
-  const auto take = [&](unsigned set, int j) {
+  const auto append = [&](unsigned set, int j) {
     const auto lanes = load_lanes<Lanes<int32_t>>(reinterpret_cast<const char*>(kLanesOf[set].data())) + j;
-    std::memcpy(b.which + b.chosen, &lanes, sizeof lanes);
-    b.chosen += std::popcount(set);
+    std::memcpy(tile.chosen + tile.chosen_count, &lanes, sizeof lanes);
+    tile.chosen_count += std::popcount(set);
   };
   constexpr unsigned every = (1u << kLanes) - 1;
-  b.chosen = 0;
+  tile.chosen_count = 0;
   int j = 0;
-  for (; j + kLanes <= b.n; j += kLanes) {
-    const Words v = load_lanes<Words>(reinterpret_cast<const char*>(b.offsets + j)) - first;
-    take(every & ~signs(std::bit_cast<Lanes<int64_t>>(v | (last - v))), j);
+  for (; j + kLanes <= tile.n; j += kLanes) {
+    const Words distance = load_lanes<Words>(reinterpret_cast<const char*>(tile.offsets + j)) - first;
+    append(every & ~signs(std::bit_cast<Lanes<int64_t>>(distance | (last - distance))), j);
   }
-  for (; j < b.n; ++j) {
-    const uint64_t v = static_cast<uint64_t>(b.offsets[j]) - first;
-    b.which[b.chosen] = j;
-    b.chosen += static_cast<int>(~(v | (last - v)) >> 63);
+  for (; j < tile.n; ++j) {
+    const uint64_t distance = static_cast<uint64_t>(tile.offsets[j]) - first;
+    tile.chosen[tile.chosen_count] = j;
+    tile.chosen_count += static_cast<int>(~(distance | (last - distance)) >> 63);
   }
 }
 
@@ -128,8 +129,8 @@ class Tiles {
     if (unit_ >= range_.end) return false;
     position_ = chunk_begin_;
     inner_.next();
-    if (++inner_at_ < inner_count_) return true;
-    inner_at_ = 0;
+    if (++inner_position_ < inner_count_) return true;
+    inner_position_ = 0;
     if (++unit_ >= range_.end) return false;
     if (unit_ % chunks_ == 0) lead_.next();
     enter_chunk();
@@ -141,7 +142,7 @@ class Tiles {
   const int64_t chunks_;
   int64_t unit_;
   Odometer lead_, inner_;
-  int64_t inner_at_ = 0, inner_count_ = 1;
+  int64_t inner_position_ = 0, inner_count_ = 1;
   int64_t chunk_begin_ = 0, chunk_end_ = 0, position_ = 0;
 };
 
@@ -151,10 +152,10 @@ inline constexpr int64_t kRowsAhead = 8;
 // Calls `one(j)` for each chosen tuple of a tile, in order.
 template <class One>
 GATHERUM_INLINE void each_chosen(const Tile& tile, const One& one) {
-  const int n = tile.n, chosen = tile.chosen;  // local copies that no store can change
-  if (chosen < n) {
-    const int* GATHERUM_RESTRICT which = tile.which;
-    for (int i = 0; i < chosen; ++i) one(which[i]);
+  const int n = tile.n, count = tile.chosen_count;  // local copies that no store can change
+  if (count < n) {
+    const int* GATHERUM_RESTRICT chosen = tile.chosen;
+    for (int i = 0; i < count; ++i) one(chosen[i]);
   } else {
     for (int j = 0; j < n; ++j) one(j);
   }
@@ -182,12 +183,12 @@ class TileIterator {
         index_(index),
         staging_(staging),
         tiles_(nest, unit_loops, range),
-        in_lines_(stages_lines(nest)) {
+        interleaves_(stages_lines(nest)) {
     // For columns, prefetches run a few rows ahead instead of a page ahead.
     if (staging.by_column)
       ahead_ = unit_loops < nest.line ? advance(ByteOffsets{}, nest.loops[nest.line - 1], kRowsAhead)
                                       : ByteOffsets{};
-    find();
+    find_following();
     next();
   }
   TileIterator(const TileIterator&) = delete;
@@ -199,7 +200,7 @@ class TileIterator {
   const ByteOffsets& ahead() const { return ahead_; }
   bool done() const { return current_->n == 0; }
   // True if stage_while interleaves staging with work.
-  bool in_lines() const { return in_lines_; }
+  bool interleaves() const { return interleaves_; }
   // True if all indices so far were valid.
   bool valid() const { return valid_; }
 
@@ -208,7 +209,7 @@ class TileIterator {
   // Makes the next tile the current tile, and finds the tile after it.
   GATHERUM_NOINLINE void turn() {
     std::swap(current_, following_);
-    find();
+    find_following();
   }
 
   // Advances to the next tile, in loops that do nothing during staging.
@@ -225,39 +226,40 @@ class TileIterator {
   template <class Work, class Staged>
   GATHERUM_INLINE void stage_while(const char* beside, int64_t width, const Work& work,
                                    const Staged& staged) {
-    const int m = current_->n, n = following_->n;
-    const int both = in_lines_ ? std::min(n, m) / kStagedTogether * kStagedTogether : 0;
+    const int current_n = current_->n, following_n = following_->n;
+    const int both = interleaves_ ? std::min(following_n, current_n) / kStagedTogether * kStagedTogether : 0;
     if (both > 0) {
       const char* address = index_ + following_->base.index;
       const Fetch fetch{ahead_.index, beside, width};
-      in_lines_ = nest_.index.width == 8 ? stage_lines<int64_t>(nest_, address, both, staging_.step,
-                                                                following_->offsets, fetch, work, staged)
-                                         : stage_lines<int32_t>(nest_, address, both, staging_.step,
-                                                                following_->offsets, fetch, work, staged);
+      interleaves_ = nest_.index.width == 8 ? stage_lines<int64_t>(nest_, address, both, staging_.step,
+                                                                   following_->offsets, fetch, work, staged)
+                                            : stage_lines<int32_t>(nest_, address, both, staging_.step,
+                                                                   following_->offsets, fetch, work, staged);
     }
-    const int begin = in_lines_ ? both : 0;
+    const int begin = interleaves_ ? both : 0;
     stage_from(begin);
-    if (begin < n) staged(begin, n - begin);
+    if (begin < following_n) staged(begin, following_n - begin);
     GATHERUM_UNROLL(4)
-    for (int i = both; i < m; ++i) work(i);
+    for (int i = both; i < current_n; ++i) work(i);
   }
 
  private:
   // Finds the next tile. After the last tile, the next tile has no tuples.
-  void find() {
+  void find_following() {
     if (!tiles_.next(following_->base, following_->n)) following_->n = 0;
   }
 
   GATHERUM_NOINLINE void stage_from(int begin) {
-    Tile& b = *following_;
+    Tile& tile = *following_;
     const int64_t stride = nest_.line_loop().index;
-    const char* address = index_ + b.base.index + begin * stride;
-    b.any_invalid = begin < b.n &&
-                    gatherum::GATHERUM_LEVEL::stage(nest_, address, stride, b.n - begin, b.offsets + begin);
-    if (staging_.step != 0) add_steps(staging_.step, begin, b.n, b.offsets);
-    valid_ &= !b.any_invalid;
-    b.chosen = b.n;
-    if (staging_.owned != nullptr && (b.any_invalid || !staging_.owned->all())) choose(b, *staging_.owned);
+    const char* address = index_ + tile.base.index + begin * stride;
+    tile.any_invalid = begin < tile.n && gatherum::GATHERUM_LEVEL::stage(
+                                             nest_, address, stride, tile.n - begin, tile.offsets + begin);
+    if (staging_.step != 0) add_steps(staging_.step, begin, tile.n, tile.offsets);
+    valid_ &= !tile.any_invalid;
+    tile.chosen_count = tile.n;
+    if (staging_.owned != nullptr && (tile.any_invalid || !staging_.owned->all()))
+      choose(tile, *staging_.owned);
   }
 
   const Nest& nest_;
@@ -265,7 +267,7 @@ class TileIterator {
   const Staging staging_;
   ByteOffsets ahead_{0, kIndexBytesAhead, 0};
   Tiles tiles_;
-  bool in_lines_;  // until an index is negative or invalid: more are then likely, and each is staged twice
+  bool interleaves_;  // until an index is negative or invalid: more are then likely, and each is staged twice
   bool valid_ = true;
   Tile pair_[2];
   Tile* current_ = &pair_[0];

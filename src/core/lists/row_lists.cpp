@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "algorithms/algorithms.hpp"
+#include "engine/index_checks.hpp"
 
 namespace gatherum {
 namespace {
@@ -51,7 +52,7 @@ int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
 }
 
 // Returns true if the targets of all edges ascend.
-bool in_order(const std::vector<ListStage::EdgeOrder>& orders) {
+bool are_in_order(const std::vector<ListStage::EdgeOrder>& orders) {
   bool all = true;
   for (size_t i = 0; i < orders.size(); ++i)
     all &= orders[i].ascends && (i == 0 || orders[i - 1].last <= orders[i].first);
@@ -61,7 +62,8 @@ bool in_order(const std::vector<ListStage::EdgeOrder>& orders) {
 // Returns the first destination of a share if destinations and edges are divided among `shares` shares.
 // Destinations and edges have equal weight. `start(d)` is the position of the first edge of d.
 template <class Start>
-int64_t boundary(int64_t share, int64_t shares, int64_t edges, int64_t destinations, const Start& start) {
+int64_t first_destination_of(int64_t share, int64_t shares, int64_t edges, int64_t destinations,
+                             const Start& start) {
   if (share == shares) return destinations;
   const auto wanted = static_cast<int64_t>(static_cast<double>(edges + destinations) / shares * share);
   int64_t low = 0, high = destinations;
@@ -80,7 +82,7 @@ struct Shares {
   int threads;
   int64_t count;
 };
-Shares share_out(const Nest& rows, int64_t edges, int64_t destinations) {
+Shares shares_of(const Nest& rows, int64_t edges, int64_t destinations) {
   const int64_t row = times(points(rows, rows.rank), rows.block);
   const int64_t work = times(edges + destinations, row + kTupleBytes);
   const int threads = threads_for(work);
@@ -113,26 +115,14 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   });
   ordered.valid = static_cast<bool>(valid);
   if (!ordered.finished) return ordered;
-  ordered.kept = stage.wide ? positions_of_counts<uint64_t>(stage, starts, threads)
-                            : positions_of_counts<uint32_t>(stage, starts, threads);
+  ordered.kept_edges = stage.wide ? positions_of_counts<uint64_t>(stage, starts, threads)
+                                  : positions_of_counts<uint32_t>(stage, starts, threads);
   // With `starts`, callers do not need the final counts, so edges that are already in order are stored
   // without updates of the counts.
-  stage.in_order = starts != nullptr && in_order(orders);
+  stage.in_order = starts != nullptr && are_in_order(orders);
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return ordered;
-}
-
-OwnedMemory::OwnedMemory(int64_t bytes)
-    : start_(static_cast<char*>(bytes >= kLargeResult
-                                    ? allocate_large(static_cast<size_t>(bytes))
-                                    : std::malloc(static_cast<size_t>(std::max<int64_t>(bytes, 1))))),
-      bytes_(bytes) {
-  if (start_ == nullptr) throw std::bad_alloc();
-}
-
-OwnedMemory::~OwnedMemory() {
-  if (start_ != nullptr && !(bytes_ >= kLargeResult && free_large(start_))) std::free(start_);
 }
 
 namespace {
@@ -144,15 +134,16 @@ bool has_element_numbers(const Program& p) {
 
 }  // namespace
 
-bool fits_pointer(const Program& pointer, const Program& sources) {
-  const auto in_line = [](const Program& p) {
+bool are_pointer_and_sources(const Program& pointer, const Program& sources) {
+  const auto is_one_line = [](const Program& p) {
     return has_element_numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
   };
-  return pointer.tuples > 0 && in_line(pointer) && pointer.checks.mode == Mode::raise &&
-         pointer.checks.component[0].size == sources.tuples + 1 && (sources.tuples == 0 || in_line(sources));
+  return pointer.tuples > 0 && is_one_line(pointer) && pointer.checks.mode == Mode::raise &&
+         pointer.checks.component[0].size == sources.tuples + 1 &&
+         (sources.tuples == 0 || is_one_line(sources));
 }
 
-bool RowLists::fit(int64_t destinations, const Program& targets, const Program* sources) {
+bool RowLists::are_ends_of_edges(int64_t destinations, const Program& targets, const Program* sources) {
   if (targets.tuples == 0) return sources == nullptr || sources->tuples == 0;
   if (!has_element_numbers(targets) || targets.checks.component[0].size != destinations) return false;
   if (sources == nullptr) return true;
@@ -217,7 +208,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   const int64_t table = sources.program && edges > 0 ? sources.program->checks.component[0].size : 0;
   const Outcome checked = check_ends(targets, sources, invalid);
   if (checked.status != Status::done) return checked;
-  table_ = sources.program ? table : edges;
+  table_rows_ = sources.program ? table : edges;
   wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
   const int64_t width = wide_ ? 8 : 4;
   const int threads = threads_for(times(edges, 4 * kTupleBytes));
@@ -238,7 +229,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
 
   const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
   if (!ordered.finished) return {Status::interrupted, {}};
-  kept_ = ordered.kept;
+  kept_edges_ = ordered.kept_edges;
   if (!ordered.valid && targets.program->invalid_is_error)
     return find_invalid_end(targets, sources, poll, invalid);
   if (bucket_size_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};
@@ -250,7 +241,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kUpdatesPerStretch - 1) / kUpdatesPerStretch;
   bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
-  OwnedMemory slots(times(kept_, is_narrow() ? 2 : 4)), numbers(times(kept_, 2));
+  OwnedMemory slots(times(kept_edges_, is_narrow() ? 2 : 4)), numbers(times(kept_edges_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
     auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
     const int64_t end = number_at(starts_, wide_, list + 1);
@@ -276,8 +267,8 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.starts = starts_.get();
   call.numbers = rows_.get();
   call.edges = edges_.get();
-  call.kept = kept_;
-  call.far = distance(table_, call.table_step) > thresholds().private_cache_bytes;
+  call.kept_edges = kept_edges_;
+  call.far = distance(table_rows_, call.table_step) > thresholds().private_cache_bytes;
   call.destinations = destinations_;
   call.bucket_size = bucket_size_;
   call.stretches = stretches_;
@@ -289,32 +280,35 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
 // Each bucket has one slab. If the accumulators have the stored type, the slab is the memory of the result.
 bool RowLists::fold_buckets(const ListFold& call, const Poll& poll) const {
   const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, bucket_size_);
-  const int threads = threads_for(times(kept_ + destinations_, call.rows->item + kTupleBytes));
+  const int threads = threads_for(times(kept_edges_ + destinations_, call.rows->item + kTupleBytes));
   const WorkerScratch slabs(slab, threads);
   if (!slabs) throw std::bad_alloc();
   return run_tasks(lists_, threads, poll, [&](int64_t list, int worker) {
-    chosen_kernels().list_items(call, list, slabs.of(worker));
+    chosen_kernels().list_items(call, list, slabs.memory_of(worker));
   });
 }
 
 bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
-  const Shares cut = share_out(*call.rows, kept_, destinations_);
+  const Shares shares = shares_of(*call.rows, kept_edges_, destinations_);
   OwnedMemory weights;
   if (call.weights != nullptr) {
-    weights = OwnedMemory(times(kept_, call.rows->item));
-    const int64_t piece = std::max<int64_t>(kPieceChunk, kept_ / (kSharesPerThread * cut.threads) + 1);
-    const bool ordered = run_tasks((kept_ + piece - 1) / piece, cut.threads, poll, [&](int64_t i, int) {
-      chosen_kernels().list_weights(call, weights.get(), i * piece, std::min((i + 1) * piece, kept_));
-    });
+    weights = OwnedMemory(times(kept_edges_, call.rows->item));
+    const int64_t piece =
+        std::max<int64_t>(kPieceChunk, kept_edges_ / (kSharesPerThread * shares.threads) + 1);
+    const bool ordered =
+        run_tasks((kept_edges_ + piece - 1) / piece, shares.threads, poll, [&](int64_t i, int) {
+          chosen_kernels().list_weights(call, weights.get(), i * piece,
+                                        std::min((i + 1) * piece, kept_edges_));
+        });
     if (!ordered) return false;
     call.weights = weights.get();
   }
-  const auto begin_of = [&](int64_t share) {
-    return boundary(share, cut.count, kept_, destinations_,
-                    [this](int64_t d) { return number_at(starts_, wide_, d); });
+  const auto begin_of_share = [&](int64_t share) {
+    return first_destination_of(share, shares.count, kept_edges_, destinations_,
+                                [this](int64_t d) { return number_at(starts_, wide_, d); });
   };
-  return run_tasks(cut.count, cut.threads, poll, [&](int64_t share, int) {
-    chosen_kernels().list_fold(call, begin_of(share), begin_of(share + 1));
+  return run_tasks(shares.count, shares.threads, poll, [&](int64_t share, int) {
+    chosen_kernels().list_fold(call, begin_of_share(share), begin_of_share(share + 1));
   });
 }
 
@@ -359,17 +353,18 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
   call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
   PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedPortion)};
-  const Shares cut = share_out(*call.rows, edges, destinations);
-  const WorkerScratch scratch(pointed.scratch(), cut.threads);
+  const Shares shares = shares_of(*call.rows, edges, destinations);
+  const WorkerScratch scratch(pointed.scratch(), shares.threads);
   if (!scratch) throw std::bad_alloc();
-  const auto begin_of = [&](int64_t share) {
-    return boundary(share, cut.count, edges, destinations, [=](int64_t d) { return begins[d]; });
+  const auto begin_of_share = [&](int64_t share) {
+    return first_destination_of(share, shares.count, edges, destinations,
+                                [=](int64_t d) { return begins[d]; });
   };
   All valid;
   const bool finished =
-      run_tasks(cut.count, cut.threads, fresh ? poll : Poll{}, [&](int64_t share, int worker) {
-        valid &=
-            chosen_kernels().pointed_fold(pointed, begin_of(share), begin_of(share + 1), scratch.of(worker));
+      run_tasks(shares.count, shares.threads, fresh ? poll : Poll{}, [&](int64_t share, int worker) {
+        valid &= chosen_kernels().pointed_fold(pointed, begin_of_share(share), begin_of_share(share + 1),
+                                               scratch.memory_of(worker));
       });
   if (!finished) return {Status::interrupted, {}};
   if (valid || !from.invalid_is_error || !fresh) return {};

@@ -2,9 +2,8 @@
 // their edges.
 #pragma once
 
-#include <utility>
-
 #include "engine/engine.hpp"
+#include "engine/owned_memory.hpp"
 
 namespace gatherum {
 
@@ -16,35 +15,12 @@ void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
 // kept.
 struct Ordered {
   bool finished, valid;
-  int64_t kept;
+  int64_t kept_edges;
 };
 // Sorts edges by target with a stable counting sort. `starts` receives the position of the first edge of each
 // destination, and the end position; it may be null.
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll);
-
-// Owned memory, with its size. Large blocks use huge pages.
-class OwnedMemory {
- public:
-  OwnedMemory() = default;
-  explicit OwnedMemory(int64_t bytes);  // throws std::bad_alloc
-  ~OwnedMemory();
-  OwnedMemory(OwnedMemory&& other) noexcept
-      : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
-  OwnedMemory& operator=(OwnedMemory&& other) noexcept {
-    std::swap(start_, other.start_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
-  OwnedMemory(const OwnedMemory&) = delete;
-  OwnedMemory& operator=(const OwnedMemory&) = delete;
-  char* get() const { return start_; }
-  int64_t bytes() const { return start_ == nullptr ? 0 : bytes_; }
-
- private:
-  char* start_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 // The sources or the targets of the edges, as a program. The nest `checks` of the program visits the edges in
 // order. This nest has one component: the number of the addressed element. If both members are null, edge i
@@ -55,7 +31,7 @@ struct EdgeEnds {
 };
 
 // Returns true if two programs describe a CSR pointer array and the sources of its edges.
-bool fits_pointer(const Program& pointer, const Program& sources);
+bool are_pointer_and_sources(const Program& pointer, const Program& sources);
 
 // Reduces rows by a CSR pointer array, without lists. A program of one loop, with one component of size edges
 // + 1, describes this array. Every field of `call` is set except the size of the table. `fresh` is true if
@@ -68,7 +44,7 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
 class RowLists {
  public:
   // Returns true if two programs describe the two ends of the same edges.
-  static bool fit(int64_t destinations, const Program& targets, const Program* sources);
+  static bool are_ends_of_edges(int64_t destinations, const Program& targets, const Program* sources);
 
   // Reads and checks every index once. `bucket_size` is the number of destinations that share a list; it is
   // above 1 only for reductions of single items without sources. `numbered` is true if the edge numbers are
@@ -83,9 +59,9 @@ class RowLists {
 
   int64_t destinations() const { return destinations_; }
   int64_t bucket_size() const { return bucket_size_; }
-  int64_t table() const { return table_; }  // number of rows
-  int64_t kept() const { return kept_; }    // number of edges
-  bool numbered() const { return edges_.get() != nullptr || kept_ == 0; }
+  int64_t table_rows() const { return table_rows_; }
+  int64_t kept_edges() const { return kept_edges_; }
+  bool has_edge_numbers() const { return edges_.get() != nullptr || kept_edges_ == 0; }
   int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 
  private:
@@ -95,7 +71,7 @@ class RowLists {
   ListStage stage_of(const EdgeEnds& targets, const EdgeEnds& sources, int threads) const;
   bool fold_buckets(const ListFold& call, const Poll& poll) const;
 
-  int64_t destinations_ = 0, bucket_size_ = 1, lists_ = 0, kept_ = 0, table_ = 0;
+  int64_t destinations_ = 0, bucket_size_ = 1, lists_ = 0, kept_edges_ = 0, table_rows_ = 0;
   bool wide_ = false;
   OwnedMemory starts_, rows_, edges_;
   int64_t stretches_ = 0;  // for lists of buckets, like bounds_

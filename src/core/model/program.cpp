@@ -287,7 +287,7 @@ Nest number_destinations(const Nest& nest) {
 const char* complete(Program& p) {
   p.has_points = p.nest.block > 0;
   p.has_copy = p.scatter && p.copy.block > 0;
-  if (const char* wrong = why_invalid(p)) return wrong;
+  if (const char* fault = why_invalid(p)) return fault;
   p.invalid_is_error = p.mode == Mode::raise;
   p.tuples = p.checks.components > 0 ? points(p.checks, p.checks.rank) : 0;
   p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));

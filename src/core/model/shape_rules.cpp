@@ -115,7 +115,7 @@ bool covers_data(const ShapedCall& call, const Roles& roles, const OperandLayout
 }
 
 // Division that rounds down, as in Python.
-int64_t floored(int64_t n, int64_t by) { return n / by - (n % by < 0 ? 1 : 0); }
+int64_t floor_division(int64_t n, int64_t by) { return n / by - (n % by < 0 ? 1 : 0); }
 
 // A nonnegative stride and its number of steps, for a layout that may overlap itself.
 struct Steps {
@@ -147,8 +147,8 @@ bool may_collide(const std::vector<Steps>& loops, int64_t item) {
       continue;
     }
     const auto [stride, extent] = loops[--i];
-    const int64_t low = std::max(1 - extent, -floored(offset + back[i], stride));
-    const int64_t high = std::min(extent - 1, floored(back[i] - offset, stride));
+    const int64_t low = std::max(1 - extent, -floor_division(offset + back[i], stride));
+    const int64_t high = std::min(extent - 1, floor_division(back[i] - offset, stride));
     steps += std::max<int64_t>(0, high - low + 1);
     if (steps > kMostSteps) return true;
     for (int64_t d = low; d <= high; ++d) pending.push_back({i, offset + d * stride, stepped || d != 0});

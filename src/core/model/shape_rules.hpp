@@ -68,21 +68,23 @@ struct Finding {
 template <class Fits>
 Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                     int64_t axis, const Fits& fits) {
-  const auto wrong = [](Fault fault, int64_t dimension, int64_t expected, int64_t found) {
+  const auto finding_of = [](Fault fault, int64_t dimension, int64_t expected, int64_t found) {
     return Finding{fault, Operand::indices, dimension, expected, found, {}};
   };
   const int64_t entries_rank = indices_rank - (addressing.takes_tuples ? 1 : 0);
-  if (addressing.shares_back && indices_rank != rank) return wrong(Fault::other_rank, 0, rank, indices_rank);
+  if (addressing.shares_back && indices_rank != rank)
+    return finding_of(Fault::other_rank, 0, rank, indices_rank);
   if (addressing.shares_front && (rank < axis || entries_rank < axis))
-    return wrong(Fault::other_batch_shape, 0, axis, 0);
+    return finding_of(Fault::other_batch_shape, 0, axis, 0);
   const int64_t shared_front = addressing.shares_front ? axis : 0;
   for (int64_t d = 0; d < shared_front; ++d)
     if (!fits(d, !addressing.shares_back))
-      return wrong(addressing.shares_back ? Fault::larger_than_data : Fault::other_batch_shape, d, axis, 0);
+      return finding_of(addressing.shares_back ? Fault::larger_than_data : Fault::other_batch_shape, d, axis,
+                        0);
   for (int64_t d = axis + 1; d < rank && addressing.shares_back; ++d)
-    if (!fits(d, false)) return wrong(Fault::larger_than_data, d, 0, 0);
+    if (!fits(d, false)) return finding_of(Fault::larger_than_data, d, 0, 0);
   if (addressing.takes_tuples && components > rank - axis)
-    return wrong(Fault::tuple_too_long, 0, rank - axis, components);
+    return finding_of(Fault::tuple_too_long, 0, rank - axis, components);
   return {};
 }
 

@@ -13,10 +13,10 @@ namespace {
 
 #if PY_VERSION_HEX >= 0x030C0000 && !defined(PYPY_VERSION)
 
-constexpr std::array kOfPlans = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
+constexpr std::array kPlanArguments = {kOp, kData, kIndices, kUpdates, kOut, kFill};  // kOp: the plan
 
 // The default arguments for parameters that an operator's signature does not have.
-Arguments without_arguments(nb::handle op) {
+Arguments default_arguments(nb::handle op) {
   static PyObject* const none = kept_text("none");
   static PyObject* const zero = PyLong_FromLong(0);
   return {op, {}, {}, Py_None, {}, none, Py_True, {}, {}, zero, {}};
@@ -34,14 +34,14 @@ constexpr Parameter kParameters[] = {
 
 // A Python function whose calls the core runs.
 struct Accelerated {
-  PyObject* function;        // borrowed: only its address is used
-  vectorcallfunc by_python;  // runs the Python body
+  PyObject* function;            // borrowed: only its address is used
+  vectorcallfunc run_in_python;  // runs the Python body
   bool runs_plan = false;
-  size_t parameters = 0;
-  size_t positional = 0;                           // the number of positional parameters, which are first
-  unsigned required = 0;                           // a bit for each parameter without default
-  std::array<nb::handle, kArguments> names;        // of the parameters, interned
-  std::array<Argument, kArguments> argument_of{};  // the argument that each parameter binds
+  size_t parameter_count = 0;
+  size_t positional_count = 0;                         // the number of positional parameters, which are first
+  unsigned required_bits = 0;                          // a bit for each parameter without default
+  std::array<nb::handle, kArgumentCount> names;        // of the parameters, interned
+  std::array<Argument, kArgumentCount> argument_of{};  // the argument that each parameter binds
   Arguments defaults;
   const Accelerated* next = nullptr;
 };
@@ -55,31 +55,34 @@ Nodes& nodes_of(const PyObject* function) {
   return nodes[(reinterpret_cast<uintptr_t>(function) >> 4) * 0x9E3779B97F4A7C15u >> 58];
 }
 
-// Binds the arguments of a call to `a`. Returns false if they do not match the parameters.
-bool bind(const Accelerated& function, PyObject* const* values, size_t n, PyObject* keywords, Arguments& a) {
-  if (n > function.positional) return false;
-  for (size_t i = 0; i < n; ++i) a[function.argument_of[i]] = values[i];
+// Binds the arguments of a call. Returns false if they do not match the parameters.
+bool bind_arguments(const Accelerated& function, PyObject* const* values, size_t n, PyObject* keywords,
+                    Arguments& arguments) {
+  if (n > function.positional_count) return false;
+  for (size_t i = 0; i < n; ++i) arguments[function.argument_of[i]] = values[i];
   unsigned bound = (1u << n) - 1;
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   for (Py_ssize_t k = 0; k < named; ++k) {
     size_t i = 0;
-    while (i < function.parameters && function.names[i].ptr() != PyTuple_GET_ITEM(keywords, k)) ++i;
-    if (i == function.parameters || (bound >> i & 1) != 0) return false;
-    a[function.argument_of[i]] = values[n + static_cast<size_t>(k)];
+    while (i < function.parameter_count && function.names[i].ptr() != PyTuple_GET_ITEM(keywords, k)) ++i;
+    if (i == function.parameter_count || (bound >> i & 1) != 0) return false;
+    arguments[function.argument_of[i]] = values[n + static_cast<size_t>(k)];
     bound |= 1u << i;
   }
-  return (bound & function.required) == function.required;
+  return (bound & function.required_bits) == function.required_bits;
 }
 
 // The vectorcall of every accelerated function.
 PyObject* call_accelerated(PyObject* self, PyObject* const* values, size_t flags, PyObject* keywords) {
   const Accelerated* function = nodes_of(self).load(std::memory_order_acquire);
   while (function->function != self) function = function->next;
-  Arguments a = function->defaults;
+  Arguments arguments = function->defaults;
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
-  if (!bind(*function, values, n, keywords, a)) return function->by_python(self, values, flags, keywords);
+  if (!bind_arguments(*function, values, n, keywords, arguments))
+    return function->run_in_python(self, values, flags, keywords);
   return guarded([&] {
-    return function->runs_plan ? run_plan(a[kOp], operands_of(a.data()), a[kFill]) : dispatch_call(a.data());
+    return function->runs_plan ? run_plan(arguments[kOp], operands_of(arguments.data()), arguments[kFill])
+                               : dispatch_call(arguments.data());
   });
 }
 
@@ -93,10 +96,10 @@ const Parameter* find_parameter(nb::handle name) {
 bool is_complete(const Accelerated& function, unsigned present) {
   unsigned needed = 0;
   if (function.runs_plan) {
-    for (const Argument argument : kOfPlans) needed |= 1u << argument;
+    for (const Argument argument : kPlanArguments) needed |= 1u << argument;
     return present == needed;
   }
-  for (size_t i = 0; i < kArguments; ++i)
+  for (size_t i = 0; i < kArgumentCount; ++i)
     if (!function.defaults[i].is_valid()) needed |= 1u << i;
   return (present & needed) == needed;
 }
@@ -106,28 +109,28 @@ bool is_complete(const Accelerated& function, unsigned present) {
 bool read_parameters(nb::handle function, Accelerated& accelerated) {
   const auto& code = *reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.ptr()));
   constexpr int kOtherFlags = CO_VARARGS | CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-  accelerated.positional = static_cast<size_t>(code.co_argcount);
-  accelerated.parameters = accelerated.positional + static_cast<size_t>(code.co_kwonlyargcount);
+  accelerated.positional_count = static_cast<size_t>(code.co_argcount);
+  accelerated.parameter_count = accelerated.positional_count + static_cast<size_t>(code.co_kwonlyargcount);
   if ((code.co_flags & kOtherFlags) != 0 || code.co_posonlyargcount != 0 ||
-      accelerated.parameters > kArguments)
+      accelerated.parameter_count > kArgumentCount)
     return false;
   const nb::object names = function.attr("__code__").attr("co_varnames");
   const nb::handle defaults = PyFunction_GET_DEFAULTS(function.ptr());
   const nb::handle named = PyFunction_GET_KW_DEFAULTS(function.ptr());
-  const size_t first = accelerated.positional - (defaults.is_valid() ? nb::len(defaults) : 0);
+  const size_t first = accelerated.positional_count - (defaults.is_valid() ? nb::len(defaults) : 0);
   unsigned present = 0;
-  for (size_t i = 0; i < accelerated.parameters; ++i) {
+  for (size_t i = 0; i < accelerated.parameter_count; ++i) {
     accelerated.names[i] = PyTuple_GET_ITEM(names.ptr(), i);
     const Parameter* parameter = find_parameter(accelerated.names[i]);
     if (parameter == nullptr || (present >> parameter->argument & 1) != 0) return false;
     present |= 1u << parameter->argument;
     accelerated.argument_of[i] = parameter->argument;
     nb::handle value;
-    if (i >= first && i < accelerated.positional)
+    if (i >= first && i < accelerated.positional_count)
       value = PyTuple_GET_ITEM(defaults.ptr(), i - first);
     else if (named.is_valid())
       value = PyDict_GetItemWithError(named.ptr(), accelerated.names[i].ptr());
-    if (!value.is_valid()) accelerated.required |= 1u << i;
+    if (!value.is_valid()) accelerated.required_bits |= 1u << i;
     accelerated.defaults[parameter->argument] = value;
   }
   accelerated.runs_plan = (present >> kOp & 1) != 0;
@@ -144,9 +147,9 @@ void accelerate(nb::handle function) {
   if (!PyFunction_Check(function.ptr()) || python->vectorcall == call_accelerated) return;
   auto accelerated = std::make_unique<Accelerated>();
   accelerated->function = function.ptr();
-  accelerated->by_python = python->vectorcall;
+  accelerated->run_in_python = python->vectorcall;
   const nb::object op = interned(function.attr("__name__"));
-  accelerated->defaults = without_arguments(op);
+  accelerated->defaults = default_arguments(op);
   if (!read_parameters(function, *accelerated)) return;
   for (const nb::handle name : accelerated->names) name.inc_ref();
   for (const nb::handle value : accelerated->defaults) value.inc_ref();

@@ -10,7 +10,7 @@ constexpr auto kModeNames = [] {
   for (size_t i = 0; i < names.size(); ++i) names[i] = kModes[i].name;
   return names;
 }();
-constexpr auto kReductions = [] {
+constexpr auto kReductionNames = [] {
   std::array<const char*, kEnumerators<Reduction>> names{};
   for (size_t i = 0; i < names.size(); ++i) names[i] = name_of(static_cast<Reduction>(i));
   return names;
@@ -46,27 +46,29 @@ bool is_bool(nb::handle h) { return h.ptr() == Py_True || h.ptr() == Py_False; }
 
 }  // namespace
 
-bool read_attributes(const nb::handle* a, Attributes& attributes) {
-  const auto [axis, reduction, include_self, mode, negative] = std::array{
-      a[kAxis].ptr(), a[kReduction].ptr(), a[kIncludeSelf].ptr(), a[kMode].ptr(), a[kNegative].ptr()};
+bool read_attributes(const nb::handle* arguments, Attributes& attributes) {
+  const auto [axis, reduction, include_self, mode, negative] =
+      std::array{arguments[kAxis].ptr(), arguments[kReduction].ptr(), arguments[kIncludeSelf].ptr(),
+                 arguments[kMode].ptr(), arguments[kNegative].ptr()};
   if (!PyLong_CheckExact(axis) || !PyUnicode_CheckExact(reduction) || !PyUnicode_CheckExact(mode) ||
       !is_bool(include_self) || !is_bool(negative))
     return false;
   int overflow = 0;
-  attributes.op = a[kOp];
+  attributes.op = arguments[kOp];
   static PyObject* const zero = PyLong_FromLong(0);  // the usual value, a single object in Python
   attributes.axis = axis == zero ? 0 : PyLong_AsLongLongAndOverflow(axis, &overflow);
   attributes.mode = number_of(mode, kModeNames);
-  const int number = number_of(reduction, kReductions);
+  const int number = number_of(reduction, kReductionNames);
   attributes.reduction = static_cast<Reduction>(number);
   attributes.include_self = include_self == Py_True;
   attributes.negative = negative == Py_True;
   return overflow == 0 && attributes.mode >= 0 && number >= 0;
 }
 
-Attributes plain_attributes(const nb::handle* a) {
+Attributes plain_attributes(const nb::handle* arguments) {
   Attributes attributes;
-  if (!read_attributes(a, attributes)) throw nb::value_error("gatherum: attributes were not normalized");
+  if (!read_attributes(arguments, attributes))
+    throw nb::value_error("gatherum: attributes were not normalized");
   return attributes;
 }
 
@@ -75,7 +77,7 @@ nb::handle mode_name(const Attributes& attributes) {
 }
 
 nb::handle reduction_name(const Attributes& attributes) {
-  return texts_of(kReductions)[static_cast<size_t>(attributes.reduction)];
+  return texts_of(kReductionNames)[static_cast<size_t>(attributes.reduction)];
 }
 
 }  // namespace gatherum

@@ -7,7 +7,7 @@
 namespace gatherum {
 
 // The arguments of the functions that run a call, in their order. kOp is the operator's name, interned.
-inline constexpr int kArguments = 11;
+inline constexpr int kArgumentCount = 11;
 enum Argument {
   kOp,
   kData,
@@ -21,10 +21,10 @@ enum Argument {
   kFill,
   kOut
 };
-using Arguments = std::array<nb::handle, kArguments>;
+using Arguments = std::array<nb::handle, kArgumentCount>;
 
-inline OperandHandles operands_of(const nb::handle* a) {
-  return {a[kData], a[kIndices], a[kUpdates], a[kOut]};
+inline OperandHandles operands_of(const nb::handle* arguments) {
+  return {arguments[kData], arguments[kIndices], arguments[kUpdates], arguments[kOut]};
 }
 
 // The operator and all arguments except arrays.
@@ -46,9 +46,9 @@ struct Call {
 
 // Reads attributes that are plain values. Returns false for any other value, which Python then converts or
 // rejects.
-bool read_attributes(const nb::handle* a, Attributes& attributes);
+bool read_attributes(const nb::handle* arguments, Attributes& attributes);
 // Reads attributes that must be plain values, because the caller has converted them.
-Attributes plain_attributes(const nb::handle* a);
+Attributes plain_attributes(const nb::handle* arguments);
 
 // The names of attributes as Python strings.
 nb::handle mode_name(const Attributes& attributes);
@@ -58,12 +58,12 @@ nb::handle reduction_name(const Attributes& attributes);
 // dtype, shape and strides. A dtype is represented by its number in dtypes.hpp. `Key` adds words for a dtype
 // without a number.
 template <class Take>
-void each_word(const Attributes& a, const Take& take) {
-  take(static_cast<int64_t>(reinterpret_cast<intptr_t>(a.op.ptr())));
-  take(a.axis);
+void each_word(const Attributes& attributes, const Take& take) {
+  take(static_cast<int64_t>(reinterpret_cast<intptr_t>(attributes.op.ptr())));
+  take(attributes.axis);
   static_assert(kEnumerators<Reduction> <= 16);
-  const int words = a.mode * 16 + static_cast<int>(a.reduction);
-  take(int64_t{words * 4 + (a.include_self ? 2 : 0) + (a.negative ? 1 : 0)});
+  const int words = attributes.mode * 16 + static_cast<int>(attributes.reduction);
+  take(int64_t{words * 4 + (attributes.include_self ? 2 : 0) + (attributes.negative ? 1 : 0)});
 }
 template <class Take>
 void each_word(const View& view, const Take& take) {

@@ -11,18 +11,18 @@ namespace {
 // Returns the call in the form of the planner. Returns false for a call that Python has to plan.
 bool read_call(const Call& call, CallSpec& spec) {
   const auto& [data, indices, updates, out] = call.operands;
-  const Attributes& a = call.attributes;
-  const char* const name = PyUnicode_AsUTF8(a.op.ptr());
+  const Attributes& attributes = call.attributes;
+  const char* const name = PyUnicode_AsUTF8(attributes.op.ptr());
   if (name == nullptr) nb::raise_python_error();
   spec.op = find_operator(name);
   if (spec.op == nullptr || updates.is_present() != spec.op->is_scatter) return false;
   for (const View& view : call.operands)
     if (view.is_present() && view.dtype == kNoDType) return false;
-  spec.axis = a.axis;
-  spec.mode = kModes[a.mode].mode;
-  spec.negative = a.negative;
-  spec.reduction = a.reduction;
-  spec.include_self = a.include_self;
+  spec.axis = attributes.axis;
+  spec.mode = kModes[attributes.mode].mode;
+  spec.negative = attributes.negative;
+  spec.reduction = attributes.reduction;
+  spec.include_self = attributes.include_self;
   spec.data = spec_of(data);
   spec.indices = spec_of(indices);
   if (updates.is_present()) spec.updates = spec_of(updates);
@@ -42,7 +42,7 @@ OperandSpec spec_of(const View& view) {
   return spec;
 }
 
-nb::object described(const OperandSpec& operand) {
+nb::object description_of(const OperandSpec& operand) {
   const auto& [shape, strides] = operand.layout;
   return nb::make_tuple(tuple_of(shape.data(), operand.layout.rank()), static_cast<DType>(operand.dtype),
                         tuple_of(strides.data(), operand.layout.rank()), operand.swapped);
@@ -60,9 +60,9 @@ nb::object CallPlan::plan() const {
     if (plan_.is_valid()) return plan_;
   }
   const auto optional = [](const std::optional<OperandSpec>& operand) {
-    return operand ? described(*operand) : nb::none();
+    return operand ? description_of(*operand) : nb::none();
   };
-  const nb::object data = described(spec_.data), indices = described(spec_.indices),
+  const nb::object data = description_of(spec_.data), indices = description_of(spec_.indices),
                    updates = optional(spec_.updates), out = optional(spec_.out);
   nb::object made = plan_in_python(attributes_, {data, indices, updates, out}).plan;
   const nb::ft_lock_guard lock(mutex_);

@@ -49,7 +49,7 @@ bool is_call_plan(nb::handle cached);
 nb::object plan_object(nb::handle cached);
 
 // Returns (shape, DType, strides, swapped), the form in which Python reads the spec of an operand.
-nb::object described(const OperandSpec& operand);
+nb::object description_of(const OperandSpec& operand);
 // Describes a view whose dtype has a number.
 OperandSpec spec_of(const View& view);
 

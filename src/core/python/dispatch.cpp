@@ -17,8 +17,8 @@
 namespace gatherum {
 
 Callbacks& callbacks() {
-  static auto* h = new Callbacks;
-  return *h;
+  static auto* functions = new Callbacks;
+  return *functions;
 }
 
 namespace {
@@ -48,48 +48,50 @@ nb::object array_of_integers(nb::handle list) {
 }
 
 template <size_t... I>
-nb::object call_with(const nb::object& function, const nb::handle* a, std::index_sequence<I...>) {
-  return function(a[I]...);
+nb::object call_with(const nb::object& function, const nb::handle* arguments, std::index_sequence<I...>) {
+  return function(arguments[I]...);
 }
 
 // Calls Python to convert and check the arguments, and to run the call.
-GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* a) {
-  return call_with(callbacks().convert_and_run, a, std::make_index_sequence<kArguments>());
+GATHERUM_NOINLINE nb::object convert_in_python(const nb::handle* arguments) {
+  return call_with(callbacks().convert_and_run, arguments, std::make_index_sequence<kArgumentCount>());
 }
 
 // Runs a call with the function that ran the last call on such arrays. Returns an empty object if there is no
 // such function.
-nb::object replay_jax_call(const nb::handle* a) {
-  if (!a[kOut].is_none()) return {};
-  return replay({a[kOp],
-                 a[kData],
-                 a[kIndices],
-                 a[kUpdates],
-                 {a[kAxis], a[kReduction], a[kIncludeSelf], a[kMode], a[kNegative], a[kFill]}});
+nb::object replay_jax_call(const nb::handle* arguments) {
+  if (!arguments[kOut].is_none()) return {};
+  return replay({arguments[kOp],
+                 arguments[kData],
+                 arguments[kIndices],
+                 arguments[kUpdates],
+                 {arguments[kAxis], arguments[kReduction], arguments[kIncludeSelf], arguments[kMode],
+                  arguments[kNegative], arguments[kFill]}});
 }
 
 // Runs a call on NumPy arrays. Calls on all other values run in Python.
-nb::object run_on_arrays(const nb::handle* a) {
-  nb::object result = call_on_arrays(a);
-  if (!result.is_valid()) result = convert_in_python(a);
+nb::object run_on_arrays(const nb::handle* arguments) {
+  nb::object result = call_on_arrays(arguments);
+  if (!result.is_valid()) result = convert_in_python(arguments);
   return result;
 }
 
 }  // namespace
 
-nb::object dispatch_call(const nb::handle* a) {
-  if (!is_ndarray_or_memmap(a[kData].ptr())) {
+nb::object dispatch_call(const nb::handle* arguments) {
+  if (!is_ndarray_or_memmap(arguments[kData].ptr())) {
     nb::object result;
-    if (is_tensor(a[kData]) && fills_with_zeros(a[kFill])) result = call_on_plain_tensors(a);
-    if (!result.is_valid()) result = call_on_device_arrays(a);
-    if (!result.is_valid()) result = replay_jax_call(a);
+    if (is_tensor(arguments[kData]) && fills_with_zeros(arguments[kFill]))
+      result = call_on_plain_tensors(arguments);
+    if (!result.is_valid()) result = call_on_device_arrays(arguments);
+    if (!result.is_valid()) result = replay_jax_call(arguments);
     if (result.is_valid()) return result;
   }
-  if (!PyList_CheckExact(a[kIndices].ptr())) return run_on_arrays(a);
-  const nb::object listed = array_of_integers(a[kIndices]);
-  if (!listed.is_valid()) return run_on_arrays(a);
+  if (!PyList_CheckExact(arguments[kIndices].ptr())) return run_on_arrays(arguments);
+  const nb::object listed = array_of_integers(arguments[kIndices]);
+  if (!listed.is_valid()) return run_on_arrays(arguments);
   Arguments converted;
-  std::copy_n(a, kArguments, converted.begin());
+  std::copy_n(arguments, kArgumentCount, converted.begin());
   converted[kIndices] = listed;
   return run_on_arrays(converted.data());
 }

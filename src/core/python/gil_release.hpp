@@ -25,10 +25,10 @@ class GilRelease {
   }
   // Returns true if a poll has stopped the work. If the work was interrupted but not by a poll, the process
   // is the child of a fork, which does not have the other threads.
-  bool interrupted() const { return interrupted_; }
+  bool was_interrupted() const { return interrupted_; }
   // Runs `work()` with the lock.
   template <class Work>
-  auto reacquired(const Work& work) {
+  auto run_with_lock(const Work& work) {
     lock();
     const auto result = work();
     state_ = PyEval_SaveThread();
@@ -64,7 +64,7 @@ gatherum_status run_without_lock(const Run& run) {
   const gatherum_poll poll = released.poll();
   for (;;) {
     const gatherum_status status = run(&poll);
-    if (status != GATHERUM_INTERRUPTED || released.interrupted()) return status;
+    if (status != GATHERUM_INTERRUPTED || released.was_interrupted()) return status;
   }
 }
 

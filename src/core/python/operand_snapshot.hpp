@@ -22,7 +22,7 @@ class OperandSnapshot {
   // changed.
   int first_change(const OperandHandles& operands) const {
     const int64_t* from = words_;
-    for (int i = 0; i < kOperands; ++i) {
+    for (int i = 0; i < kOperandCount; ++i) {
       const nb::handle h = operands[static_cast<size_t>(i)];
       if (!h.is_none() && !(from = compare(as_array(h), from))) return i;
     }
@@ -60,7 +60,7 @@ class OperandSnapshot {
     return from;
   }
 
-  int64_t words_[kOperands * (3 + 2 * NPY_MAXDIMS)];  // only the words that the operands need are set
+  int64_t words_[kOperandCount * (3 + 2 * NPY_MAXDIMS)];  // only the words that the operands need are set
 };
 
 // Weak references to operands, and to the arrays that own their memory. ndarray.resize raises an error for an

@@ -32,11 +32,11 @@ nb::handle as_bool(bool value) { return value ? Py_True : Py_False; }
 
 struct Entry {
   std::vector<int64_t> words;
-  std::vector<nb::object> kept;  // the objects that the words refer to
+  std::vector<nb::object> kept_objects;  // the objects that the words refer to
   CachedPlan cached;
 
   bool matches(const Key& key) const {
-    return key.whole() && words.size() == static_cast<size_t>(key.size()) &&
+    return key.identifies_call() && words.size() == static_cast<size_t>(key.size()) &&
            std::memcmp(words.data(), key.words(), sizeof(int64_t) * words.size()) == 0;
   }
   // Compares without making a key. Returns false for a dtype that has no number.
@@ -45,7 +45,7 @@ struct Entry {
     Comparison comparison(words.data());
     comparison.add(call.attributes);
     comparison.add(call.operands);
-    return comparison.same();
+    return comparison.is_equal();
   }
 };
 
@@ -54,8 +54,8 @@ constexpr int kSlotBits = 10;
 using Table = std::array<std::unique_ptr<Entry>, size_t{1} << kSlotBits>;
 
 Table& table() {
-  static auto* t = new Table;  // never destroyed: the interpreter may have ended by then
-  return *t;
+  static auto* plans = new Table;  // never destroyed: the interpreter may have ended by then
+  return *plans;
 }
 size_t table_slot_of(const Key& key) { return key.hash() >> (64 - kSlotBits); }
 
@@ -70,15 +70,15 @@ nb::ft_mutex table_mutex;
 }  // namespace
 
 void Key::add_numpy(const View& view) {
-  lasting_ = false;
+  is_lasting_ = false;
   add_address(view.numpy);
   add(view.item * 2 + (PyDataType_REFCHK(view.numpy) ? 1 : 0));  // dtype.__setstate__ can change these
   if (view.numpy->type_num != NPY_VOID) return;
-  whole_ = whole_ && visit_names(view.numpy, [this](PyObject* tuple) {
-             if (++names_ > kMostNames) return false;
-             add_address(tuple);
-             return true;
-           });
+  identifies_call_ = identifies_call_ && visit_names(view.numpy, [this](PyObject* tuple) {
+                       if (++names_ > kMostNames) return false;
+                       add_address(tuple);
+                       return true;
+                     });
 }
 
 // The hash is a sum of products with different odd numbers. Products of products would take longer than the
@@ -112,27 +112,28 @@ CachedPlan find_plan(const Call& call) {
   return entry->cached;
 }
 
-CachedPlan plan_in_python(const Attributes& a, const OperandHandles& operands) {
+CachedPlan plan_in_python(const Attributes& attributes, const OperandHandles& operands) {
   const auto [data, indices, updates, out] = operands;
   CachedPlan cached;
-  cached.plan = callbacks().make_plan(a.op, data, indices, updates, a.axis, reduction_name(a),
-                                      as_bool(a.include_self), mode_name(a), as_bool(a.negative), out);
+  cached.plan = callbacks().make_plan(attributes.op, data, indices, updates, attributes.axis,
+                                      reduction_name(attributes), as_bool(attributes.include_self),
+                                      mode_name(attributes), as_bool(attributes.negative), out);
   cached.program = &program_of(cached.plan);
   return cached;
 }
 
 void keep_plan(const Key& key, const Call& call, const CachedPlan& cached) {
-  const Key now(call);  // fields may have been renamed while the plan was made
+  const Key current_key(call);  // fields may have been renamed while the plan was made
   auto entry = std::make_unique<Entry>();
   entry->words.assign(key.words(), key.words() + key.size());
   entry->cached = cached;
-  if (!entry->matches(now)) return;
-  entry->kept.push_back(nb::borrow(call.attributes.op));
+  if (!entry->matches(current_key)) return;
+  entry->kept_objects.push_back(nb::borrow(call.attributes.op));
   for (const View& view : call.operands)
     if (view.numpy != nullptr) {
-      entry->kept.push_back(nb::borrow(reinterpret_cast<PyObject*>(view.numpy)));
+      entry->kept_objects.push_back(nb::borrow(reinterpret_cast<PyObject*>(view.numpy)));
       visit_names(view.numpy, [&](PyObject* tuple) {
-        entry->kept.push_back(nb::borrow(tuple));
+        entry->kept_objects.push_back(nb::borrow(tuple));
         return true;
       });
     }

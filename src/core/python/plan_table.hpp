@@ -23,7 +23,7 @@ class Comparison {
       each_word(view, [this](int64_t word) { compare(word); });
     }
   }
-  bool same() const { return differences_ == 0; }
+  bool is_equal() const { return differences_ == 0; }
 
  private:
   void compare(int64_t word) { differences_ |= *word_++ ^ word; }
@@ -55,8 +55,8 @@ class Key {
   int size() const { return n_; }
   uint64_t hash() const { return hash_of(words_, n_); }
   const int64_t* words() const { return words_; }
-  bool whole() const { return whole_; }      // false: the words do not identify the call completely
-  bool lasting() const { return lasting_; }  // no word is an address, so the words stay valid forever
+  bool identifies_call() const { return identifies_call_; }  // false: two calls may have these words
+  bool is_lasting() const { return is_lasting_; }  // no word is an address, so the words stay valid forever
 
  private:
   static constexpr int kMostNames = 64;
@@ -66,9 +66,9 @@ class Key {
   void add_numpy(const View& view);
 
   int n_ = 0, names_ = 0;
-  bool whole_ = true, lasting_ = true;
-  int64_t words_[3 + kMostNames + kOperands * (3 + 2 * NPY_MAXDIMS)];  // only the words that are needed are
-                                                                       // set
+  bool identifies_call_ = true, is_lasting_ = true;
+  int64_t words_[3 + kMostNames + kOperandCount * (3 + 2 * NPY_MAXDIMS)];  // only the words that are needed
+                                                                           // are set
 };
 
 // A plan with its program, which exists as long as the plan.

@@ -59,7 +59,7 @@ int first_overlap(const BoundProgram& program, const Views& operands) {
   return -1;
 }
 
-void check_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+void check_out_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
   if (!operands[3].is_present()) return;
   if (!operands[3].writable) raise_error(plan, "read_only");
   if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, "overlap", i);
@@ -102,7 +102,7 @@ nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands
                         const OperandSnapshot& before) {
   const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
-  check_memory(cached.plan, program, views_of(operands));
+  check_out_memory(cached.plan, program, views_of(operands));
   const bool fills =
       !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;

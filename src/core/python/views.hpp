@@ -10,7 +10,7 @@
 
 namespace gatherum {
 
-inline constexpr int kOperands = 4;  // data, indices, updates, out
+inline constexpr int kOperandCount = 4;  // data, indices, updates, out
 inline constexpr int kSwapped = 64;
 static_assert(kDTypeCount <= kSwapped);
 
@@ -27,8 +27,8 @@ struct View {
 
   bool is_present() const { return rank >= 0; }
 };
-using Views = std::array<View, kOperands>;
-using OperandHandles = std::array<nb::handle, kOperands>;  // None for a missing operand
+using Views = std::array<View, kOperandCount>;
+using OperandHandles = std::array<nb::handle, kOperandCount>;  // None for a missing operand
 
 // The object of each NumPy dtype, and its number in dtypes.hpp.
 struct Builtin {

@@ -9,7 +9,7 @@
 namespace gatherum::xla {
 namespace {
 
-gatherum_status execute(const XlaCall& call, const Known& known, const gatherum_operands& operands,
+gatherum_status execute(const XlaCall& call, const KnownProgram& known, const gatherum_operands& operands,
                         gatherum_error& error) {
   if (call.gradient == nullptr) return gatherum_run(known.program, &operands, nullptr, &error);
   gatherum_gradients of = {};
@@ -24,12 +24,13 @@ gatherum_status execute(const XlaCall& call, const Known& known, const gatherum_
 
 XLA_FFI_Error* run_call(const XLA_FFI_CallFrame& frame) {
   XlaCall call = {};
-  Shared known;
-  if (const char* wrong = read(frame, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  if (const char* wrong = find(call.program, known)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  SharedProgram known;
+  if (const char* fault = read(frame, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
+  if (const char* fault = find_program(call.program, known))
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   const gatherum_operands operands = operands_of(call);
-  if (const char* wrong = find_unfit(call, *known, operands))
-    return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (const char* fault = find_unfit(call, *known, operands))
+    return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   if (operands.out.start != operands.data.start)
     prefer_huge(operands.out.start, static_cast<size_t>(operands.out.bytes_after));
   gatherum_error error;
@@ -52,21 +53,21 @@ XLA_FFI_Error* run_call(const XLA_FFI_CallFrame& frame) {
 // Computes exp or log of each item of a buffer.
 XLA_FFI_Error* map_items(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function) {
   MapCall call = {};
-  if (const char* wrong = read(frame, function, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (const char* fault = read(frame, function, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   const gatherum_status status =
       gatherum_map(call.function.c_str(), call.type, call.from->data, call.to->data, call.items, nullptr);
   if (status == GATHERUM_OK) return nullptr;
-  const char* wrong = status == GATHERUM_INVALID_CALL
+  const char* fault = status == GATHERUM_INVALID_CALL
                           ? "the result must be the operand or share no memory with it"
                           : kNoFunction;
-  return fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
 }
 
 }  // namespace
 }  // namespace gatherum::xla
 
 XLA_FFI_Error* gatherum_xla_call(XLA_FFI_CallFrame* frame) noexcept {
-  if (gatherum::xla::answers_metadata(*frame)) return nullptr;
+  if (gatherum::xla::answer_metadata_query(*frame)) return nullptr;
   if (frame->stage != kExecutionStage) return nullptr;
   const auto* function = gatherum::xla::attribute(frame->attrs, "function", kStringAttribute);
   try {

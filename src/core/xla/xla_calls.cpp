@@ -14,22 +14,22 @@ namespace {
 // Reading a program takes longer than a small call.
 struct Slot {
   std::mutex mutex;
-  Shared known;
+  SharedProgram known;
 };
-constexpr size_t kSlots = 256;
+constexpr size_t kCacheSlots = 256;
 
 Slot& slot_of(const Words& words) {
-  static auto* slots = new std::array<Slot, kSlots>;  // never destroyed: a call may outlast statics
-  return (*slots)[static_cast<uint64_t>(words.start[words.size - 1]) % kSlots];
+  static auto* slots = new std::array<Slot, kCacheSlots>;  // never destroyed: a call may outlast statics
+  return (*slots)[static_cast<uint64_t>(words.start[words.size - 1]) % kCacheSlots];
 }
 
-const char* deserialize(const Words& words, Shared& known) {
-  auto created = std::make_shared<Known>();
+const char* deserialize(const Words& words, SharedProgram& known) {
+  auto created = std::make_shared<KnownProgram>();
   gatherum_error error;
   if (gatherum_program_read(words.bytes(), words.count(), &created->program, &error) != GATHERUM_OK)
     return error.message;
   Program fields;
-  if (const char* wrong = from_bytes(words.bytes(), words.count(), fields)) return wrong;
+  if (const char* fault = from_bytes(words.bytes(), words.count(), fields)) return fault;
   created->words.assign(words.start, words.start + words.size);
   created->item = fields.item;
   created->value = fields.combine.value;
@@ -54,12 +54,12 @@ const XLA_FFI_Array* array_of_words(const XLA_FFI_Attrs& attrs, std::string_view
 constexpr size_t kFillWords = 2;  // the widest item has 16 bytes
 
 // Line i of a text.
-std::string_view line(std::string_view text, int64_t i) {
+std::string_view line_of(std::string_view text, int64_t i) {
   while (i-- > 0 && !text.empty()) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
   return text.substr(0, text.find('\n'));
 }
 
-std::string number(const gatherum_error& error, const IndexType& index) {
+std::string index_text(const gatherum_error& error, const IndexType& index) {
   if (index.is_signed) return std::to_string(error.value);
   const auto bits = static_cast<uint64_t>(error.value);
   return std::to_string(index.width == 8 ? bits : bits & ((uint64_t{1} << 8 * index.width) - 1));
@@ -67,7 +67,7 @@ std::string number(const gatherum_error& error, const IndexType& index) {
 
 }  // namespace
 
-const char* find(const Words& words, Shared& known) {
+const char* find_program(const Words& words, SharedProgram& known) {
   if (words.size == 0) return "the call carries no program";
   Slot& slot = slot_of(words);
   {
@@ -77,8 +77,8 @@ const char* find(const Words& words, Shared& known) {
       return nullptr;
     }
   }
-  if (const char* wrong = deserialize(words, known)) return wrong;
-  Shared last = known;
+  if (const char* fault = deserialize(words, known)) return fault;
+  SharedProgram last = known;
   const std::lock_guard lock(slot.mutex);
   slot.known.swap(last);
   return nullptr;
@@ -112,7 +112,7 @@ const void* attribute(const XLA_FFI_Attrs& attrs, std::string_view name, int32_t
   return nullptr;
 }
 
-bool holds_indices(const XLA_FFI_Buffer& buffer, const Known& known) {
+bool holds_indices(const XLA_FFI_Buffer& buffer, const KnownProgram& known) {
   const XLA_FFI_DataType type = buffer.dtype;
   const IndexType& index = known.index;
   const bool is_signed = type >= XLA_FFI_S8 && type <= XLA_FFI_S64;
@@ -167,7 +167,7 @@ const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& functio
   return nullptr;
 }
 
-const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& operands) {
+const char* find_unfit(const XlaCall& call, const KnownProgram& known, const gatherum_operands& operands) {
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";
   if (item.width != known.item || item.value != known.value) return "the data are not of the program's type";
@@ -191,11 +191,11 @@ XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, con
   return frame.api->create_error(&args);
 }
 
-std::string message(const XlaCall& call, const Known& known, const gatherum_error& error) {
-  if (error.position < 0) return std::string(line(call.messages, 0));
-  const std::string_view format = line(call.messages, 1 + error.component);
+std::string message(const XlaCall& call, const KnownProgram& known, const gatherum_error& error) {
+  if (error.position < 0) return std::string(line_of(call.messages, 0));
+  const std::string_view format = line_of(call.messages, 1 + error.component);
   const auto letters = static_cast<int64_t>(std::count(format.begin(), format.end(), '%')) - 1;
-  std::vector<std::string> words(1, number(error, known.index));
+  std::vector<std::string> words(1, index_text(error, known.index));
   int64_t remaining = error.position;
   for (int64_t i = std::min(letters, call.indices->rank) - 1; i >= 0; --i) {
     const int64_t extent = std::max<int64_t>(call.indices->dims[i], 1);
@@ -223,7 +223,7 @@ gatherum_operands operands_of(const XlaCall& call) {
   return operands;
 }
 
-bool answers_metadata(XLA_FFI_CallFrame& frame, uint32_t traits) {
+bool answer_metadata_query(XLA_FFI_CallFrame& frame, uint32_t traits) {
   for (auto* e = frame.extension_start; e != nullptr; e = e->next)
     if (e->type == kMetadataExtension) {
       XLA_FFI_Metadata& metadata = *reinterpret_cast<XLA_FFI_Metadata_Extension*>(e)->metadata;

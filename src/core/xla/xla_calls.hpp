@@ -23,7 +23,7 @@ struct Words {
 };
 
 // A deserialized program, and the properties that its buffers must have.
-struct Known {
+struct KnownProgram {
   std::vector<int64_t> words;
   gatherum_program* program = nullptr;
   int64_t item = 0;
@@ -31,17 +31,17 @@ struct Known {
   IndexType index;
   bool scatter = false;
 
-  Known() = default;
-  Known(const Known&) = delete;
-  Known& operator=(const Known&) = delete;
-  ~Known() { gatherum_program_free(program); }
+  KnownProgram() = default;
+  KnownProgram(const KnownProgram&) = delete;
+  KnownProgram& operator=(const KnownProgram&) = delete;
+  ~KnownProgram() { gatherum_program_free(program); }
 
   bool matches(const Words& w) const {
     return words.size() == w.size && std::memcmp(words.data(), w.start, w.count()) == 0;
   }
 };
 
-using Shared = std::shared_ptr<const Known>;
+using SharedProgram = std::shared_ptr<const KnownProgram>;
 
 // The value type of a buffer's items and their width in bytes. The value type is `none` if items can be
 // copied but not reduced.
@@ -85,7 +85,7 @@ const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& functio
 inline constexpr const char* kNoFunction = "the function is exp or log, of floats";
 
 // Finds a program in the cache, or reads it. Returns an error message, or null.
-const char* find(const Words& words, Shared& known);
+const char* find_program(const Words& words, SharedProgram& known);
 
 // Reads the program, the fill value and the messages of a call. Returns an error message, or null.
 const char* read_attributes(const XLA_FFI_CallFrame& frame, XlaCall& call);
@@ -94,22 +94,22 @@ const char* read_attributes(const XLA_FFI_CallFrame& frame, XlaCall& call);
 const char* read(const XLA_FFI_CallFrame& frame, XlaCall& call);
 
 // Returns true if a buffer has the index type of a program.
-bool holds_indices(const XLA_FFI_Buffer& buffer, const Known& known);
+bool holds_indices(const XLA_FFI_Buffer& buffer, const KnownProgram& known);
 
 // Checks that buffers have the types and sizes that the program was made for. Returns an error message, or
 // null.
-const char* find_unfit(const XlaCall& call, const Known& known, const gatherum_operands& operands);
+const char* find_unfit(const XlaCall& call, const KnownProgram& known, const gatherum_operands& operands);
 
 gatherum_operands operands_of(const XlaCall& call);
 
 // The message about an invalid index. The first line is for indices that have changed. The following lines,
 // one for each component of a tuple, contain one % for the value and one for each coordinate of the position.
-std::string message(const XlaCall& call, const Known& known, const gatherum_error& error);
+std::string message(const XlaCall& call, const KnownProgram& known, const gatherum_error& error);
 
 XLA_FFI_Error* fail(const XLA_FFI_CallFrame& frame, XLA_FFI_Error_Code code, const char* message);
 
 // Answers the runtime's query before the first run, with the version of the interface that the handlers
 // implement and the traits of this handler. Returns false if the frame is not a query.
-bool answers_metadata(XLA_FFI_CallFrame& frame, uint32_t traits = 0);
+bool answer_metadata_query(XLA_FFI_CallFrame& frame, uint32_t traits = 0);
 
 }  // namespace gatherum::xla

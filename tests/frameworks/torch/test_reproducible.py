@@ -527,7 +527,7 @@ def test_nondeterministic_operators_raise_or_warn():
 
 @pytest.mark.parametrize(
     ("described", "source", "struct"),
-    [(Scatter, "override_scatter.cpp", "ScatterPart"), (Bags, "override_bags.cpp", "BagsPart")],
+    [(Scatter, "override_scatter.cpp", "ScatterField"), (Bags, "override_bags.cpp", "BagsField")],
 )
 def test_the_core_reads_the_fields_of_a_description(described, source, struct):
     text = (Path(__file__).parents[3] / "src/core/python/torch" / source).read_text("utf-8")

@@ -46,11 +46,11 @@ RunResult run_gather_packed(const Program& p, const Execution& call) {
   const Split s = split(points(nest, p.unit_loops), nest.line_loop().extent, true, columns_of(p),
                         work_bytes(p), call.threads);
   const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
-  if (!scratch) return {.memory = false};
+  if (!scratch) return {.has_memory = false};
   const bool streams = streams_columns(nest, s.chunk * nest.block, call.operands.moved);
   const PackedGather packed{&nest, p.unit_loops, s.chunk, p.destinations, p.step, streams};
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
-    return chosen_kernels().gather_packed(packed, call.operands, begin, end, scratch.of(worker));
+    return chosen_kernels().gather_packed(packed, call.operands, begin, end, scratch.memory_of(worker));
   });
 }
 

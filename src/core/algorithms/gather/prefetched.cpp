@@ -8,7 +8,7 @@ namespace gatherum {
 
 // The longest stretch for which streaming stores are used. With streaming stores, gathering 4096 of 16384
 // float32 per line took 1.05 times as long, and gathering 250 of 1000 took 0.63 times as long.
-constexpr int64_t kFirstCache = int64_t{32} << 10;
+constexpr int64_t kLongestStreamedStretch = int64_t{32} << 10;
 
 bool applies_gather_prefetched(const Program& p, int, std::string* why) {
   if (!gathers_items(p, nullptr)) return false;
@@ -35,11 +35,11 @@ RunResult run_gather_prefetched(const Program& p, const Execution& call) {
   nest.fetches_indices = false;  // gather_stretches prefetches them, a few lines at a time
   const Split s = split(nest.outer_count(), nest.line_loop().extent, false, 0, work_bytes(p), call.threads);
   const WorkerScratch scratch(nest.line_loop().extent * 8 + kTile * 8, s.threads);
-  if (!scratch) return {.memory = false};
-  const bool streams = nest.component[0].size * nest.component[0].stride <= kFirstCache &&
+  if (!scratch) return {.has_memory = false};
+  const bool streams = nest.component[0].size * nest.component[0].stride <= kLongestStreamedStretch &&
                        streams_past_cache(nest, call.operands.moved);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
-    auto* staged = reinterpret_cast<int64_t*>(scratch.of(worker));
+    auto* staged = reinterpret_cast<int64_t*>(scratch.memory_of(worker));
     return chosen_kernels().gather_stretches(nest, call.operands, begin, end, staged, streams);
   });
 }

@@ -9,11 +9,12 @@ namespace gatherum {
 // cache more often, and these misses occupy the buffers that streaming stores use (10M float32 on two threads
 // of a Xeon: out of 16 MB, streaming stores reduce the time from 21 to 19 ms; out of 64 MB, they increase it
 // from 25 to 27 ms; out of 400 MB, from 67 to 76 ms).
-constexpr int64_t kItemsReach = int64_t{32} << 20;
+constexpr int64_t kMostItemDataBytes = int64_t{32} << 20;
 
 bool applies_streamed(const Program& p, int, std::string* why) {
   const bool items = p.nest.row_rank() == 0 && p.nest.block < kStreamed;
-  if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kItemsReach)) return false;
+  if (!streams_past_cache(p.nest, nullptr) || (items && p.components_reach > kMostItemDataBytes))
+    return false;
   append(why, "each index tuple moves ", row_bytes(p.nest), " bytes; the result has ", p.bytes / 2,
          " bytes, at least ", thresholds().streamed_bytes,
          ", so it is written with stores that bypass the cache");

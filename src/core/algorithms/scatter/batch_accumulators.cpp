@@ -4,10 +4,6 @@
 
 namespace gatherum {
 
-int64_t slab_bytes(const Program& p, int64_t slots) {
-  return chosen_kernels().slab_bytes(p.combine, p.item, slots);
-}
-
 namespace {
 
 // Returns the number of columns of a unit that fit in cache, or 0 if the line loop does not move the data.
@@ -21,9 +17,9 @@ int64_t chunk_of(const Program& p) {
 bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
-  if (items.alone || !fits_slots(items)) return false;
+  if (items.is_one_unit || !fits_slots(items)) return false;
   const bool pays =
-      !items.small && items.slots_bytes <= thresholds().shared_cache_bytes && items.updates >= 64;
+      !items.is_small && items.slots_bytes <= thresholds().shared_cache_bytes && items.updates >= 64;
   if (!needs_accumulator(p.combine) && !pays) return false;
   append(why, items.updates, " updates per batch go to ", p.destinations,
          " destinations, whose accumulators fit in the cache: one batch is reduced after another");
@@ -54,13 +50,13 @@ RunResult run_batch_accumulators(const Program& p, const Execution& call) {
                           times(p.destinations, p.step) >= thresholds().streamed_bytes};
   const int64_t columns = p.split_line ? s.chunk : 1;
   const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
-  if (!scratch) return {.memory = false};
+  if (!scratch) return {.has_memory = false};
   All valid;
   RunResult run;
   run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      valid &= chosen_kernels().slab_take(slabs, call.operands, unit, scratch.of(worker));
-      chosen_kernels().slab_write(slabs, call.operands, unit, scratch.of(worker));
+      valid &= chosen_kernels().slab_take(slabs, call.operands, unit, scratch.memory_of(worker));
+      chosen_kernels().slab_write(slabs, call.operands, unit, scratch.memory_of(worker));
     }
   });
   run.valid = static_cast<bool>(valid);

@@ -14,7 +14,7 @@ int64_t updates_of(const Program& p) {
 
 // The maximum number of destinations per update for a counting sort with 32-bit numbers. With more
 // destinations, updates are sorted by comparison (200,000 updates of 500,000 rows: 1.5 ms instead of 14 ms).
-constexpr int64_t kCountedAnUpdate = 8;
+constexpr int64_t kMostDestinationsPerUpdate = 8;
 
 // If the updates of a unit have fewer bytes, they fit in cache, and prefetching only increases the time: by
 // 40 % for rows of 8 items. Above this size, prefetching helps: for 128 MB of rows in order and 50
@@ -24,7 +24,7 @@ constexpr int64_t kNearUpdateBytes = kPrivateCacheBytes;
 // Returns true if a counting sort orders the updates.
 bool uses_counting_sort(const Program& p) {
   const int64_t updates = updates_of(p);
-  return p.destinations <= times(kCountedAnUpdate, updates) && updates < int64_t{0xFFFFFFFF};
+  return p.destinations <= times(kMostDestinationsPerUpdate, updates) && updates < int64_t{0xFFFFFFFF};
 }
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
@@ -40,7 +40,7 @@ ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
   return stage;
 }
 
-GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) {
+GroupedScatter grouped_scatter_of(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
   return {&p.fold_nest,
           &numbering,
@@ -57,13 +57,13 @@ GroupedScatter grouped(const Program& p, const Nest& numbering, int64_t pieces) 
 // fold them directly into destinations outside the cache. Each destination is then read and written once. For
 // 1M rows of 64 float32, this is 1.7 times as fast with 100,000 destinations, but takes 1.2 times as long
 // with 10,000 destinations, which fit in cache.
-constexpr int64_t kRowsOfOne = 4;
+constexpr int64_t kFewestUpdatesPerDestination = 4;
 
 bool folds_rows_at_once(const Program& p) {
   const int64_t row = row_bytes(p.fold_nest);
   return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
          uses_counting_sort(p) && row >= 2 * kCacheLine &&
-         updates_of(p) >= times(kRowsOfOne, p.destinations) &&
+         updates_of(p) >= times(kFewestUpdatesPerDestination, p.destinations) &&
          times(p.destinations, row) >= thresholds().far_bytes;
 }
 
@@ -84,7 +84,7 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
 
 int64_t scratch_by_destination(const Program& p, int threads) {
   const int64_t units = points(p.fold_nest, p.fold_unit_loops);
-  const GroupedScatter groups = grouped(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
+  const GroupedScatter groups = grouped_scatter_of(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
   return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
@@ -95,10 +95,10 @@ RunResult run_shares_of_groups(const Program& p, const Execution& call, const Gr
   const Split s = split(points(p.fold_nest, p.fold_unit_loops), p.fold_nest.line_loop().extent, false, 0,
                         work_bytes(p), call.threads);
   const ListStage stage = stage_of(p, numbering, s.threads);
-  const GroupedScatter groups = grouped(p, numbering, stage.pieces);
+  const GroupedScatter groups = grouped_scatter_of(p, numbering, stage.pieces);
   const bool alone = s.units == 1;
   const WorkerScratch scratch(chosen_kernels().grouped_bytes(groups), alone ? 1 : s.threads);
-  if (!scratch) return {.memory = false};
+  if (!scratch) return {.has_memory = false};
   All valid;
   const auto order = [&](int64_t unit, int threads, char* to, const Poll& poll) {
     Ordered ordered{true, true, 0};
@@ -110,22 +110,23 @@ RunResult run_shares_of_groups(const Program& p, const Execution& call, const Gr
       of_unit.rows = of_unit.edge_destination + 4 * groups.updates;
       ordered = order_edges(of_unit, nullptr, call.operands.index, nullptr, threads, poll);
     } else {
-      ordered.kept = chosen_kernels().sort_updates(groups, call.operands, unit, to);
+      ordered.kept_edges = chosen_kernels().sort_updates(groups, call.operands, unit, to);
     }
-    valid &= ordered.kept == groups.updates;
+    valid &= ordered.kept_edges == groups.updates;
     return ordered;
   };
   RunResult run;
   if (alone) {
-    const Ordered ordered = order(0, s.threads, scratch.of(0), call.poll);
+    const Ordered ordered = order(0, s.threads, scratch.memory_of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
-                     work(groups, {0, ordered.kept, i, shares, scratch.of(0)});
+                     work(groups, {0, ordered.kept_edges, i, shares, scratch.memory_of(0)});
                    });
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        work(groups, {unit, order(unit, 1, scratch.of(worker), {}).kept, 0, 1, scratch.of(worker)});
+        work(groups, {unit, order(unit, 1, scratch.memory_of(worker), {}).kept_edges, 0, 1,
+                      scratch.memory_of(worker)});
     });
   }
   run.valid = static_cast<bool>(valid);

@@ -29,7 +29,7 @@ Ranges ranges_of(const Program& p, int64_t most) {
 }
 
 // Returns the number of threads that share the destinations: one if sharing is not worthwhile.
-int sharers(const Program& p, int threads) {
+int sharing_threads(const Program& p, int threads) {
   return applies_divided_accumulators(p, threads, nullptr) ? threads : 1;
 }
 
@@ -51,7 +51,7 @@ bool applies_divided_accumulators(const Program& p, int threads, std::string* wh
 }
 
 int64_t scratch_divided_accumulators(const Program& p, int threads) {
-  const Ranges ranges = ranges_of(p, sharers(p, threads));
+  const Ranges ranges = ranges_of(p, sharing_threads(p, threads));
   return times(slab_bytes(p, ranges.size), ranges.count);
 }
 
@@ -76,22 +76,23 @@ RunResult run_in_ranges(const Program& p, const Execution& call, int64_t most) {
                           call.fresh,
                           times(ranges.size, p.step) >= thresholds().streamed_bytes};
   const WorkerScratch scratch(slab_bytes(p, ranges.size), static_cast<int>(ranges.count));
-  if (!scratch) return {.memory = false};
+  if (!scratch) return {.has_memory = false};
   All valid;
   RunResult run;
   run.finished = run_tasks(ranges.count, call.threads, call.poll, [&](int64_t range, int) {
-    valid &= chosen_kernels().slab_take(slabs, call.operands, range, scratch.of(static_cast<int>(range)));
+    valid &=
+        chosen_kernels().slab_take(slabs, call.operands, range, scratch.memory_of(static_cast<int>(range)));
   });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run_tasks(ranges.count, call.threads, {}, [&](int64_t range, int) {
-    chosen_kernels().slab_write(slabs, call.operands, range, scratch.of(static_cast<int>(range)));
+    chosen_kernels().slab_write(slabs, call.operands, range, scratch.memory_of(static_cast<int>(range)));
   });
   return run;
 }
 
 RunResult run_divided_accumulators(const Program& p, const Execution& call) {
-  return run_in_ranges(p, call, sharers(p, call.threads));
+  return run_in_ranges(p, call, sharing_threads(p, call.threads));
 }
 
 }  // namespace gatherum

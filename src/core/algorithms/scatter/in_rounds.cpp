@@ -189,9 +189,9 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
   const Rounds all = rounds_of(p, call.threads);
   RoundScatter rounds = scatter_of(p, call, all, numbering);
   const WorkerScratch slab(slab_bytes(p, all.slots()), 1), lists(all.bytes(), 1);
-  if (!slab || !lists) return {.memory = false};
-  rounds.slab = slab.of(0);
-  place_lists(rounds, all, lists.of(0));
+  if (!slab || !lists) return {.has_memory = false};
+  rounds.slab = slab.memory_of(0);
+  place_lists(rounds, all, lists.memory_of(0));
 
   All clean, valid;
   Order order(all.members);

@@ -53,8 +53,8 @@ RunResult run_last_updates(const Program& p, const Execution& call) {
   const Nest numbering = number_destinations(p.nest);
   LastUpdates updates = find_in_pieces(p, numbering, call.threads);
   const WorkerScratch scratch(times(p.destinations, number_bytes()), 1);
-  if (!scratch) return {.memory = false};
-  updates.last = reinterpret_cast<std::atomic<uint32_t>*>(scratch.of(0));
+  if (!scratch) return {.has_memory = false};
+  updates.last = reinterpret_cast<std::atomic<uint32_t>*>(scratch.memory_of(0));
   updates.source = call.source;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
     std::memset(static_cast<void*>(updates.last + begin), 0,

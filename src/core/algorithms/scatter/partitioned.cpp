@@ -61,7 +61,7 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
   const int64_t far = thresholds().far_bytes, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
   const bool is_far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
                       times(items.updates, 8) >= p.destinations && p.item <= 8;
-  if (!items.alone || items.updates < thresholds().many_updates || !is_far) return false;
+  if (!items.is_one_unit || items.updates < thresholds().many_updates || !is_far) return false;
   append(why, items.updates, " updates, at least ", thresholds().many_updates, ", go to ", p.destinations,
          " destinations, which do not fit in the cache: the updates are first grouped by blocks of "
          "destinations, and each block is then reduced in the cache");
@@ -99,11 +99,11 @@ RunResult run_partitioned(const Program& p, const Execution& call) {
   const WorkerScratch runs(times(cut.runs, part.run_bytes), 1);
   const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
   const WorkerScratch slabs(bucket_bytes(p, part.shift), threads);
-  if (!runs || !chains || !slabs) return {.memory = false};
+  if (!runs || !chains || !slabs) return {.has_memory = false};
   std::atomic<int64_t> taken{0};
   part.taken = &taken;
-  part.runs = runs.of(0);
-  part.next = reinterpret_cast<int64_t*>(chains.of(0));
+  part.runs = runs.memory_of(0);
+  part.next = reinterpret_cast<int64_t*>(chains.memory_of(0));
   part.first = part.next + cut.runs;
   part.cursors = reinterpret_cast<PartitionScatter::Cursor*>(part.first + lists);
 
@@ -115,7 +115,7 @@ RunResult run_partitioned(const Program& p, const Execution& call) {
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   run.finished = run_tasks(part.buckets, threads, call.poll, [&](int64_t b, int worker) {
-    chosen_kernels().partition_apply(part, call.operands, b, slabs.of(worker));
+    chosen_kernels().partition_apply(part, call.operands, b, slabs.memory_of(worker));
   });
   return run;
 }

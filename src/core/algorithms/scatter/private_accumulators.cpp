@@ -67,14 +67,14 @@ RunResult run_private_accumulators(const Program& p, const Execution& call) {
   slabs.nans = &nans;
   slabs.streams = times(p.destinations / call.threads + 1, p.step) >= thresholds().streamed_bytes;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
-  if (!scratch) return {.memory = false};
-  slabs.slabs = scratch.of(0);
+  if (!scratch) return {.has_memory = false};
+  slabs.slabs = scratch.memory_of(0);
   All valid;
   RunResult run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {
     valid &= chosen_kernels().private_take(slabs, call.operands, piece) == FoldedUpdates::all;
   });
-  if (run.finished && nans.lost) return run_divided_accumulators(p, call);
+  if (run.finished && nans.any_lost) return run_divided_accumulators(p, call);
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   share_destinations(p, call.threads, [&](int64_t begin, int64_t end) {
@@ -87,7 +87,7 @@ bool locates_items(const Program& p, int threads) {
   int64_t items = 1;
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
   const bool all = p.destinations == items && p.step == p.item;  // every item is a destination
-  return all && scatters_items(p, nullptr) && items_of(p).alone && are_few(p, threads) &&
+  return all && scatters_items(p, nullptr) && items_of(p).is_one_unit && are_few(p, threads) &&
          !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many_updates;
 }
 
@@ -99,8 +99,8 @@ RunResult locate_items(const Program& p, const Execution& call, int64_t* positio
   slabs.positions = positions;
   slabs.none = none;
   const WorkerScratch scratch(times(slabs.slab_bytes, slabs.pieces), 1);
-  if (!scratch) return {.memory = false};
-  slabs.slabs = scratch.of(0);
+  if (!scratch) return {.has_memory = false};
+  slabs.slabs = scratch.memory_of(0);
   All valid;
   RunResult run;
   run.finished = run_tasks(slabs.pieces, call.threads, call.poll, [&](int64_t piece, int) {

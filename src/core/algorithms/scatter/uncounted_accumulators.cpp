@@ -12,7 +12,7 @@ int64_t uncounted_bytes(const Program& p) {
 
 // Returns true if each thread has accumulators for all destinations.
 bool has_own_sums(const Program& p, int threads) {
-  return threads > 1 && chosen_kernels().uncounted_in_any_order(p.combine) && are_few(p, threads) &&
+  return threads > 1 && chosen_kernels().uncounted_is_any_order(p.combine) && are_few(p, threads) &&
          uncounted_bytes(p) <= thresholds().shared_cache_bytes;
 }
 
@@ -51,7 +51,7 @@ bool folds_keys_faster(const Program& p, int threads) {
 bool applies_uncounted_accumulators(const Program& p, int threads, std::string* why) {
   if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
   const int64_t bytes = uncounted_bytes(p);
-  const bool pays = items_of(p).alone && p.tuples >= thresholds().many_updates && are_few(p, 1);
+  const bool pays = items_of(p).is_one_unit && p.tuples >= thresholds().many_updates && are_few(p, 1);
   if (bytes == 0 || bytes > thresholds().far_bytes || !pays || folds_keys_faster(p, threads)) return false;
   if (!has_own_sums(p, threads) && applies_in_rounds(p, threads, nullptr)) return false;
   append(why, p.tuples, " updates go to ", p.destinations, " destinations, whose old values are not used: ");
@@ -72,15 +72,15 @@ RunResult run_uncounted_accumulators(const Program& p, const Execution& call) {
   slabs.range_size = range_of(p, call.threads);
   const int64_t tasks = slabs.range_size == 0 ? slabs.pieces : (p.destinations - 1) / slabs.range_size + 1;
   const WorkerScratch scratch(times(bytes, slabs.range_size == 0 ? tasks : 1), 1);
-  if (!scratch) return {.memory = false};
-  slabs.slabs = scratch.of(0);
+  if (!scratch) return {.has_memory = false};
+  slabs.slabs = scratch.memory_of(0);
   const auto all_destinations = [&](auto kernel) {
     All all;
     share_destinations(p, call.threads,
                        [&](int64_t begin, int64_t end) { all &= kernel(slabs, call.operands, begin, end); });
     return static_cast<bool>(all);
   };
-  if (!all_destinations(kernels.uncounted_suits)) return run_counted(p, call);
+  if (!all_destinations(kernels.uncounted_is_suitable)) return run_counted(p, call);
   All valid, plain;
   RunResult run;
   run.finished = run_tasks(tasks, call.threads, call.poll, [&](int64_t task, int) {
@@ -90,7 +90,7 @@ RunResult run_uncounted_accumulators(const Program& p, const Execution& call) {
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
   if (!all_destinations(kernels.uncounted_merge)) {
     run_tasks(slabs.pieces, call.threads, {}, [&](int64_t piece, int) {
-      plain &= kernels.uncounted_unambiguous(slabs, call.operands, piece);
+      plain &= kernels.uncounted_is_unambiguous(slabs, call.operands, piece);
     });
     if (!plain) return run_counted(p, call);
   }

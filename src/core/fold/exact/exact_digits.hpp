@@ -24,7 +24,7 @@ inline constexpr uint64_t kDigitMask = 0xFFFFFFFF;
 template <class V, class To = V>
 class ExactDigits {
   using Format = BinaryFormatOf<To>;
-  static constexpr int kFraction = std::is_same_v<V, To> ? 1 : 4;
+  static constexpr int kFractionDigits = std::is_same_v<V, To> ? 1 : 4;
   static constexpr int kLimbs = limbs_of(kValueOf<V>);
 
  public:
@@ -39,11 +39,11 @@ class ExactDigits {
     negative_ = top >> 63 != 0;
     const uint64_t flip = negative_ ? kDigitMask : 0;
     uint64_t carry = negative_ ? 1 : 0;
-    std::fill_n(digit_, kFraction, 0);
+    std::fill_n(digit_, kFractionDigits, 0);
     for (int i = 1; i <= kLimbs + 1; ++i) {
       const uint64_t word = i < kLimbs ? limb(i) : i == kLimbs ? top & kDigitMask : top >> kLimbBits;
       const uint64_t digit = (word ^ flip) + carry;
-      digit_[kFraction - 1 + i] = static_cast<uint32_t>(digit);
+      digit_[kFractionDigits - 1 + i] = static_cast<uint32_t>(digit);
       carry = digit >> kLimbBits;
     }
   }
@@ -51,19 +51,20 @@ class ExactDigits {
   // Divides by count. Returns true if a remainder exists. Nonzero digits that are cut off count as a
   // remainder.
   bool divide(uint64_t count) {
-    constexpr int kQuotient = 6;  // two may be 0, and four have more bits than are kept
-    const int top = highest(), low = std::max(top - kQuotient + 1, 0);
+    constexpr int kQuotientDigits = 6;  // two may be 0, and four have more bits than are kept
+    const int top = highest_digit(), low = std::max(top - kQuotientDigits + 1, 0);
     uint64_t remainder = 0;
-    for (int i = top; i >= low; --i) digit_[i] = static_cast<uint32_t>(quotient(remainder, digit_[i], count));
-    bool more = remainder != 0;
-    for (int i = 0; i < low; ++i) more |= std::exchange(digit_[i], 0) != 0;
-    return more;
+    for (int i = top; i >= low; --i)
+      digit_[i] = static_cast<uint32_t>(next_digit(remainder, digit_[i], count));
+    bool has_remainder = remainder != 0;
+    for (int i = 0; i < low; ++i) has_remainder |= std::exchange(digit_[i], 0) != 0;
+    return has_remainder;
   }
 
   // Rounds the digits. `has_remainder` is true if a nonzero remainder follows the digits. If all digits are
   // 0, the result is +0: the caller handles sums of -0.
   uint64_t rounded(bool has_remainder) const {
-    const int top = highest();
+    const int top = highest_digit();
     if (top == 0 && digit_[0] == 0 && !has_remainder) return 0;
     // `head` is the 64 bits from the top digit's first set bit on, and `more` is true if any set bit follows.
     const auto digit = [this](int i) -> uint64_t { return i >= 0 ? digit_[i] : 0; };
@@ -74,20 +75,21 @@ class ExactDigits {
     for (int i = top - 3; i >= 0; --i) more |= digit_[i] != 0;
     const uint64_t sign = negative_ ? Format::kSignBit : 0;
     const int units = BinaryFormatOf<V>::kUnitExponent - Format::kUnitExponent;
-    return sign | Format::nearest(head, units + kLimbBits * (top - kFraction) + kLimbBits - 1 - zeros, more);
+    return sign |
+           Format::nearest(head, units + kLimbBits * (top - kFractionDigits) + kLimbBits - 1 - zeros, more);
   }
 
  private:
-  // The highest nonzero digit, or 0.
-  int highest() const {
-    int top = kLast;
+  // The number of the highest nonzero digit, or 0.
+  int highest_digit() const {
+    int top = kTopDigit;
     while (top > 0 && digit_[top] == 0) --top;
     return top;
   }
 
   // Returns the next digit of a quotient. If the count is above 2^32, the digit is computed in steps of 11
   // bits, because the remainder is below the count, and the count has at most 52 bits.
-  static uint64_t quotient(uint64_t& remainder, uint64_t digit, uint64_t count) {
+  static uint64_t next_digit(uint64_t& remainder, uint64_t digit, uint64_t count) {
     const int step = count <= kDigitMask ? kLimbBits : 11;
     uint64_t quotient = 0;
     for (int at = kLimbBits, bits = step; at > 0; at -= bits) {
@@ -99,8 +101,8 @@ class ExactDigits {
     return quotient;
   }
 
-  static constexpr int kLast = kLimbs + kFraction;
-  uint32_t digit_[kLast + 1];
+  static constexpr int kTopDigit = kLimbs + kFractionDigits;
+  uint32_t digit_[kTopDigit + 1];
   bool negative_;
 };
 

@@ -130,11 +130,12 @@ class ExactSum {
       carry(state);
   }
 
-  // m * 2^p * the smallest subnormal. `sign` is all ones or all zeros. For NaN and infinities p is kLast + 1.
+  // m * 2^p * the smallest subnormal. `sign` is all ones or all zeros. For NaN and infinities p is
+  // kLastExponent + 1.
   struct Term {
     uint64_t m, p, sign;
   };
-  static constexpr int kLast = (1 << kExponentBits) - 3;
+  static constexpr int kLastExponent = (1 << kExponentBits) - 3;
   static GATHERUM_INLINE Term term_of(uint64_t bits) {
     const uint64_t magnitude = bits & (kSignBit - 1), exponent = magnitude >> (kSignificandBits - 1);
     const uint64_t normal = exponent != 0 ? 1 : 0;

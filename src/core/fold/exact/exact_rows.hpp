@@ -16,13 +16,13 @@ namespace gatherum::GATHERUM_LEVEL {
 template <class F>
 class ExactRow {
   using Window = typename F::Window;
-  static constexpr int64_t kWords = F::kWindow / 8;
+  static constexpr int64_t kWords = F::kWindowBytes / 8;
 
  public:
   using Stored = typename F::Stored;
-  static constexpr auto kStep = static_cast<int64_t>(sizeof(Stored));
+  static constexpr auto kItemBytes = static_cast<int64_t>(sizeof(Stored));
   static constexpr int64_t kPartItems =
-      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindow), 1, kStackItems);
+      std::clamp<int64_t>((int64_t{32} << 10) / (F::kBytes + F::kWindowBytes), 1, kStackItems);
 
   explicit ExactRow(int64_t n) : n_(n) {
     if constexpr (kAddsTogether)
@@ -38,7 +38,7 @@ class ExactRow {
     }
     for (int64_t e = 0; e < n_; ++e) {
       Stored v;
-      std::memcpy(&v, row + e * kStep, sizeof v);
+      std::memcpy(&v, row + e * kItemBytes, sizeof v);
       with_window(e, [&](char* window) { Window::add_term(window, state(e), v); });
     }
   }
@@ -68,7 +68,7 @@ class ExactRow {
   GATHERUM_INLINE void finish_item(char* to, int64_t e, int64_t count) {
     with_window(e, [&](char* window) {
       const Stored v = Window::finish(window, state(e), F::divisor(count));
-      std::memcpy(to + e * kStep, &v, sizeof v);
+      std::memcpy(to + e * kItemBytes, &v, sizeof v);
     });
   }
 
@@ -90,7 +90,7 @@ class ExactRow {
     const int64_t n = n_;
     for (int64_t e = 0; e < n; ++e) {
       Bits bits;
-      std::memcpy(&bits, row + e * kStep, sizeof bits);
+      std::memcpy(&bits, row + e * kItemBytes, sizeof bits);
       outside |= Window::add_first(bits, firsts[e], sums[e]);
     }
     return commit(outside, firsts, sums);
@@ -104,7 +104,7 @@ class ExactRow {
     const int64_t n = n_;
     for (int64_t e = 0; e < n; ++e) {
       Bits bits;
-      std::memcpy(&bits, row + e * kStep, sizeof bits);
+      std::memcpy(&bits, row + e * kItemBytes, sizeof bits);
       outside |= Window::add_inside(bits, firsts[e], olds[e], sums[e]);
     }
     return commit(outside, words_, sums);

@@ -25,10 +25,10 @@ struct Fold<V, R> {
   using State = ExactSum<V>;
   using Window = ExactWindow<V>;
   using Stored = typename State::Stored;
-  static constexpr int64_t kBytes = State::kBytes, kWindow = Window::kWindow;
+  static constexpr int64_t kBytes = State::kBytes, kWindowBytes = Window::kWindowBytes;
   static_assert(has_meaning(kValueOf<V>, R), "dispatch.hpp makes folds that have a meaning");
   static_assert(kBytes == sum_bytes(kValueOf<V>, R), "callers allocate sum_bytes");
-  static_assert(kWindow == window_bytes(kValueOf<V>), "callers count with window_bytes");
+  static_assert(kWindowBytes == window_bytes(kValueOf<V>), "callers count with window_bytes");
 
   static constexpr bool kDivides = row_of(R).divides;
   static constexpr bool kAnyOrder = true;

@@ -32,9 +32,9 @@ class ExactTable : public ExactSum<V> {
   static constexpr uint64_t kRows = uint64_t{2} << kExponentBits;
   // The number of fraction bits in the word that holds the count of a row. Of the other bits, half are
   // headroom for the sum, and half are for the count.
-  static constexpr int kFraction = kSplitsTerms ? kSignificandBits - 1 - 32 : kSignificandBits - 1;
-  static constexpr int kCountShift = 64 - (64 - kFraction) / 2;
-  static constexpr uint64_t kFractions = (uint64_t{1} << (kSignificandBits - 1)) - 1;
+  static constexpr int kFractionBits = kSplitsTerms ? kSignificandBits - 1 - 32 : kSignificandBits - 1;
+  static constexpr int kCountShift = 64 - (64 - kFractionBits) / 2;
+  static constexpr uint64_t kFractionMask = (uint64_t{1} << (kSignificandBits - 1)) - 1;
 
  public:
   using typename Sum::Stored;
@@ -45,7 +45,7 @@ class ExactTable : public ExactSum<V> {
   static_assert(kTableBytes == table_bytes(kValueOf<V>), "callers count with table_bytes");
 
   static GATHERUM_INLINE void add_term(char* table, Stored v) {
-    const uint64_t bits = bits_of(v), fraction = bits & kFractions, one = uint64_t{1} << kCountShift;
+    const uint64_t bits = bits_of(v), fraction = bits & kFractionMask, one = uint64_t{1} << kCountShift;
     char* const row = table + (bits >> (kSignificandBits - 1)) * kRowBytes;
     if constexpr (kSplitsTerms) {
       add(row, fraction & kDigitMask);
@@ -87,7 +87,7 @@ class ExactTable : public ExactSum<V> {
     if (exponent == kRows / 2 - 1)
       return Sum::set(state, !zero ? Sum::kNaN : negative ? Sum::kMinusInfinity : Sum::kPlusInfinity);
     if (exponent == 0 && zero) return Sum::set(state, negative ? Sum::kMinusZero : Sum::kOtherFinite);
-    if (exponent != 0) (kSplitsTerms ? high : low) += count << kFraction;
+    if (exponent != 0) (kSplitsTerms ? high : low) += count << kFractionBits;
     const auto p = static_cast<unsigned>(exponent == 0 ? 0 : exponent - 1);
     const uint64_t sign = negative ? ~uint64_t{0} : 0;
     high += low >> 32;

@@ -20,7 +20,7 @@ class ExactWindow : public ExactSum<V> {
   using Sum::add;
   using Sum::bits_of;
   using Sum::kInfinity;
-  using Sum::kLast;
+  using Sum::kLastExponent;
   using Sum::kMinusZero;
   using Sum::kOtherFinite;
   using Sum::kSignBit;
@@ -35,13 +35,13 @@ class ExactWindow : public ExactSum<V> {
  public:
   using typename Sum::Stored;
   static constexpr int kWords = Sum::kSplitsTerms ? 2 : 1;
-  static constexpr int64_t kWindow = 8 * (1 + kWords);
+  static constexpr int64_t kWindowBytes = 8 * (1 + kWords);
 
   // The word before A. Its lower half is 0 until a base is chosen, and then kBased + base. The word also
   // contains two kinds of flags: flags for zeros that were added before the base was chosen (as in a state),
   // and a flag that is set if the state is in use.
   static constexpr uint64_t kBased = uint64_t{1} << 16, kInUse = uint64_t{1} << 40;
-  static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kSignificandBits, kLast);
+  static constexpr int kSpan = std::min(kWords == 2 ? 62 : 61 - kSignificandBits, kLastExponent);
   static constexpr int kBelow = kSpan / 2;
   static constexpr uint64_t kFull = uint64_t{1} << 62;  // A stays below it
 
@@ -70,10 +70,10 @@ class ExactWindow : public ExactSum<V> {
     const Term t = term_of(bits);
     const auto p = static_cast<int64_t>(t.p);
     const int64_t wanted = p - kBelow, low = wanted < 0 ? 0 : wanted;
-    const int64_t base = low < kLast - kSpan ? low : kLast - kSpan;
+    const int64_t base = low < kLastExponent - kSpan ? low : kLastExponent - kSpan;
     first = kBased + static_cast<uint64_t>(base);
     sum = (t.m << ((p - base) & 63) ^ t.sign) - t.sign;
-    return (t.m - 1) >> 63 | static_cast<uint64_t>(kLast - p) >> 63;
+    return (t.m - 1) >> 63 | static_cast<uint64_t>(kLastExponent - p) >> 63;
   }
 
   static bool is_touched(const char* window) { return load(window) != 0; }
@@ -151,13 +151,13 @@ class ExactWindow : public ExactSum<V> {
     const bool based = static_cast<uint32_t>(first) != 0;
     const uint64_t base = static_cast<uint32_t>(first - kBased);
     if (t.m == 0) return store(window, first | (t.sign == 0 ? kOtherFinite : kMinusZero));
-    if (t.p > static_cast<uint64_t>(kLast) || (based && t.p < base)) {
+    if (t.p > static_cast<uint64_t>(kLastExponent) || (based && t.p < base)) {
       use_state(window, state);
       return Sum::add_term(state, v);
     }
     if (based) flush(window, state);
     const int64_t wanted = static_cast<int64_t>(t.p) - kBelow;
-    const auto chosen = static_cast<uint64_t>(std::clamp<int64_t>(wanted, 0, kLast - kSpan));
+    const auto chosen = static_cast<uint64_t>(std::clamp<int64_t>(wanted, 0, kLastExponent - kSpan));
     store(window, load(window) >> 32 << 32 | (kBased + chosen));
     accumulate(window, state, t, static_cast<unsigned>(t.p - chosen));
   }
@@ -184,23 +184,25 @@ class ExactWindow : public ExactSum<V> {
 template <class T>
 class ExactWindow<Complex<T>> : public ExactSum<Complex<T>> {
   using Part = ExactWindow<T>;
-  static constexpr int64_t kState = Part::kBytes;
+  static constexpr int64_t kStateBytes = Part::kBytes;
 
  public:
   using Stored = Complex<T>;
-  static constexpr int64_t kWindow = 2 * Part::kWindow;
+  static constexpr int64_t kWindowBytes = 2 * Part::kWindowBytes;
 
   static GATHERUM_INLINE void add_term(char* window, char* state, Stored v) {
     Part::add_term(window, state, v.re);
-    Part::add_term(window + Part::kWindow, state + kState, v.im);
+    Part::add_term(window + Part::kWindowBytes, state + kStateBytes, v.im);
   }
   static bool is_touched(const char* window) { return Part::is_touched(window); }
   static void merge(char* window, char* state, char* other, char* other_state) {
     Part::merge(window, state, other, other_state);
-    Part::merge(window + Part::kWindow, state + kState, other + Part::kWindow, other_state + kState);
+    Part::merge(window + Part::kWindowBytes, state + kStateBytes, other + Part::kWindowBytes,
+                other_state + kStateBytes);
   }
   static Stored finish(char* window, char* state, uint64_t count) {
-    return {Part::finish(window, state, count), Part::finish(window + Part::kWindow, state + kState, count)};
+    return {Part::finish(window, state, count),
+            Part::finish(window + Part::kWindowBytes, state + kStateBytes, count)};
   }
 };
 

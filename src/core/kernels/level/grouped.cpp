@@ -68,13 +68,13 @@ void begin_sums(const Combine& combine, const char* data, char* sums, int64_t n)
   });
 }
 
-void finish_sums(const Combine& combine, const Finish& f) {
+void finish_sums(const Combine& combine, const FinishCall& f) {
   const FloatMode mode;
   by_value<true>(combine.value, combine.reduction,
                  [&](auto fold) { GATHERUM_LEVEL::finish_sums<decltype(fold)>(f, combine.include_self); });
 }
 
-void merge_sums(const Combine& combine, const Merge& m) {
+void merge_sums(const Combine& combine, const MergeCall& m) {
   const FloatMode mode;
   by_value<true>(combine.value, combine.reduction, [&](auto fold) {
     if constexpr (decltype(fold)::kAnyOrderOfFirsts) GATHERUM_LEVEL::merge_sums<decltype(fold)>(m);

@@ -89,13 +89,13 @@ int64_t uncounted_bytes(const Combine& combine, int64_t slots) {
   return by_uncounted(combine, [&](auto fold) { return Slab<decltype(fold), false>::bytes(slots); });
 }
 
-bool uncounted_in_any_order(const Combine& combine) {
+bool uncounted_is_any_order(const Combine& combine) {
   return by_uncounted(combine, [](auto fold) { return decltype(fold)::kAnyOrderOfFirsts; });
 }
 
-bool uncounted_suits(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
+bool uncounted_is_suitable(const PrivateScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_suits<decltype(fold)>(call, operands, begin, end);
+    return GATHERUM_LEVEL::uncounted_is_suitable<decltype(fold)>(call, operands, begin, end);
   });
 }
 
@@ -113,10 +113,10 @@ bool uncounted_merge(const PrivateScatter& call, const Operands& operands, int64
   });
 }
 
-bool uncounted_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
+bool uncounted_is_unambiguous(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   const FloatMode mode;
   return by_uncounted(call.combine, [&](auto fold) {
-    return GATHERUM_LEVEL::uncounted_unambiguous<decltype(fold)>(call, operands, piece);
+    return GATHERUM_LEVEL::uncounted_is_unambiguous<decltype(fold)>(call, operands, piece);
   });
 }
 
@@ -191,11 +191,11 @@ void add_slab_kernels(Kernels& all) {
   all.private_take = private_take;
   all.private_write = private_write;
   all.uncounted_bytes = uncounted_bytes;
-  all.uncounted_in_any_order = uncounted_in_any_order;
-  all.uncounted_suits = uncounted_suits;
+  all.uncounted_is_any_order = uncounted_is_any_order;
+  all.uncounted_is_suitable = uncounted_is_suitable;
   all.uncounted_take = uncounted_take;
   all.uncounted_merge = uncounted_merge;
-  all.uncounted_unambiguous = uncounted_unambiguous;
+  all.uncounted_is_unambiguous = uncounted_is_unambiguous;
   all.uncounted_write = uncounted_write;
   all.located_bytes = located_bytes;
   all.located_take = located_take;

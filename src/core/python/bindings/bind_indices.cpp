@@ -7,8 +7,8 @@ namespace {
 
 // Runs `body(indices, poll)` on the memory of an array, which the caller keeps alive and in place.
 template <class Body>
-gatherum_status on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
-                           const Body& body) {
+gatherum_status run_on_indices(const BoundProgram& program, nb::handle indices, const gatherum_error& error,
+                               const Body& body) {
   const char* const start = PyArray_BYTES(checked_array(indices));
   return run_without_lock_if_long(gatherum_program_is_long(program.core()) != 0, error,
                                   [&](const gatherum_poll* poll) { return body(start, poll); });
@@ -25,7 +25,7 @@ nb::object element_numbers(const BoundProgram& program, nb::handle indices, int6
     invalid = gatherum_number(program.core(), start, to);
     return invalid < 0 ? GATHERUM_NO_MEMORY : GATHERUM_OK;  // new memory shares nothing with the indices
   };
-  if (tuples > 0) on_indices(program, indices, {}, write);
+  if (tuples > 0) run_on_indices(program, indices, {}, write);
   return nb::make_tuple(numbers, invalid);
 }
 
@@ -36,7 +36,7 @@ nb::object first_invalid(const BoundProgram& program, nb::handle indices) {
   const auto find = [&](const char* start, const gatherum_poll* poll) {
     return gatherum_first_invalid(program.core(), start, poll, &error);
   };
-  if (on_indices(program, indices, error, find) == GATHERUM_OK) return nb::none();
+  if (run_on_indices(program, indices, error, find) == GATHERUM_OK) return nb::none();
   return nb::make_tuple(error.position, error.component, index_value(program, error.value));
 }
 

@@ -73,14 +73,15 @@ NB_MODULE(_core, m) {
     return names;
   });
   m.def("set_callbacks", &set_callbacks, nb::arg("functions"));
-  def_positional<kArguments, dispatch_call>(m, "dispatch_call",
-                                            "dispatch_call(op, data, indices, updates, axis, reduction, "
-                                            "include_self, mode, negative, fill_value, out, /)\n"
-                                            "--\n\n");
-  def_positional<kArguments, run_normalized>(m, "run_normalized",
-                                             "run_normalized(op, data, indices, updates, axis, reduction, "
-                                             "include_self, mode, negative, fill_value, out, /)\n"
-                                             "--\n\n");
+  def_positional<kArgumentCount, dispatch_call>(m, "dispatch_call",
+                                                "dispatch_call(op, data, indices, updates, axis, reduction, "
+                                                "include_self, mode, negative, fill_value, out, /)\n"
+                                                "--\n\n");
+  def_positional<kArgumentCount, run_normalized>(
+      m, "run_normalized",
+      "run_normalized(op, data, indices, updates, axis, reduction, "
+      "include_self, mode, negative, fill_value, out, /)\n"
+      "--\n\n");
   def_positional<6, [](const handle* a) { return run_plan(a[0], {a[1], a[2], a[3], a[4]}, a[5]); }>(
       m, "run_plan", "run_plan(plan, data, indices, updates, out, fill_value, /)\n--\n\n");
   bind_accelerate(m);

@@ -15,7 +15,7 @@ namespace gatherum {
 namespace {
 
 // The functions and types that Python has passed.
-struct OnDevice {
+struct DeviceFunctions {
   nb::ft_mutex mutex;
   std::vector<nb::object> types;  // read and changed with the lock
   nb::object make_program;        // see device_program
@@ -23,8 +23,8 @@ struct OnDevice {
   nb::object new_array;           // (memory, shape, dtype, stream) -> the result
 };
 
-OnDevice& on_device() {
-  static auto* functions = new OnDevice;
+DeviceFunctions& device_functions() {
+  static auto* functions = new DeviceFunctions;
   return *functions;
 }
 
@@ -121,9 +121,9 @@ struct ArrayView {
     static PyObject* const name = kept_text("__cuda_array_interface__");
     const nb::object interface = checked(PyObject_GetAttr(array.ptr(), name));
     if (!PyDict_CheckExact(interface.ptr())) return false;
-    const auto item = [&](const char* key) { return PyDict_GetItemString(interface.ptr(), key); };
-    const auto is_set = [&](const char* key) { return item(key) != nullptr && item(key) != Py_None; };
-    PyObject *const extents = item("shape"), *const typestr = item("typestr"), *const data = item("data");
+    const auto entry = [&](const char* key) { return PyDict_GetItemString(interface.ptr(), key); };
+    const auto is_set = [&](const char* key) { return entry(key) != nullptr && entry(key) != Py_None; };
+    PyObject *const extents = entry("shape"), *const typestr = entry("typestr"), *const data = entry("data");
     if (is_set("mask") || extents == nullptr || typestr == nullptr || data == nullptr) return false;
     view.dtype = dtype_of_typestr(typestr);
     if (view.dtype == kNoDType || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2) return false;
@@ -131,12 +131,12 @@ struct ArrayView {
     view.rank = read_sizes(extents, shape);
     if (view.rank < 0) return false;
     if (is_set("strides")) {
-      if (read_sizes(item("strides"), strides) != view.rank) return false;
+      if (read_sizes(entry("strides"), strides) != view.rank) return false;
     } else {
       fill_strides(view);
     }
     const unsigned long long address = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(data, 0));
-    const long long named = is_set("stream") ? PyLong_AsLongLong(item("stream")) : 0;
+    const long long stream_number = is_set("stream") ? PyLong_AsLongLong(entry("stream")) : 0;
     if (PyErr_Occurred() != nullptr) {
       PyErr_Clear();
       return false;
@@ -145,7 +145,7 @@ struct ArrayView {
     view.shape = shape;
     view.strides = strides;
     view.writable = true;
-    stream = reinterpret_cast<void*>(named);
+    stream = reinterpret_cast<void*>(stream_number);
     return true;
   }
 
@@ -171,7 +171,7 @@ struct ArrayView {
 };
 
 // The device and the stream of all operands.
-struct Placed {
+struct Placement {
   int device = -1;
   void* stream = nullptr;
 
@@ -192,9 +192,9 @@ struct Placed {
   }
 };
 
-bool is_named(nb::handle array) {
-  const nb::ft_lock_guard lock(on_device().mutex);
-  const std::vector<nb::object>& types = on_device().types;
+bool has_device_type(nb::handle array) {
+  const nb::ft_lock_guard lock(device_functions().mutex);
+  const std::vector<nb::object>& types = device_functions().types;
   return std::any_of(types.begin(), types.end(),
                      [&](const nb::object& type) { return array.type().is(type); });
 }
@@ -211,10 +211,10 @@ bool is_capturing(const device::Driver& driver, void* stream) {
 }
 
 // Runs a planned call on one stream.
-nb::object run_placed(const nb::handle* a, const Call& call, const CachedPlan& cached, const Placed& placed,
-                      const DeviceProgram& replayed) {
+nb::object run_on_stream(const nb::handle* arguments, const Call& call, const CachedPlan& cached,
+                         const Placement& placement, const DeviceProgram& replayed) {
   const device::Program& program = replayed.program();
-  void* const stream = stream_handle(placed.stream);
+  void* const stream = stream_handle(placement.stream);
   const device::Current current(replayed.driver(), replayed.context());
   const nb::handle dtype = numpy_dtype(call.operands[0].dtype);
   if (current.status() != 0 || !dtype.is_valid() || is_capturing(replayed.driver(), stream)) return {};
@@ -228,41 +228,44 @@ nb::object run_placed(const nb::handle* a, const Call& call, const CachedPlan& c
   if (out == 0 || (program.arena != 0 && arena == 0)) return {};
   const auto handle = reinterpret_cast<uintptr_t>(stream);
   nb::object sort;
-  if (program.sorts) sort = on_device().sort(scratch, handle, placed.device);
+  if (program.sorts) sort = device_functions().sort(scratch, handle, placement.device);
   device::Addresses operands = {};
-  for (size_t i = 0; i < kOperands; ++i) operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].address);
-  operands[kOperands - 1] = out;
+  for (size_t i = 0; i < kOperandCount; ++i)
+    operands[i] = reinterpret_cast<uintptr_t>(call.operands[i].address);
+  operands[kOperandCount - 1] = out;
   const device::ReplayOutcome outcome = replayed.replay(operands, arena, stream, false, sort);
   std::vector<nb::object> used;
-  for (int i : {kData, kIndices, kUpdates}) used.push_back(nb::borrow(a[i]));
+  for (int i : {kData, kIndices, kUpdates}) used.push_back(nb::borrow(arguments[i]));
   kept_operands().keep(replayed, stream, std::move(used));
   if (outcome.kind == device::ReplayOutcome::not_sorted) nb::raise_python_error();
   if (outcome.kind != device::ReplayOutcome::done || outcome.invalid()) return {};
-  return on_device().new_array(memory, tuple_of(shape.extent, shape.rank), dtype, handle);
+  return device_functions().new_array(memory, tuple_of(shape.extent, shape.rank), dtype, handle);
 }
 
 }  // namespace
 
-nb::object call_on_device_arrays(const nb::handle* a) {
-  const size_t n = a[kUpdates].is_none() ? 2 : 3;
-  if (!on_device().new_array.is_valid() || !a[kOut].is_none() || !fills_with_zeros(a[kFill]) ||
-      !std::all_of(a + kData, a + kData + n, is_named))
+nb::object call_on_device_arrays(const nb::handle* arguments) {
+  const size_t n = arguments[kUpdates].is_none() ? 2 : 3;
+  if (!device_functions().new_array.is_valid() || !arguments[kOut].is_none() ||
+      !fills_with_zeros(arguments[kFill]) ||
+      !std::all_of(arguments + kData, arguments + kData + n, has_device_type))
     return {};
   Call call;
-  if (!read_attributes(a, call.attributes)) return {};
+  if (!read_attributes(arguments, call.attributes)) return {};
   const device::Driver& driver = *device::open_driver();  // otherwise there would be no types
   ArrayView arrays[3];
-  Placed placed;
+  Placement placement;
   for (size_t i = 0; i < n; ++i)
-    if (!arrays[i].read(a[kData + i], call.operands[i]) || !placed.add(driver, arrays[i], call.operands[i]))
+    if (!arrays[i].read(arguments[kData + i], call.operands[i]) ||
+        !placement.add(driver, arrays[i], call.operands[i]))
       return {};
   bool made = false;
   const CachedPlan cached = plan_of(call, made);
-  placed.device = std::max(placed.device, 0);
+  placement.device = std::max(placement.device, 0);
   const nb::object program =
-      device_program(cached, call.operands, placed.device, nullptr, on_device().make_program, made);
+      device_program(cached, call.operands, placement.device, nullptr, device_functions().make_program, made);
   if (!program.is_valid()) return {};
-  return run_placed(a, call, cached, placed, *nb::inst_ptr<DeviceProgram>(program));
+  return run_on_stream(arguments, call, cached, placement, *nb::inst_ptr<DeviceProgram>(program));
 }
 
 void bind_device_arrays(nb::module_& m) {
@@ -271,7 +274,7 @@ void bind_device_arrays(nb::module_& m) {
   m.def(
       "set_device_arrays",
       [](nb::handle make_program, nb::handle sort, nb::handle new_array) {
-        OnDevice& functions = on_device();
+        DeviceFunctions& functions = device_functions();
         functions.make_program = nb::borrow(make_program);
         functions.sort = nb::borrow(sort);
         functions.new_array = nb::borrow(new_array);
@@ -280,8 +283,8 @@ void bind_device_arrays(nb::module_& m) {
   m.def(
       "add_device_type",
       [](nb::handle type) {
-        const nb::ft_lock_guard lock(on_device().mutex);
-        on_device().types.push_back(nb::borrow(type));
+        const nb::ft_lock_guard lock(device_functions().mutex);
+        device_functions().types.push_back(nb::borrow(type));
       },
       nb::arg("type"));
 }

@@ -12,9 +12,9 @@ int64_t device_alignment(uint64_t address) {
 
 nb::object device_program(const CachedPlan& cached, const Views& operands, int device, const Order* order,
                           const nb::object& make_program, bool& made) {
-  int64_t alignments[kOperands];
+  int64_t alignments[kOperandCount];
   uint32_t packed = order == nullptr ? 0 : 1;  // and five bits for each
-  for (size_t i = 0; i < kOperands; ++i) {
+  for (size_t i = 0; i < kOperandCount; ++i) {
     const bool is_keys = order != nullptr && i == kIndices - kData;
     alignments[i] = is_keys ? device_alignment(order->keys) : device_alignment(operands[i].address);
     packed = packed << 5 | static_cast<uint32_t>(alignments[i]);

@@ -117,7 +117,7 @@ device::ReplayOutcome DeviceProgram::replay(const device::Addresses& operands, u
   // lock.
   GilRelease released;
   const device::Sort with_lock = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
-    return released.reacquired([&] { return sort_pairs(sort, step, distances, results); });
+    return released.run_with_lock([&] { return sort_pairs(sort, step, distances, results); });
   };
   return device::replay(*driver_, program_, target, check_capture, with_lock);
 }

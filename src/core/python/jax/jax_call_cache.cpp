@@ -36,27 +36,27 @@ std::vector<CachedCall>& call_cache() {
 // Returns the functions that run a call, or an empty value if it is not cached.
 Runs find_runs(const GivenCall& call) {
   const nb::ft_lock_guard lock(calls_mutex);
-  for (const CachedCall& k : call_cache())
-    if (k.op.is(call.op)) {
-      const auto is_known = [&k](nb::handle h) {
-        return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == k.runs.type.ptr();
+  for (const CachedCall& entry : call_cache())
+    if (entry.op.is(call.op)) {
+      const auto is_known = [&entry](nb::handle h) {
+        return reinterpret_cast<PyObject*>(Py_TYPE(h.ptr())) == entry.runs.type.ptr();
       };
       const bool same = is_known(call.data) && is_known(call.indices) &&
-                        (k.scatters ? is_known(call.updates) : call.updates.is_none()) &&
-                        std::equal(k.attributes.begin(), k.attributes.end(), call.attributes.begin(),
+                        (entry.scatters ? is_known(call.updates) : call.updates.is_none()) &&
+                        std::equal(entry.attributes.begin(), entry.attributes.end(), call.attributes.begin(),
                                    [](const nb::object& a, nb::handle b) { return a.is(b); });
-      return same ? k.runs : Runs{};
+      return same ? entry.runs : Runs{};
     }
   return {};
 }
 
 // Waits for a result that has the arrays' type. A tracer is returned unchanged. Returns an empty object if
 // the call has failed; `run` then fails too and raises the error.
-nb::object run_directly(const Runs& known, PyObject* const* operands, size_t n) {
+nb::object run_directly(const Runs& runs, PyObject* const* operands, size_t n) {
   static PyObject* const wait = kept_text("block_until_ready");
-  nb::object result = nb::steal(PyObject_Vectorcall(known.direct.ptr(), operands, n, nullptr));
+  nb::object result = nb::steal(PyObject_Vectorcall(runs.direct.ptr(), operands, n, nullptr));
   if (result.is_valid()) {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != known.type.ptr()) return result;
+    if (reinterpret_cast<PyObject*>(Py_TYPE(result.ptr())) != runs.type.ptr()) return result;
     if (nb::steal(PyObject_CallMethodNoArgs(result.ptr(), wait)).is_valid()) return result;
   }
   if (!PyErr_ExceptionMatches(PyExc_RuntimeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
@@ -72,9 +72,9 @@ void remember_call(nb::object op, nb::object type, nb::object direct, nb::object
     throw nb::value_error("gatherum: six attributes are kept");
   for (size_t i = 0; i < entry.attributes.size(); ++i) entry.attributes[i] = attributes[i];
   const nb::ft_lock_guard lock(calls_mutex);
-  for (CachedCall& k : call_cache())
-    if (k.op.is(entry.op)) {
-      std::swap(k, entry);  // the old entry is destroyed after the lock is released
+  for (CachedCall& cached : call_cache())
+    if (cached.op.is(entry.op)) {
+      std::swap(cached, entry);  // the old entry is destroyed after the lock is released
       return;
     }
   call_cache().push_back(std::move(entry));
@@ -101,13 +101,13 @@ nb::object cached_call_entry(nb::handle otherwise) {
 }  // namespace
 
 nb::object replay(const GivenCall& call) {
-  const Runs known = find_runs(call);
-  if (!known.run.is_valid()) return {};
+  const Runs runs = find_runs(call);
+  if (!runs.run.is_valid()) return {};
   PyObject* operands[] = {call.data.ptr(), call.indices.ptr(), call.updates.ptr()};
   const size_t n = call.updates.is_none() ? 2 : 3;
-  nb::object result = known.direct.is_none() ? nb::object() : run_directly(known, operands, n);
+  nb::object result = runs.direct.is_none() ? nb::object() : run_directly(runs, operands, n);
   if (result.is_valid()) return result;
-  return checked(PyObject_Vectorcall(known.run.ptr(), operands, n, nullptr));
+  return checked(PyObject_Vectorcall(runs.run.ptr(), operands, n, nullptr));
 }
 
 void forget_calls() {

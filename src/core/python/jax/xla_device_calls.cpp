@@ -61,7 +61,7 @@ struct DeviceCall {
   // The sorted keys and their payload. A call without data computes them; a call with data uses them.
   gatherum_buffer keys = {}, payload = {};
 
-  bool in_place() const { return scatters && operands[0].start == operands[3].start; }
+  bool is_in_place() const { return scatters && operands[0].start == operands[3].start; }
   int64_t alignment(size_t i) const { return device_alignment(static_cast<const char*>(operands[i].start)); }
 };
 
@@ -70,7 +70,7 @@ std::string key_of(const DeviceCall& call, int device) {
   std::string key(call.description);
   key.append(call.words).append(call.fill);
   for (size_t i = 0; i < call.operands.size(); ++i) key.push_back(static_cast<char>(call.alignment(i)));
-  key.push_back(call.in_place() ? 1 : 0);
+  key.push_back(call.is_in_place() ? 1 : 0);
   key.append(reinterpret_cast<const char*>(&device), sizeof device);
   return key;
 }
@@ -97,7 +97,7 @@ class ProgramCache {
   std::unordered_map<std::string, SharedPrograms> programs_;
 };
 
-ProgramCache& cache() {
+ProgramCache& program_cache() {
   static auto* programs = new ProgramCache;  // never destroyed: a call may outlast statics
   return *programs;
 }
@@ -122,7 +122,7 @@ std::string text_of(const nb::python_error& error) {
   return "gatherum: the call has failed";
 }
 
-std::optional<DeviceProgram> copied(const nb::handle program) {
+std::optional<DeviceProgram> copy_of(const nb::handle program) {
   if (program.is_none()) return {};
   return *nb::inst_ptr<DeviceProgram>(program);
 }
@@ -133,11 +133,12 @@ std::string make_programs(const DeviceCall& call, int device, SharedPrograms& pr
   try {
     if (!functions().make.is_valid()) return "gatherum.jax is not imported";
     const auto bytes = [](std::string_view text) { return nb::bytes(text.data(), text.size()); };
-    const nb::tuple made = nb::cast<nb::tuple>(functions().make(
-        nb::str(call.description.data(), call.description.size()), bytes(call.words), bytes(call.fill),
-        device, call.alignment(0), call.alignment(1), call.alignment(2), call.alignment(3), call.in_place()));
+    const nb::tuple made = nb::cast<nb::tuple>(
+        functions().make(nb::str(call.description.data(), call.description.size()), bytes(call.words),
+                         bytes(call.fill), device, call.alignment(0), call.alignment(1), call.alignment(2),
+                         call.alignment(3), call.is_in_place()));
     programs = std::make_shared<const Programs>(
-        Programs{copied(made[0]), copied(made[1]), nb::cast<int32_t>(made[2]), nb::cast<int64_t>(made[3]),
+        Programs{copy_of(made[0]), copy_of(made[1]), nb::cast<int32_t>(made[2]), nb::cast<int64_t>(made[3]),
                  nb::cast<int64_t>(made[4]), nb::cast<int64_t>(made[5])});
     return {};
   } catch (const nb::python_error& error) {
@@ -150,7 +151,7 @@ class DeviceRun {
  public:
   // `scratch` is a buffer for the programs' scratch memory. It may be too small or missing.
   explicit DeviceRun(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch = {})
-      : frame_(frame), given_(scratch) {}
+      : frame_(frame), given_scratch_(scratch) {}
   DeviceRun(const DeviceRun&) = delete;
   DeviceRun& operator=(const DeviceRun&) = delete;
   ~DeviceRun() {
@@ -169,11 +170,11 @@ class DeviceRun {
       return fail(XLA_FFI_INTERNAL, "gatherum: the operands are not on a CUDA device");
     if (device_ < 0) return false;
     std::string key = key_of(call, device_);
-    programs_ = cache().find(key);
+    programs_ = program_cache().find(key);
     if (!programs_) {
-      const std::string wrong = make_programs(call, device_, programs_);
-      if (!programs_) return fail(XLA_FFI_INTERNAL, wrong);
-      cache().keep(std::move(key), programs_);
+      const std::string fault = make_programs(call, device_, programs_);
+      if (!programs_) return fail(XLA_FFI_INTERNAL, fault);
+      program_cache().keep(std::move(key), programs_);
     }
     const bool fits = programs_->keys <= call.keys.bytes_after &&
                       programs_->payload <= call.payload.bytes_after &&
@@ -238,10 +239,11 @@ class DeviceRun {
       target.operands[device::kOperandSlots] = payload;
     }
     const int64_t bytes = program.program().arena;
-    const bool fits = given_.bytes_after >= bytes;
+    const bool fits = given_scratch_.bytes_after >= bytes;
     if (!(fits && !program.program().sorts) && is_capturing(program)) return false;
     if (bytes != 0)
-      target.arena = reinterpret_cast<uintptr_t>(fits ? given_.start : allocate(static_cast<size_t>(bytes)));
+      target.arena =
+          reinterpret_cast<uintptr_t>(fits ? given_scratch_.start : allocate(static_cast<size_t>(bytes)));
     if (bytes != 0 && target.arena == 0) return false;
     const device::Sort sort = [&](const device::Step& step, const uint64_t* distances, uint64_t* results) {
       return sort_in_python(target, keys, payload, step, distances, results);
@@ -307,7 +309,7 @@ class DeviceRun {
       "gatherum: a call that waits, sorts or allocates memory cannot be captured";
 
   const XLA_FFI_CallFrame& frame_;
-  gatherum_buffer given_;
+  gatherum_buffer given_scratch_;
   std::vector<std::pair<void*, size_t>> scratch_;
   XLA_FFI_Error* error_ = nullptr;
   SharedPrograms programs_;
@@ -318,7 +320,7 @@ class DeviceRun {
 // Prepares a call, and runs it in the stage of execution. Returns the error of the call, or null if there is
 // none.
 XLA_FFI_Error* prepare_and_run(const XLA_FFI_CallFrame& frame, const gatherum_buffer& scratch,
-                               const xla::XlaCall& call, const xla::Known& known,
+                               const xla::XlaCall& call, const xla::KnownProgram& known,
                                const DeviceCall& on_device) {
   DeviceRun run(frame, scratch);
   bool invalid = false;
@@ -332,16 +334,16 @@ XLA_FFI_Error* prepare_and_run(const XLA_FFI_CallFrame& frame, const gatherum_bu
 // payload.
 XLA_FFI_Error* compute_order(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& text) {
   xla::XlaCall call = {};
-  xla::Shared known;
+  xla::SharedProgram known;
   call.indices = xla::argument(frame.args, 0);
   const XLA_FFI_Buffer* const keys = xla::result(frame.rets, 0);
   const XLA_FFI_Buffer* const payload = xla::result(frame.rets, 1);
-  const char* wrong = xla::read_attributes(frame, call);
-  if (wrong == nullptr) wrong = xla::find(call.program, known);
-  if (wrong == nullptr && (call.indices == nullptr || keys == nullptr || payload == nullptr ||
+  const char* fault = xla::read_attributes(frame, call);
+  if (fault == nullptr) fault = xla::find_program(call.program, known);
+  if (fault == nullptr && (call.indices == nullptr || keys == nullptr || payload == nullptr ||
                            !xla::holds_indices(*call.indices, *known)))
-    wrong = "an order has one operand, indices of the program's type, and two results";
-  if (wrong != nullptr) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+    fault = "an order has one operand, indices of the program's type, and two results";
+  if (fault != nullptr) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   DeviceCall on_device = {{text.ptr, text.len},
                           {reinterpret_cast<const char*>(call.program.start), call.program.count()},
                           {},
@@ -356,7 +358,7 @@ XLA_FFI_Error* compute_order(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteS
 // the updates.
 XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
   xla::XlaCall call = {};
-  xla::Shared known;
+  xla::SharedProgram known;
   XLA_FFI_CallFrame form = frame;
   const XLA_FFI_Buffer* scratch = nullptr;
   if (frame.args.size < 4 && frame.rets.size == 2) {
@@ -366,18 +368,18 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
   const XLA_FFI_Buffer* const keys = xla::argument(frame.args, 3);
   const XLA_FFI_Buffer* const payload = xla::argument(frame.args, 4);
   if (payload != nullptr) form.args.size = 3;
-  if (const char* wrong = xla::read(form, call)) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (const char* fault = xla::read(form, call)) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   const auto* text =
       static_cast<const XLA_FFI_ByteSpan*>(xla::attribute(frame.attrs, "call", kStringAttribute));
   if (text == nullptr || call.gradient != nullptr)
     return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, "the call has no description for devices");
-  if (const char* wrong = xla::find(call.program, known))
-    return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (const char* fault = xla::find_program(call.program, known))
+    return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   const gatherum_operands operands = xla::operands_of(call);
   const bool executes = frame.stage == kExecutionStage;
-  const char* const wrong = xla::find_unfit(call, *known, operands);
-  if (wrong != nullptr && executes) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
-  if (wrong != nullptr) return nullptr;
+  const char* const fault = xla::find_unfit(call, *known, operands);
+  if (fault != nullptr && executes) return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
+  if (fault != nullptr) return nullptr;
   DeviceCall on_device = {{text->ptr, text->len},
                           {reinterpret_cast<const char*>(call.program.start), call.program.count()},
                           {static_cast<const char*>(call.fill), static_cast<size_t>(known->item)},
@@ -394,8 +396,8 @@ XLA_FFI_Error* run_device_call(const XLA_FFI_CallFrame& frame) {
 // Computes exp or log of each item of a buffer.
 XLA_FFI_Error* map_on_device(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function) {
   xla::MapCall call = {};
-  if (const char* wrong = xla::read(frame, function, call))
-    return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, wrong);
+  if (const char* fault = xla::read(frame, function, call))
+    return xla::fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
   if (call.items == 0) return nullptr;
   const std::string text = call.function + " " + call.type + " " + std::to_string(call.items);
   DeviceCall on_device = {
@@ -409,7 +411,7 @@ XLA_FFI_Error* map_on_device(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteS
 
 template <uint32_t kTraits>
 XLA_FFI_Error* device_call(XLA_FFI_CallFrame* frame) noexcept {
-  if (xla::answers_metadata(*frame, kTraits)) return nullptr;
+  if (xla::answer_metadata_query(*frame, kTraits)) return nullptr;
   if (frame->stage != kExecutionStage && frame->stage != kInitializationStage) return nullptr;
   const auto* function = xla::attribute(frame->attrs, "function", kStringAttribute);
   const auto* order = xla::attribute(frame->attrs, "order", kStringAttribute);

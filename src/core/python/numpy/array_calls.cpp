@@ -73,7 +73,7 @@ nb::object check_and_run_plan(const CachedPlan& cached, const OperandHandles& op
   callbacks().check_operands(cached.plan, data, indices, updates, out);
   if (!before) throw nb::type_error("gatherum: the callback for operands must reject non-arrays");
   refuse_other_program(*cached.program, views_of(operands));
-  if (arrays && key.lasting()) cached.program->note_run_on(key.words(), key.size());
+  if (arrays && key.is_lasting()) cached.program->note_run_on(key.words(), key.size());
   return run_any_plan(cached, operands, fill_value, *before);
 }
 
@@ -87,7 +87,7 @@ nb::object run_plan(nb::handle plan, const OperandHandles& operands, nb::handle 
     if (words.size() != static_cast<size_t>(words_of(views))) return false;
     Comparison comparison(words.data());
     comparison.add(views);
-    return comparison.same();
+    return comparison.is_equal();
   });
   if (!known) return check_and_run_plan(cached, operands, fill_value);
   if (operands[3].is_none() && cached.program->runs_without_python())
@@ -110,19 +110,19 @@ nb::object find_plan_and_run(const Attributes& attributes, const OperandHandles&
 
 }  // namespace
 
-nb::object call_on_arrays(const nb::handle* a) {
-  const OperandHandles operands = operands_of(a);
+nb::object call_on_arrays(const nb::handle* arguments) {
+  const OperandHandles operands = operands_of(arguments);
   Attributes attributes;
-  if (!read_attributes(a, attributes) || !are_arrays(operands, false)) return {};
-  return find_plan_and_run(attributes, operands, a[kFill]);
+  if (!read_attributes(arguments, attributes) || !are_arrays(operands, false)) return {};
+  return find_plan_and_run(attributes, operands, arguments[kFill]);
 }
 
-nb::object run_normalized(const nb::handle* a) {
-  const OperandHandles operands = operands_of(a);
+nb::object run_normalized(const nb::handle* arguments) {
+  const OperandHandles operands = operands_of(arguments);
   Attributes attributes;
-  if (!read_attributes(a, attributes) || !are_arrays(operands, true))
+  if (!read_attributes(arguments, attributes) || !are_arrays(operands, true))
     throw nb::value_error("gatherum: arguments were not normalized");
-  return find_plan_and_run(attributes, operands, a[kFill]);
+  return find_plan_and_run(attributes, operands, arguments[kFill]);
 }
 
 }  // namespace gatherum

@@ -15,7 +15,7 @@
 namespace gatherum {
 namespace {
 
-int64_t component(const View& indices, npy_intp axis, npy_intp column) {
+int64_t component_at(const View& indices, npy_intp axis, npy_intp column) {
   return read_index(indices, indices.address + axis * indices.strides[0] + column * indices.strides[1]);
 }
 
@@ -27,7 +27,7 @@ std::vector<int64_t> positions_of(const View& indices, const nb::tuple& sizes) {
     uint64_t position = 0;
     for (npy_intp axis = 0; axis < indices.shape[0]; ++axis)
       position = position * nb::cast<uint64_t>(sizes[static_cast<size_t>(axis)]) +
-                 static_cast<uint64_t>(component(indices, axis, column));
+                 static_cast<uint64_t>(component_at(indices, axis, column));
     positions[static_cast<size_t>(column)] = static_cast<int64_t>(position);
   }
   return positions;
@@ -71,7 +71,8 @@ nb::object columns_of_places(const View& indices, const std::vector<int64_t>& nu
   auto* const components = static_cast<int64_t*>(result.allocate(shape, type, sizeof(int64_t)));
   for (npy_intp axis = 0; axis < indices.shape[0]; ++axis)
     for (size_t column = 0; column < numbers.size(); ++column)
-      components[axis * places + numbers[column]] = component(indices, axis, static_cast<npy_intp>(column));
+      components[axis * places + numbers[column]] =
+          component_at(indices, axis, static_cast<npy_intp>(column));
   return result.to_tensor(*torch().api);
 }
 
@@ -102,17 +103,17 @@ bool is_wide_unsigned(dlpack::DataType type) {
 
 // Returns the columns of the places that have an element, and the sum of the values of each place. Returns
 // None for tensors that are not plain, and for many indices, which torch sorts on several threads.
-nb::object coalesce(const nb::handle* a) {
+nb::object coalesce(const nb::handle* arguments) {
   TensorView index_tensor, value_tensor;
   View indices, values;
-  if (!is_tensor(a[0]) || !is_tensor(a[1]) || !index_tensor.read(a[0], indices) ||
-      !value_tensor.read(a[1], values) || indices.rank != 2 || values.rank < 1 ||
+  if (!is_tensor(arguments[0]) || !is_tensor(arguments[1]) || !index_tensor.read(arguments[0], indices) ||
+      !value_tensor.read(arguments[1], values) || indices.rank != 2 || values.rank < 1 ||
       indices.dtype != static_cast<int>(DType::int64) || indices.shape[1] != values.shape[0] ||
       indices.shape[0] == 0 || indices.shape[1] < 2 || items_of(values) == 0 ||
       is_wide_unsigned(value_tensor.type) || items_of(indices) > kMostItems || value_tensor.complex ||
-      torch().is_neg(a[1]))
+      torch().is_neg(arguments[1]))
     return nb::none();
-  const std::vector<int64_t> positions = positions_of(indices, nb::borrow<nb::tuple>(a[2]));
+  const std::vector<int64_t> positions = positions_of(indices, nb::borrow<nb::tuple>(arguments[2]));
   const std::vector<size_t> sorted = sorted_columns(positions);
   std::vector<int64_t> numbers = number_places(positions, sorted);
   const npy_intp places = numbers[sorted.back()] + 1;

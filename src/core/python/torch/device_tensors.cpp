@@ -9,7 +9,7 @@ namespace gatherum {
 namespace {
 
 // The functions that torch's adapter has passed.
-struct OnCuda {
+struct CudaFunctions {
   // (plan, device, is ordered, alignments of data, indices, updates and out) -> DeviceProgram, or None
   nb::object make_program;
   // (arena, stream, then the arguments of a sort of DeviceProgram::replay) -> (address, address, memory)
@@ -18,8 +18,8 @@ struct OnCuda {
   nb::object zeros;
 };
 
-OnCuda& on_cuda() {
-  static auto* functions = new OnCuda;
+CudaFunctions& cuda_functions() {
+  static auto* functions = new CudaFunctions;
   return *functions;
 }
 
@@ -77,7 +77,7 @@ uint64_t handle_of(void* stream) { return reinterpret_cast<uintptr_t>(stream_han
 
 // Returns 0 if the device's zeros cannot be made now.
 uint64_t zeros_on(int device) {
-  const nb::object address = on_cuda().zeros(device);
+  const nb::object address = cuda_functions().zeros(device);
   return PyLong_AsUnsignedLongLong(address.ptr());
 }
 
@@ -85,7 +85,7 @@ uint64_t address_of(const View& view) { return reinterpret_cast<uintptr_t>(view.
 
 }  // namespace
 
-bool runs_on_cuda() { return on_cuda().make_program.is_valid(); }
+bool runs_on_cuda() { return cuda_functions().make_program.is_valid(); }
 
 nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Device device,
                        const Order* order) {
@@ -96,7 +96,7 @@ nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Devi
   bool made = false;
   const CachedPlan cached = plan_of(call, made);
   const nb::object kept =
-      device_program(cached, call.operands, device.id, order, on_cuda().make_program, made);
+      device_program(cached, call.operands, device.id, order, cuda_functions().make_program, made);
   // Python code may have changed the tensors.
   if (!kept.is_valid() ||
       (made && first_change(tensors + first, call.operands.data() + first, 3 - first, true) >= 0))
@@ -122,7 +122,7 @@ nb::object run_on_cuda(const nb::handle* tensors, const Call& call, dlpack::Devi
   if (order != nullptr) operands[device::kOperandSlots] = order->payload;
   const uint64_t scratch = arena.address();
   nb::object sort;
-  if (program.sorts) sort = on_cuda().sort(arena.release(), handle_of(stream), device.id);
+  if (program.sorts) sort = cuda_functions().sort(arena.release(), handle_of(stream), device.id);
   const device::ReplayOutcome outcome = replayed.replay(operands, scratch, stream, true, sort);
   if (outcome.kind == device::ReplayOutcome::not_sorted) nb::raise_python_error();
   if (outcome.kind != device::ReplayOutcome::done || outcome.invalid()) return {};
@@ -133,7 +133,7 @@ void bind_device_tensors(nb::module_& m) {
   m.def(
       "set_torch_cuda",
       [](nb::handle make_program, nb::handle sort, nb::handle zeros) {
-        on_cuda() = {nb::borrow(make_program), nb::borrow(sort), nb::borrow(zeros)};
+        cuda_functions() = {nb::borrow(make_program), nb::borrow(sort), nb::borrow(zeros)};
       },
       nb::arg("make_program"), nb::arg("sort"), nb::arg("zeros"));
 }

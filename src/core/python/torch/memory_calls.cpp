@@ -13,11 +13,11 @@ namespace {
 
 // Calls Python to make the plan of a call on views, with the specs of the views as operands.
 CachedPlan plan_views_in_python(const Call& call) {
-  std::array<nb::object, kOperands> specs;
+  std::array<nb::object, kOperandCount> specs;
   OperandHandles handles;
-  for (size_t i = 0; i < kOperands; ++i) {
+  for (size_t i = 0; i < kOperandCount; ++i) {
     const View& view = call.operands[i];
-    handles[i] = specs[i] = view.is_present() ? described(spec_of(view)) : nb::none();
+    handles[i] = specs[i] = view.is_present() ? description_of(spec_of(view)) : nb::none();
   }
   return plan_in_python(call.attributes, handles);
 }
@@ -68,9 +68,9 @@ nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
 
 // See native.py. `allocate` and `only_plain` follow the arguments of every call.
 nb::object run_on_views(const nb::handle* arguments) {
-  const nb::handle allocate = arguments[kArguments], only_plain = arguments[kArguments + 1];
+  const nb::handle allocate = arguments[kArgumentCount], only_plain = arguments[kArgumentCount + 1];
   Arguments a;
-  std::copy_n(arguments, kArguments, a.begin());
+  std::copy_n(arguments, kArgumentCount, a.begin());
   const nb::object op = interned(a[kOp]);
   a[kOp] = op;
   if (is_view(a[kData])) return call_on_views(a.data(), allocate);
@@ -197,7 +197,7 @@ void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocat
   bool is_new = false;
   const CachedPlan cached = plan_of(call, is_new);
   const BoundProgram& program = *cached.program;
-  check_memory(cached.plan, program, operands);
+  check_out_memory(cached.plan, program, operands);
   if (is_new && changed) raise_changed(cached.plan, changed());
   void* result = operands[3].is_present() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands buffers = operands_of(program, operands, result);
@@ -221,7 +221,7 @@ void bind_memory_calls(nb::module_& m) {
         nb::arg("out"));
   m.def("spreads", &spreads, nb::arg("plan"), nb::arg("indices"), nb::arg("updates"),
         nb::arg("squares").none(), nb::arg("counts"), nb::arg("skips_nan"));
-  def_positional<kArguments + 2, run_on_views>(
+  def_positional<kArgumentCount + 2, run_on_views>(
       m, "run_on_views",
       "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
       "allocate, only_plain, /)\n--\n\n");

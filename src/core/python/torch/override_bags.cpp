@@ -6,7 +6,7 @@ namespace gatherum {
 namespace {
 
 // The fields of `overrides/embeddings.py: Bags`, and the arguments of `_embedding_bag`, in their order.
-struct BagsPart {
+struct BagsField {
   enum { weight, indices, offsets, scales, mean, last_offset, padding, count };
 };
 struct TorchArgument {
@@ -55,12 +55,12 @@ void divide(T* rows, npy_intp width, const int64_t* sizes, npy_intp bags) {
 class RememberedBags final : public RememberedCall {
  public:
   bool read(const OverrideKey& call, const CallFields& fields) {
-    const nb::handle scales = fields[BagsPart::scales];
-    is_mean_ = fields[BagsPart::mean].ptr() == Py_True;
-    has_last_ = fields[BagsPart::last_offset].ptr() == Py_True;
-    padding_ = fields.number(BagsPart::padding);
-    if (!weight_.find(fields[BagsPart::weight], call) || !indices_.find(fields[BagsPart::indices], call) ||
-        !offsets_.find(fields[BagsPart::offsets], call) || !(scales.is_none() || scales_.find(scales, call)))
+    const nb::handle scales = fields[BagsField::scales];
+    is_mean_ = fields[BagsField::mean].ptr() == Py_True;
+    has_last_offset_ = fields[BagsField::last_offset].ptr() == Py_True;
+    padding_ = fields.number(BagsField::padding);
+    if (!weight_.find(fields[BagsField::weight], call) || !indices_.find(fields[BagsField::indices], call) ||
+        !offsets_.find(fields[BagsField::offsets], call) || !(scales.is_none() || scales_.find(scales, call)))
       return false;
     const View& indices = indices_.layout();
     const npy_intp terms = indices.shape[0] * weight_.layout().shape[1];
@@ -80,14 +80,16 @@ class RememberedBags final : public RememberedCall {
   template <class T>
   nb::object run_as(const OverrideKey& call, nb::handle torch_kernel) const {
     const View weight = weight_.view(call), indices = indices_.view(call), offsets = offsets_.view(call);
-    const npy_intp edges = indices.shape[0], count = offsets.shape[0] - (has_last_ ? 1 : 0);
+    const npy_intp edges = indices.shape[0], count = offsets.shape[0] - (has_last_offset_ ? 1 : 0);
     TensorResult bags, sizes, output;
-    auto* const bag_of = static_cast<int64_t*>(allocate_sized(bags, indices_.type(), {edges}));
-    auto* const size_of = static_cast<int64_t*>(allocate_sized(sizes, indices_.type(), {count}));
-    if (!expand_segments(has_last_ ? Segments::offsets : Segments::starts, offsets, edges, bag_of)) return {};
-    std::fill_n(size_of, count, 0);
+    auto* const bag_numbers = static_cast<int64_t*>(allocate_sized(bags, indices_.type(), {edges}));
+    auto* const bag_sizes = static_cast<int64_t*>(allocate_sized(sizes, indices_.type(), {count}));
+    if (!expand_segments(has_last_offset_ ? Segments::offsets : Segments::starts, offsets, edges,
+                         bag_numbers))
+      return {};
+    std::fill_n(bag_sizes, count, 0);
     each_index(indices, [&](npy_intp i, int64_t index) {
-      if (index != padding_ || padding_ < 0) ++size_of[bag_of[i]];
+      if (index != padding_ || padding_ < 0) ++bag_sizes[bag_numbers[i]];
       return true;
     });
     nb::object sums;
@@ -98,12 +100,12 @@ class RememberedBags final : public RememberedCall {
       if (!tensor.read(sums, view) || !is_contiguous(view) || view.rank != 2 || view.shape[0] != count ||
           view.dtype != weight.dtype)
         return {};
-      divide(reinterpret_cast<T*>(view.address), view.shape[1], size_of, count);
+      divide(reinterpret_cast<T*>(view.address), view.shape[1], bag_sizes, count);
     } else {
       const npy_intp width = weight.shape[1];
       auto* const memory = static_cast<T*>(allocate_sized(output, weight_.type(), {count, width}));
       std::fill_n(memory, count * width, T{0});
-      if (!add_weighted(weight, indices, scales_.view(call), bag_of, padding_, memory)) return {};
+      if (!add_weighted(weight, indices, scales_.view(call), bag_numbers, padding_, memory)) return {};
       sums = output.to_tensor(*torch().api);
     }
     const nb::object counts = sizes.to_tensor(*torch().api);
@@ -127,14 +129,14 @@ class RememberedBags final : public RememberedCall {
   }
 
   OperandSource weight_, indices_, offsets_, scales_;
-  bool is_mean_ = false, has_last_ = false;
+  bool is_mean_ = false, has_last_offset_ = false;
   int64_t padding_ = -1;
 };
 
 }  // namespace
 
 Remembered remember_bags(const OverrideKey& call, const CallFields& fields) {
-  fields.check_count(BagsPart::count);
+  fields.check_count(BagsField::count);
   const auto bags = std::make_shared<RememberedBags>();
   return bags->read(call, fields) ? bags : nullptr;
 }

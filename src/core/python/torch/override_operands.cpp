@@ -38,11 +38,11 @@ bool write_terms_of(const Terms& terms, T* term) {
   const View& rows = terms.rows;
   const npy_intp width = width_of(rows), step = step_of(rows);
   npy_intp count = 0;
-  const auto add = [&](const char* row, T size) {
-    const char* const own =
+  const auto add = [&](const char* row, T divisor) {
+    const char* const factor_address =
         terms.factors.address + (terms.factors.is_present() ? count * terms.factors.strides[0] : 0);
-    const T factor = terms.factors.is_present() ? read_as<T>(own) : static_cast<T>(terms.factor);
-    for (npy_intp i = 0; i < width; ++i, row += step) *term++ = read_as<T>(row) / size * factor;
+    const T factor = terms.factors.is_present() ? read_as<T>(factor_address) : static_cast<T>(terms.factor);
+    for (npy_intp i = 0; i < width; ++i, row += step) *term++ = read_as<T>(row) / divisor * factor;
     ++count;
   };
   if (!terms.update_rows.is_present()) {
@@ -123,17 +123,17 @@ View tuples_of(const std::vector<View>& components, ComputedOperand& tuples) {
 
 bool expand_segments(Segments segments, const View& bounds, npy_intp items, int64_t* numbers) {
   int64_t number = 0, end = 0;
-  const auto add_to = [&](int64_t next) {  // the end of a segment
+  const auto end_segment_at = [&](int64_t next) {  // the end of a segment
     if (next < end || next > items) return false;
     std::fill(numbers + end, numbers + next, number++);
     end = next;
     return true;
   };
   const bool is_read = each_index(bounds, [&](npy_intp i, int64_t bound) {
-    if (segments == Segments::lengths) return bound <= items && add_to(end + bound);
-    return i == 0 ? bound == 0 : add_to(bound);
+    if (segments == Segments::lengths) return bound <= items && end_segment_at(end + bound);
+    return i == 0 ? bound == 0 : end_segment_at(bound);
   });
-  if (is_read && segments == Segments::starts && bounds.shape[0] > 0) return add_to(items);
+  if (is_read && segments == Segments::starts && bounds.shape[0] > 0) return end_segment_at(items);
   return is_read && end == items;
 }
 

@@ -9,7 +9,7 @@ namespace gatherum {
 namespace {
 
 // The fields of `overrides/scatter_calls.py: Scatter`, in their order.
-struct ScatterPart {
+struct ScatterField {
   enum {
     op,
     data,
@@ -36,13 +36,13 @@ class RememberedScatter final : public RememberedCall {
   // Returns false for a call that the core does not run.
   bool read(const OverrideKey& call, const CallFields& fields, nb::handle target) {
     return read_attributes_of(fields) && read_data(call, fields) && read_indices(call, fields) &&
-           updates_.find_or_copy(fields[ScatterPart::updates], call) && read_terms(call, fields) &&
+           updates_.find_or_copy(fields[ScatterField::updates], call) && read_terms(call, fields) &&
            read_target(call, target) && plan(call);
   }
 
   nb::object run(const OverrideKey& call, nb::handle) const override {
     Operands operands;
-    if (!compute(call, operands)) return {};
+    if (!compute_operands(call, operands)) return {};
     if (plan_.program != nullptr) return run_program(*plan_.program, call, operands.call);
     const CachedPlan cached = find_plan(operands.call);
     if (cached.program != nullptr) return run_program(*cached.program, call, operands.call);
@@ -59,44 +59,44 @@ class RememberedScatter final : public RememberedCall {
   };
 
   bool read_attributes_of(const CallFields& fields) {
-    op_ = interned(fields[ScatterPart::op]);
-    Arguments a = {};
-    a[kOp] = op_;
-    a[kAxis] = fields[ScatterPart::axis];
-    a[kReduction] = fields[ScatterPart::reduction];
-    a[kIncludeSelf] = fields[ScatterPart::include_self];
-    a[kMode] = fields[ScatterPart::mode];
-    a[kNegative] = fields[ScatterPart::negative];
-    zeroed_row_ = fields.number(ScatterPart::zeroed_row);
-    return read_attributes(a.data(), attributes_);
+    op_ = interned(fields[ScatterField::op]);
+    Arguments arguments = {};
+    arguments[kOp] = op_;
+    arguments[kAxis] = fields[ScatterField::axis];
+    arguments[kReduction] = fields[ScatterField::reduction];
+    arguments[kIncludeSelf] = fields[ScatterField::include_self];
+    arguments[kMode] = fields[ScatterField::mode];
+    arguments[kNegative] = fields[ScatterField::negative];
+    zeroed_row_ = fields.number(ScatterField::zeroed_row);
+    return read_attributes(arguments.data(), attributes_);
   }
 
   bool read_data(const OverrideKey& call, const CallFields& fields) {
-    const nb::handle data = fields[ScatterPart::data];
+    const nb::handle data = fields[ScatterField::data];
     if (!PyLong_Check(data.ptr())) return data_.find_or_copy(data, call);
-    least_ = fields.number(ScatterPart::data);
+    least_size_ = fields.number(ScatterField::data);
     return true;
   }
 
   bool read_indices(const OverrideKey& call, const CallFields& fields) {
-    const nb::handle indices = fields[ScatterPart::indices], segments = fields[ScatterPart::segments];
-    is_tuple_ = PyTuple_Check(indices.ptr());
-    const nb::tuple components = is_tuple_ ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(indices);
+    const nb::handle indices = fields[ScatterField::indices], segments = fields[ScatterField::segments];
+    has_tuples_ = PyTuple_Check(indices.ptr());
+    const nb::tuple components = has_tuples_ ? nb::borrow<nb::tuple>(indices) : nb::make_tuple(indices);
     indices_ = std::vector<OperandSource>(components.size());
     for (size_t i = 0; i < indices_.size(); ++i)
       if (!indices_[i].find(components[i], call) || !is_index(indices_[i].layout())) return false;
     if (PyUnicode_CompareWithASCIIString(segments.ptr(), "lengths") == 0) segments_ = Segments::lengths;
     if (PyUnicode_CompareWithASCIIString(segments.ptr(), "offsets") == 0) segments_ = Segments::offsets;
     const View& first = indices_[0].layout();
-    if (is_tuple_)
+    if (has_tuples_)
       return first.rank < NPY_MAXDIMS &&
              items_of(first) * static_cast<int64_t>(indices_.size()) <= kMostItems;
-    return (segments_ == Segments::none && least_ < 0) || first.rank == 1;
+    return (segments_ == Segments::none && least_size_ < 0) || first.rank == 1;
   }
 
   bool read_terms(const OverrideKey& call, const CallFields& fields) {
-    const nb::handle update_rows = fields[ScatterPart::update_rows], divisors = fields[ScatterPart::divisors],
-                     factors = fields[ScatterPart::factors];
+    const nb::handle update_rows = fields[ScatterField::update_rows],
+                     divisors = fields[ScatterField::divisors], factors = fields[ScatterField::factors];
     has_terms_ = !(update_rows.is_none() && factors.is_none());
     const View& rows = updates_.layout();
     if (segments_ != Segments::none && (rows.rank == 0 || rows.shape[0] > kMostItems)) return false;
@@ -134,27 +134,27 @@ class RememberedScatter final : public RememberedCall {
 
   bool plan(const OverrideKey& call) {
     Operands operands;
-    if (!compute(call, operands)) return false;
+    if (!compute_operands(call, operands)) return false;
     const CachedPlan cached = find_or_plan_in_core(operands.call);
     if (cached.program == nullptr) return false;
     const Shape& result = cached.program->fields().result;
     is_scalar_ = data_.tensor() == 0 && call.tensor(0).rank == 0;
-    if (least_ < 0) plan_ = cached;
+    if (least_size_ < 0) plan_ = cached;
     return zeroed_row_ < 0 || (result.rank == 2 && zeroed_row_ < result.extent[0]);
   }
 
   // Computes the operands of a call. Returns false for invalid values.
-  bool compute(const OverrideKey& call, Operands& to) const {
+  bool compute_operands(const OverrideKey& call, Operands& to) const {
     to.call.attributes = attributes_;
     auto& [data, indices, updates, target] = to.call.operands;
     updates = updates_.view(call);
     if (has_terms_ && !compute_terms(call, updates, to.updates)) return false;
     if (!compute_indices(call, updates, indices, to.indices)) return false;
     data = data_.view(call);
-    if (least_ >= 0) {
+    if (least_size_ >= 0) {
       const std::optional<npy_intp> size = least_size(indices);
       if (!size) return false;
-      to.size = std::max<npy_intp>(*size, least_);
+      to.size = std::max<npy_intp>(*size, least_size_);
       data = zeros_like(updates, 1, &to.size);
     }
     if (target_.is_present()) target = target_.view(call);
@@ -173,7 +173,7 @@ class RememberedScatter final : public RememberedCall {
   bool compute_indices(const OverrideKey& call, const View& updates, View& indices,
                        ComputedOperand& computed) const {
     indices = indices_[0].view(call);
-    if (is_tuple_) {
+    if (has_tuples_) {
       std::vector<View> components;
       for (const OperandSource& source : indices_) components.push_back(source.view(call));
       indices = tuples_of(components, computed);
@@ -192,11 +192,12 @@ class RememberedScatter final : public RememberedCall {
     if (target_.is_present() &&
         (call.meets_others(target_.tensor()) || first_overlap(program, scatter.operands) >= 0))
       return {};
-    TensorResult own;
+    TensorResult new_result;
     Shape shape = program.fields().result;
     if (is_scalar_) shape.rank = 0;
-    void* const memory = target_.is_present() ? scatter.operands[3].address
-                                              : own.allocate(shape, updates_.type(), updates_.layout().item);
+    void* const memory = target_.is_present()
+                             ? scatter.operands[3].address
+                             : new_result.allocate(shape, updates_.type(), updates_.layout().item);
     const gatherum_operands operands = operands_of(program, scatter.operands, memory);
     gatherum_error error;
     const gatherum_status status = run_without_lock_if_long(
@@ -205,29 +206,29 @@ class RememberedScatter final : public RememberedCall {
     if (status != GATHERUM_OK) return {};
     if (target_.is_present()) return nb::borrow((returns_last_ ? call.last_tensor() : call.tensor(0)).object);
     if (zeroed_row_ >= 0) {
-      const auto row = static_cast<size_t>(shape.extent[1] * updates_.layout().item);
-      std::memset(static_cast<char*>(memory) + static_cast<size_t>(zeroed_row_) * row, 0, row);
+      const auto row_bytes = static_cast<size_t>(shape.extent[1] * updates_.layout().item);
+      std::memset(static_cast<char*>(memory) + static_cast<size_t>(zeroed_row_) * row_bytes, 0, row_bytes);
     }
-    return own.to_tensor(*torch().api);
+    return new_result.to_tensor(*torch().api);
   }
 
   nb::object op_;  // kept alive for the attributes
   Attributes attributes_;
   OperandSource data_, updates_, update_rows_, divisors_, factors_, target_;
   std::vector<OperandSource> indices_;
-  bool is_tuple_ = false, has_terms_ = false;
+  bool has_tuples_ = false, has_terms_ = false;
   bool returns_last_ = false;  // the call returns its last tensor, otherwise its first
   bool is_scalar_ = false;     // the result has no dimensions
   Segments segments_ = Segments::none;
   double factor_ = 1;
-  int64_t least_ = -1, zeroed_row_ = -1;
+  int64_t least_size_ = -1, zeroed_row_ = -1;
   CachedPlan plan_;  // empty if the plan depends on the values of the indices
 };
 
 }  // namespace
 
 Remembered remember_scatter(const OverrideKey& call, const CallFields& fields, nb::handle target) {
-  fields.check_count(ScatterPart::count);
+  fields.check_count(ScatterField::count);
   const auto scatter = std::make_shared<RememberedScatter>();
   return scatter->read(call, fields, target) ? scatter : nullptr;
 }

@@ -18,7 +18,7 @@ namespace gatherum {
 namespace {
 
 // The arguments, in their order.
-struct OfTotal {
+struct ZerosArgument {
   enum { op, size, indices, updates, axis, reduction, include_self, mode, negative, pointer };
 };
 
@@ -52,24 +52,29 @@ int read_shape(nb::handle sizes, npy_intp* shape) {
 }
 
 // A call of `scatter_into_zeros`, which owns the storage of its views.
-class Total {
+class ScatterIntoZeros {
  public:
   // Returns false if it is not a call on plain tensors.
-  bool read(const nb::handle* a) {
-    if (!is_tensor(a[OfTotal::updates]) || !is_tensor(a[OfTotal::indices]) || is_watched()) return false;
+  bool read(const nb::handle* arguments) {
+    if (!is_tensor(arguments[ZerosArgument::updates]) || !is_tensor(arguments[ZerosArgument::indices]) ||
+        is_watched())
+      return false;
     const Torch& t = torch();
-    tracked_ = t.requires_grad(a[OfTotal::updates]) && t.grad_enabled();
-    Arguments arguments = {op_ = interned(a[OfTotal::op])};
-    for (int i = 0; i < 5; ++i) arguments[static_cast<size_t>(kAxis + i)] = a[OfTotal::axis + i];
-    if (!read_attributes(arguments.data(), call_.attributes)) return false;
+    tracks_gradient_ = t.requires_grad(arguments[ZerosArgument::updates]) && t.grad_enabled();
+    Arguments attributes = {op_ = interned(arguments[ZerosArgument::op])};
+    for (int i = 0; i < 5; ++i)
+      attributes[static_cast<size_t>(kAxis + i)] = arguments[ZerosArgument::axis + i];
+    if (!read_attributes(attributes.data(), call_.attributes)) return false;
     auto& [data, indices, updates, out] = call_.operands;
     const bool or_cuda = runs_on_cuda();
-    if (!updates_.read(a[OfTotal::updates], updates, or_cuda) ||
-        !indices_.read(a[OfTotal::indices], indices, or_cuda) || !is_same_device(updates_, indices_) ||
-        updates_.complex || t.is_neg(a[OfTotal::updates]))
+    if (!updates_.read(arguments[ZerosArgument::updates], updates, or_cuda) ||
+        !indices_.read(arguments[ZerosArgument::indices], indices, or_cuda) ||
+        !is_same_device(updates_, indices_) || updates_.complex ||
+        t.is_neg(arguments[ZerosArgument::updates]))
       return false;
-    const nb::handle size = a[OfTotal::size];
-    if (!PyTuple_Check(size.ptr())) return read_along_axis(size, a[OfTotal::pointer].ptr() == Py_True);
+    const nb::handle size = arguments[ZerosArgument::size];
+    if (!PyTuple_Check(size.ptr()))
+      return read_along_axis(size, arguments[ZerosArgument::pointer].ptr() == Py_True);
     const int rank = read_shape(size, shape_);
     if (call_.attributes.axis < 0) call_.attributes.axis += rank;
     data = zeros_like(updates, rank, shape_);
@@ -77,18 +82,20 @@ class Total {
   }
 
   // Returns None if the core does not plan the call, or if an index is invalid.
-  nb::object run(const nb::handle* a) {
-    if (tracked_ && call_.attributes.reduction != Reduction::add) return nb::none();
-    if (numbers_ != nullptr && !write_segments(pointer_, count_, numbers_)) return nb::none();
-    nb::object output = is_on_cuda() ? on_cuda(a) : run_into_zeros(call_, updates_.type);
-    return tracked_ && !output.is_none() ? recorded(a, output) : output;
+  nb::object run(const nb::handle* arguments) {
+    if (tracks_gradient_ && call_.attributes.reduction != Reduction::add) return nb::none();
+    if (segment_numbers_ != nullptr && !write_segments(pointer_, position_count_, segment_numbers_))
+      return nb::none();
+    nb::object output = is_on_cuda() ? run_on_device(arguments) : run_into_zeros(call_, updates_.type);
+    return tracks_gradient_ && !output.is_none() ? record_gradient(arguments, output) : output;
   }
 
  private:
   bool is_on_cuda() const { return updates_.device.type == dlpack::kCuda; }
 
-  nb::object on_cuda(const nb::handle* a) const {
-    const nb::handle tensors[] = {nb::handle(Py_None), a[OfTotal::indices], a[OfTotal::updates]};
+  nb::object run_on_device(const nb::handle* arguments) const {
+    const nb::handle tensors[] = {nb::handle(Py_None), arguments[ZerosArgument::indices],
+                                  arguments[ZerosArgument::updates]};
     nb::object result = run_on_cuda(tensors, call_, updates_.device, nullptr);
     return result.is_valid() ? result : nb::none();
   }
@@ -104,17 +111,17 @@ class Total {
     npy_intp& destinations = shape_[axis];
     if (is_pointer) {
       pointer_ = indices;
-      count_ = destinations;
+      position_count_ = destinations;
       if (indices.shape[0] == 0) return false;
-      Shape of;
-      of.rank = 1;
-      of.extent[0] = count_;
-      numbers_ = static_cast<int64_t*>(segments_.allocate(of, kInt64, sizeof(int64_t)));
+      Shape shape;
+      shape.rank = 1;
+      shape.extent[0] = position_count_;
+      segment_numbers_ = static_cast<int64_t*>(segments_.allocate(shape, kInt64, sizeof(int64_t)));
       destinations = indices.shape[0] - 1;
-      indices.address = reinterpret_cast<char*>(numbers_);
-      indices.shape = &count_;
-      indices.strides = &step_;
-      indices.item = step_;
+      indices.address = reinterpret_cast<char*>(segment_numbers_);
+      indices.shape = &position_count_;
+      indices.strides = &number_bytes_;
+      indices.item = number_bytes_;
       indices.dtype = static_cast<int>(DType::int64);
     } else if (indices.shape[0] != destinations) {
       return false;
@@ -133,30 +140,34 @@ class Total {
   }
 
   // Returns the result after Python has attached the gradient. Python keeps the indices for the gradient.
-  nb::object recorded(const nb::handle* a, const nb::object& output) {
-    const nb::object indices =
-        numbers_ != nullptr ? segments_.to_tensor(*torch().api) : nb::borrow(a[OfTotal::indices]);
+  nb::object record_gradient(const nb::handle* arguments, const nb::object& output) {
+    const nb::object indices = segment_numbers_ != nullptr ? segments_.to_tensor(*torch().api)
+                                                           : nb::borrow(arguments[ZerosArgument::indices]);
     const nb::object axis = checked(PyLong_FromLongLong(call_.attributes.axis));
-    PyObject* arguments[] = {
-        output.ptr(),           a[OfTotal::updates].ptr(), indices.ptr(), op_.ptr(), axis.ptr(),
-        a[OfTotal::mode].ptr(), a[OfTotal::negative].ptr()};
-    return checked(PyObject_Vectorcall(torch().record_total.ptr(), arguments, std::size(arguments), nullptr));
+    PyObject* operands[] = {output.ptr(),
+                            arguments[ZerosArgument::updates].ptr(),
+                            indices.ptr(),
+                            op_.ptr(),
+                            axis.ptr(),
+                            arguments[ZerosArgument::mode].ptr(),
+                            arguments[ZerosArgument::negative].ptr()};
+    return checked(PyObject_Vectorcall(torch().record_total.ptr(), operands, std::size(operands), nullptr));
   }
 
   Call call_;
   nb::object op_;
   TensorView updates_, indices_;
-  npy_intp shape_[NPY_MAXDIMS], count_ = 0, step_ = sizeof(int64_t);
+  npy_intp shape_[NPY_MAXDIMS], position_count_ = 0, number_bytes_ = sizeof(int64_t);
   View pointer_;
   TensorResult segments_;
-  int64_t* numbers_ = nullptr;
-  bool tracked_ = false;
+  int64_t* segment_numbers_ = nullptr;
+  bool tracks_gradient_ = false;
 };
 
-nb::object scatter_into_zeros(const nb::handle* a) {
+nb::object scatter_into_zeros(const nb::handle* arguments) {
   if (torch().api == nullptr) return nb::none();
-  Total total;
-  return total.read(a) ? total.run(a) : nb::none();
+  ScatterIntoZeros scatter;
+  return scatter.read(arguments) ? scatter.run(arguments) : nb::none();
 }
 
 }  // namespace
@@ -176,7 +187,7 @@ nb::object run_into_zeros(const Call& call, dlpack::DataType type) {
 }
 
 void bind_scatter_into_zeros(nb::module_& m) {
-  constexpr size_t count = OfTotal::pointer + 1;
+  constexpr size_t count = ZerosArgument::pointer + 1;
   def_positional<count, scatter_into_zeros>(m, "scatter_into_zeros",
                                             "scatter_into_zeros(op, size, indices, updates, axis, reduction, "
                                             "include_self, mode, negative, pointer, "

@@ -14,23 +14,24 @@
 namespace gatherum {
 namespace {
 
-nb::object run(const nb::handle* a, const Call& call, dlpack::DataType type) {
+nb::object run(const nb::handle* arguments, const Call& call, dlpack::DataType type) {
   TensorResult result;
-  const OperandHandles operands = operands_of(a);
+  const OperandHandles operands = operands_of(arguments);
   find_plan_and_run_on_views(
-      call, a[kFill], [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
-      [&] { return first_change(operands.data(), call.operands.data(), kOperands); });
-  return a[kOut].is_none() ? result.to_tensor(*torch().api) : nb::borrow(a[kOut]);
+      call, arguments[kFill],
+      [&](const Shape& shape) { return result.allocate(shape, type, call.operands[0].item); },
+      [&] { return first_change(operands.data(), call.operands.data(), kOperandCount); });
+  return arguments[kOut].is_none() ? result.to_tensor(*torch().api) : nb::borrow(arguments[kOut]);
 }
 
 // Runs the same call through an autograd function for plain tensors, without torch's dispatcher: the
 // dispatcher has nothing to dispatch to, and takes ten times as long. The function's `forward` calls the core
 // again, which reads the tensors' memory a second time: torch passes tensors to `forward`, not views, and may
 // run Python code before it.
-nb::object recorded(const nb::handle* a) {
-  PyObject* arguments[kFill];
-  std::transform(a, a + kFill, arguments, [](nb::handle h) { return h.ptr(); });
-  return checked(PyObject_Vectorcall(torch().record.ptr(), arguments, kFill, nullptr));
+nb::object run_recorded(const nb::handle* arguments) {
+  PyObject* objects[kFill];
+  std::transform(arguments, arguments + kFill, objects, [](nb::handle h) { return h.ptr(); });
+  return checked(PyObject_Vectorcall(torch().record.ptr(), objects, kFill, nullptr));
 }
 
 }  // namespace
@@ -43,9 +44,9 @@ void refuse_tensor(nb::handle op, const char* operand, nb::handle tensor) {
 int first_change(const nb::handle* operands, const View* before, int n, bool or_cuda) {
   for (int i = 0; i < n; ++i) {
     if (!before[i].is_present()) continue;
-    TensorView now;
+    TensorView tensor;
     View view;
-    if (!now.read(operands[i], view, or_cuda) || !is_same_place(view, before[i])) return i;
+    if (!tensor.read(operands[i], view, or_cuda) || !is_same_place(view, before[i])) return i;
   }
   return -1;
 }
@@ -53,49 +54,49 @@ int first_change(const nb::handle* operands, const View* before, int n, bool or_
 namespace {
 
 // See call_on_plain_tensors, and scatter_ordered.
-nb::object run_plain(const nb::handle* a, const Order* order) {
-  const nb::handle* const operands = a + kData;
-  const size_t n = a[kUpdates].is_none() ? 2 : 3;
-  if (!a[kOut].is_none()) return {};
+nb::object run_plain(const nb::handle* arguments, const Order* order) {
+  const nb::handle* const operands = arguments + kData;
+  const size_t n = arguments[kUpdates].is_none() ? 2 : 3;
+  if (!arguments[kOut].is_none()) return {};
   const Route route = route_of_types(operands, n);
   Call call;
-  if (route.declined != Declined::no || !read_attributes(a, call.attributes)) return {};
+  if (route.declined != Declined::no || !read_attributes(arguments, call.attributes)) return {};
   TensorView tensors[3];
   if (route_of_memory(operands, n, route.recorded, tensors, call.operands.data()).declined != Declined::no)
     return {};
   if (tensors[0].device.type == dlpack::kCuda) return run_on_cuda(operands, call, tensors[0].device, order);
   if (order != nullptr) return {};
-  return route.recorded ? recorded(a) : run(a, call, tensors[0].type);
+  return route.recorded ? run_recorded(arguments) : run(arguments, call, tensors[0].type);
 }
 
 }  // namespace
 
-nb::object call_on_plain_tensors(const nb::handle* a) { return run_plain(a, nullptr); }
+nb::object call_on_plain_tensors(const nb::handle* arguments) { return run_plain(arguments, nullptr); }
 
 nb::object scatter_ordered(const nb::handle* arguments) {
-  Arguments a;
-  std::copy_n(arguments, kFill, a.begin());
-  const nb::object op = interned(a[kOp]);
-  a[kOp] = op;
-  a[kFill] = a[kOut] = nb::handle(Py_None);
+  Arguments ordered_arguments;
+  std::copy_n(arguments, kFill, ordered_arguments.begin());
+  const nb::object op = interned(ordered_arguments[kOp]);
+  ordered_arguments[kOp] = op;
+  ordered_arguments[kFill] = ordered_arguments[kOut] = nb::handle(Py_None);
   unsigned long long stream = 0, keys = 0, payload = 0;
   if (PyArg_ParseTuple(arguments[kFill].ptr(), "KKK", &stream, &keys, &payload) == 0)
     nb::raise_python_error();
   const Order order = {stream, keys, payload};
-  nb::object result = run_plain(a.data(), &order);
+  nb::object result = run_plain(ordered_arguments.data(), &order);
   return result.is_valid() ? result : nb::none();
 }
 
-nb::object call_on_tensors(const nb::handle* a) {
+nb::object call_on_tensors(const nb::handle* arguments) {
   if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be views or tensors");
-  const OperandHandles operands = operands_of(a);
+  const OperandHandles operands = operands_of(arguments);
   const char* const names[] = {"data", "indices", "updates", "out"};
-  Call call{plain_attributes(a), {}};
-  TensorView tensors[kOperands];
-  for (size_t i = 0; i < kOperands; ++i)
+  Call call{plain_attributes(arguments), {}};
+  TensorView tensors[kOperandCount];
+  for (size_t i = 0; i < kOperandCount; ++i)
     if (!operands[i].is_none() && !tensors[i].read(operands[i], call.operands[i]))
-      refuse_tensor(a[kOp], names[i], operands[i]);
-  return run(a, call, tensors[0].type);
+      refuse_tensor(arguments[kOp], names[i], operands[i]);
+  return run(arguments, call, tensors[0].type);
 }
 
 namespace {

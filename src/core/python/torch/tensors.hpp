@@ -16,7 +16,7 @@ int first_change(const nb::handle* operands, const View* before, int n, bool or_
 
 // Runs a call, with the arguments of `call`, on plain tensors. Returns an invalid object (not None) for any
 // other call, which torch's dispatcher has to handle.
-nb::object call_on_plain_tensors(const nb::handle* a);
+nb::object call_on_plain_tensors(const nb::handle* arguments);
 
 // Runs a scatter in the same way, but only on a CUDA device, with the updates sorted by an earlier call.
 // `arguments` are the arguments of a call up to kNegative, then a tuple of the stream of the sort and the
@@ -24,6 +24,6 @@ nb::object call_on_plain_tensors(const nb::handle* a);
 nb::object scatter_ordered(const nb::handle* arguments);
 
 // Runs a call on tensors that are known to be plain, as in a kernel of torch's dispatcher.
-nb::object call_on_tensors(const nb::handle* a);
+nb::object call_on_tensors(const nb::handle* arguments);
 
 }  // namespace gatherum
