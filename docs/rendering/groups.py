@@ -46,7 +46,7 @@ def render_memory() -> str:
         [
             [
                 ", ".join(scattered),
-                "accumulators in memory while they fit; otherwise, and along other axes than 0, "
+                "accumulators in memory while they fit; otherwise, and along axes other than 0, "
                 "scratch files",
             ],
             [
