@@ -8,6 +8,13 @@ from gatherum.groups import functions
 from strategies import MODES, same_bits, value_bytes
 
 
+def has_derivatives(name):
+    """Return True if results have the dtype of floats: they are no counts, positions or ranks."""
+    row = functions.FUNCTIONS.get(name) or functions.TRANSFORMS[name]
+    dtypes = [np.dtype(np.float32), np.dtype(np.float64)]
+    return [row.result(dtype) for dtype in dtypes] == dtypes
+
+
 def hostile(rng, dtype, shape):
     items = value_bytes(rng, dtype, int(np.prod(shape)))
     return np.frombuffer(items, dtype).reshape(shape)

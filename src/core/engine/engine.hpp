@@ -25,9 +25,7 @@ Outcome execute(const Program& program, const Operands& operands, const char* so
 
 // Returns true if scatters of rows have kernels that skip NaN: folds, and copies of the last update.
 constexpr bool skips_nan_in_rows(const Combine& combine) {
-  const bool floats = (kind_of(combine.value) & (kFloats | kHalves)) != 0;
-  if (combine.reduction == Reduction::none) return floats;
-  return floats && !combine.include_self;
+  return is_real_float(combine.value) && (combine.reduction == Reduction::none || !combine.include_self);
 }
 // Returns true if execute_skipping_nan supports a program.
 bool skips_nan(const Program& program);

@@ -221,7 +221,7 @@ struct Spreads {
   int64_t* counts;
 };
 // Returns true if there is a kernel for squared distances of these values.
-constexpr bool has_spreads(Value value) { return (kind_of(value) & (kFloats | kHalves)) != 0; }
+constexpr bool has_spreads(Value value) { return is_real_float(value); }
 
 // Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
 // consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`. A number with all bits set means none.

@@ -111,6 +111,8 @@ constexpr ValueKinds kind_of(Value v) { return kValues[static_cast<size_t>(v)].k
 constexpr bool is_signed_integer(Value v) { return v >= Value::int8 && v <= Value::int64; }
 constexpr bool is_half(Value v) { return kind_of(v) == kHalves; }
 constexpr bool is_complex(Value v) { return kind_of(v) == kComplexes; }
+// Returns true for the types whose NaN values kernels can skip, and for which spreads have kernels.
+constexpr bool is_real_float(Value v) { return (kind_of(v) & (kHalves | kFloats)) != 0; }
 
 // The neutral element of a fold; its value depends on the type (fold/neutral.hpp). `none` means that the fold
 // has no neutral element, that it divides (its sums have the neutral element `zero`), or that it folds only
@@ -356,8 +358,7 @@ struct Combine {
 
 // Returns true if a fold has kernels that skip NaN.
 constexpr bool can_skip_nan(const Combine& combine) {
-  return row_of(combine.reduction).skips_nan && !combine.include_self &&
-         (kind_of(combine.value) & (kFloats | kHalves)) != 0;
+  return row_of(combine.reduction).skips_nan && !combine.include_self && is_real_float(combine.value);
 }
 
 // Returns true if slabs support a fold that skips NaN. Products and half precision are rare.

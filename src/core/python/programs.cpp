@@ -4,7 +4,6 @@
 #include <cstring>
 #include <string>
 
-#include "engine/engine.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
 
@@ -214,9 +213,7 @@ void bind_programs(nb::module_& m) {
     return modes;
   });
   m.def("has_meaning", &has_meaning, nb::arg("value"), nb::arg("reduction"));
-  m.def(
-      "is_real_float", [](Value value) { return skips_nan_in_rows({Reduction::none, value}); },
-      nb::arg("value"));
+  m.def("is_real_float", &is_real_float, nb::arg("value"));
   m.def("sum_type", &sum_type, nb::arg("value"), nb::arg("reduction"));
   m.def("sum_bytes", &sum_bytes, nb::arg("value"), nb::arg("reduction"));
   m.def(

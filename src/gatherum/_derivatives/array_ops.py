@@ -95,8 +95,8 @@ class DerivativeOps(ArrayOps, Protocol):
     def bool_dtype(self) -> Any:
         """Return the boolean dtype."""
 
-    def count_dtype(self, most: int) -> Any:
-        """Return an integer dtype that can hold the number `most`."""
+    def count_dtype(self, largest: int) -> Any:
+        """Return an integer dtype that can hold the count `largest`."""
 
     def derivative_dtype(self, dtype: Any) -> Any:
         """Return the dtype in which derivatives are computed: float32 for narrower floats."""

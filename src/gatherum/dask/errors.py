@@ -8,7 +8,7 @@ def unknown_sizes(op: str, operand: str, shape: object) -> ValueError:
     )
 
 
-def other_chunks(op: str, operand: str, found: type) -> TypeError:
+def not_numpy_chunks(op: str, operand: str, found: type) -> TypeError:
     return TypeError(
         f"{op}: `{operand}` must have chunks that are NumPy arrays, got {found.__module__}."
         f"{found.__name__}"

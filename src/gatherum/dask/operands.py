@@ -59,7 +59,7 @@ def _check_chunks(op: str, operand: str, array: Any) -> None:
     if array_likes.is_masked(private.meta(array)):
         raise errors.masked_array(op, operand)
     if not isinstance(private.meta(array), np.ndarray):
-        raise dask_errors.other_chunks(op, operand, type(private.meta(array)))
+        raise dask_errors.not_numpy_chunks(op, operand, type(private.meta(array)))
 
 
 def normalize(
@@ -134,7 +134,7 @@ def _default_chunks(array: Any) -> Chunks:
 
 
 def _index_chunks(
-    call: DaskCall, roles: Dimensions, data: Chunks, row: int, operands: list[Any]
+    call: DaskCall, roles: Dimensions, data: Chunks, row_bytes: int, operands: list[Any]
 ) -> Chunks:
     """Return the chunks of the indices.
 
@@ -143,21 +143,21 @@ def _index_chunks(
     So a scatter's blocks are in row-major order.
     """
     shape = call.array_call.indices.shape
-    chunks: list[Sizes] = [(n,) for n in shape]
-    for d in roles.shared:
-        chunks[d] = leading_chunks(data[d], shape[d])
-        row *= max(1, *chunks[d])
-    most = chunk_bytes() // row
+    chunks: list[Sizes] = [(position,) for position in shape]
+    for dim in roles.shared:
+        chunks[dim] = leading_chunks(data[dim], shape[dim])
+        row_bytes *= max(1, *chunks[dim])
+    most_entries = chunk_bytes() // row_bytes
     if not (call.operator.scatters or is_dask(operands[1])):
         # As in `dask.array.Array.vindex`, chunks of the result are no larger than chunks of the
         # data.
-        row_count = prod(max(data[d], default=1) for d in roles.indexed)
-        most = min(most, max(row_count, TINY_BYTES // row))
+        row_count = prod(max(data[dim], default=1) for dim in roles.indexed)
+        most_entries = min(most_entries, max(row_count, TINY_BYTES // row_bytes))
     entry = _entry_chunks(roles, shape, operands)
-    for n, d in enumerate(roles.entries):
-        slices = prod(max(1, *sizes) for sizes in entry[n + 1 :])
-        chunks[d] = refined(entry[n], most // slices)
-        most //= max(1, *chunks[d])
+    for position, dim in enumerate(roles.entries):
+        slices = prod(max(1, *sizes) for sizes in entry[position + 1 :])
+        chunks[dim] = refined(entry[position], most_entries // slices)
+        most_entries //= max(1, *chunks[dim])
     return tuple(chunks)
 
 

@@ -22,12 +22,12 @@ class Batches:
     The thread fetches batches while there is space. At other times, the thread has no reference to
     this object, so that the garbage collector can collect it. No method waits until the thread
     ends, because the iterator may block forever. Batches are copied, because the iterator may reuse
-    their memory. For each index, `nbytes` bytes of the table are read. The indices and rows of a
-    piece take at most `most` bytes, and `most` is at least 1.
+    their memory. For each index, `row_bytes` of the table are read. The indices and rows of a
+    piece take at most `most_bytes`, which is at least 1.
     """
 
-    def __init__(self, batches: Iterator[Any], nbytes: int, most: int) -> None:
-        self._batches, self._nbytes, self._most = batches, nbytes, most
+    def __init__(self, batches: Iterator[Any], row_bytes: int, most_bytes: int) -> None:
+        self._batches, self._row_bytes, self._most_bytes = batches, row_bytes, most_bytes
         self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         Thread(target=_work, args=[self._tasks], name="gatherum-batches", daemon=True).start()
         self._changed = Condition()
@@ -50,7 +50,7 @@ class Batches:
     def next_piece(self, wait: bool = True) -> list[NDArray[Any]]:
         """Return the batches fetched since the last call. With `wait`, wait for at least one.
 
-        The batches of a piece have the same dtype, and together at most `most` bytes unless the
+        The batches of a piece have the same dtype, and together at most `most_bytes` unless the
         piece is a single batch. After the last batch, raise the error that ended the iteration, if
         any.
         """
@@ -58,11 +58,11 @@ class Batches:
             self._fetch_on()
             self._changed.wait_for(lambda: self._fetched or self._ended or not wait)
             piece: list[NDArray[Any]] = []
-            size = 0
+            piece_bytes = 0
             while self._fetched:
                 indices = self._fetched[0]
-                size += self._size(indices)
-                if piece and (size > self._most or indices.dtype != piece[0].dtype):
+                piece_bytes += self._size(indices)
+                if piece and (piece_bytes > self._most_bytes or indices.dtype != piece[0].dtype):
                     break
                 self._fetched_bytes -= self._size(indices)
                 piece.append(self._fetched.popleft())
@@ -108,12 +108,12 @@ class Batches:
     def _has_space(self) -> bool:
         return (
             not self._ended
-            and self._fetched_bytes < self._most
+            and self._fetched_bytes < self._most_bytes
             and len(self._fetched) < MOST_BATCHES
         )
 
     def _size(self, indices: NDArray[Any]) -> int:
-        return indices.size * self._nbytes + indices.nbytes
+        return indices.size * self._row_bytes + indices.nbytes
 
 
 def batch_note(batch: int) -> str:

@@ -144,10 +144,10 @@ def rows_of(
     source: RowSource, batches: Iterable[Any], memory: int, stop: Callable[[], object]
 ) -> Generator[NDArray[Any], None, None]:
     """Yield the rows of each batch. `stop` cancels pending reads if the generator ends early."""
-    nbytes, most = _bytes_of_a_row(source), memory // SHARE
-    if nbytes >= PAGE:
-        most = min(most, CACHED)
-    with Batches(iter(batches), nbytes, most) as fetched:
+    row_bytes, most_bytes = _bytes_of_a_row(source), memory // SHARE
+    if row_bytes >= PAGE:
+        most_bytes = min(most_bytes, CACHED)
+    with Batches(iter(batches), row_bytes, most_bytes) as fetched:
         yield from _read_ahead(fetched, Reader(source).read, stop)
     source.check()
 

@@ -105,9 +105,9 @@ def _below_maximum(values: AnyArray, grouping: Grouping) -> AnyArray:
 def softmax(values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
     """Return the exponential of each value divided by the sum of the exponentials in its group."""
     with grouping.sharing_calls():
-        powers = grouping.xp.exp(_below_maximum(in_working_dtype(values, grouping), grouping))
-        total = grouping.scatter(powers, "add", grouping.zero(powers))
-        shares = grouping.xp.divide(powers, grouping.gather(total, np.nan), powers)
+        exponentials = grouping.xp.exp(_below_maximum(in_working_dtype(values, grouping), grouping))
+        sums = grouping.scatter(exponentials, "add", grouping.zero(exponentials))
+        shares = grouping.xp.divide(exponentials, grouping.gather(sums, np.nan), exponentials)
     return grouping.xp.rounded(shares, target)
 
 

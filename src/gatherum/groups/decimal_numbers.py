@@ -129,14 +129,14 @@ def _of_arrow(op: str, column: Any) -> DecimalNumbers:
     except pyarrow.ArrowInvalid:  # a number has more digits
         return _of_objects(op, np.array(column.to_pylist(), object))
     chunks = column.chunks if isinstance(column, pyarrow.ChunkedArray) else [column]
-    words = [
+    words_of_chunks = [
         np.frombuffer(chunk.buffers()[1], "<u8")[2 * chunk.offset :][: 2 * len(chunk)]
         for chunk in chunks
         if len(chunk)
     ]
-    pairs = np.concatenate(words) if words else np.zeros(0, np.uint64)
-    high = pairs[1::2].astype(np.uint64).view(np.int64)
-    return DecimalNumbers(high, pairs[::2].astype(np.uint64), scale)
+    words = np.concatenate(words_of_chunks) if words_of_chunks else np.zeros(0, np.uint64)
+    high = words[1::2].astype(np.uint64).view(np.int64)
+    return DecimalNumbers(high, words[::2].astype(np.uint64), scale)
 
 
 def _of_objects(op: str, values: NDArray[Any]) -> DecimalNumbers:

@@ -96,9 +96,9 @@ def check_defined(op: str, row: FunctionRow | TransformRow, name: str, dtype: An
         return
     needs = None
     if isinstance(dtype, np.dtype):
-        nearest = WIDEST.get(dtype.char, dtype.newbyteorder("="))
-        needed = nearest if dtype.char in WIDEST else "native byte order"
-        needs = needed if row.accepts(nearest) else None
+        supported = WIDEST.get(dtype.char, dtype.newbyteorder("="))
+        if row.accepts(supported):
+            needs = supported if dtype.char in WIDEST else "native byte order"
     raise errors.not_defined(op, name, dtype, needs)
 
 

@@ -115,14 +115,14 @@ def _first_positions(codes: GroupNumbers, count: int) -> GroupNumbers:
 
 
 def _dense_numbers(
-    codes: GroupNumbers, count: int, follows_order: bool
+    codes: GroupNumbers, code_count: int, follows_order: bool
 ) -> tuple[GroupNumbers, GroupNumbers]:
     """Assign numbers to the codes, in their order or by first position."""
-    first = _first_positions(codes, count)
-    codes_in_use = np.flatnonzero(first < len(codes))
+    first_positions = _first_positions(codes, code_count)
+    codes_in_use = np.flatnonzero(first_positions < len(codes))
     if not follows_order:
-        codes_in_use = codes_in_use[np.argsort(first[codes_in_use], kind="stable")]
-    new_codes = np.full(count + 1, -1)
+        codes_in_use = codes_in_use[np.argsort(first_positions[codes_in_use], kind="stable")]
+    new_codes = np.full(code_count + 1, -1)
     new_codes[codes_in_use] = np.arange(len(codes_in_use))
     return new_codes[codes], codes_in_use
 

@@ -79,8 +79,8 @@ def bool_dtype() -> Any:
     return np.dtype(np.bool_)
 
 
-def count_dtype(most: int) -> Any:
-    return np.dtype(np.int32 if most < 2**31 - 1 else np.int64)
+def count_dtype(largest: int) -> Any:
+    return np.dtype(np.int32 if largest < 2**31 - 1 else np.int64)
 
 
 def gather(

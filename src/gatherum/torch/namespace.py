@@ -96,11 +96,11 @@ def bool_dtype() -> torch.dtype:
     return torch.bool
 
 
-def count_dtype(most: int) -> torch.dtype:
-    """Return the dtype for counts up to `most`: a narrow one, or int64 if `most` is unknown."""
-    if torch.compiler.is_compiling() or isinstance(most, torch.SymInt):
+def count_dtype(largest: int) -> torch.dtype:
+    """Return the dtype for counts up to `largest`: narrow, or int64 if `largest` is unknown."""
+    if torch.compiler.is_compiling() or isinstance(largest, torch.SymInt):
         return torch.int64
-    return torch.int32 if most < 2**31 - 1 else torch.int64
+    return torch.int32 if largest < 2**31 - 1 else torch.int64
 
 
 def gather(attributes: Attributes, data: Tensor, indices: Tensor, fill_value: Any = 0) -> Tensor:

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from group_calls import call, defined_pairs, near_ties, outcome, run, values_of
+from group_calls import call, defined_pairs, has_derivatives, near_ties, outcome, run, values_of
 
 jax = pytest.importorskip("jax", reason="install jax to test its arrays")
 
@@ -29,14 +29,13 @@ DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAM
 COMPILED = [jnp.dtype(name) for name in ("float32", "bfloat16", "int32", "complex64")]
 NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
 ALL = (*functions.REDUCES, *NOT_FOLDS)
-WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
-SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
-# XLA flushes subnormal numbers to 0 in arithmetic; the other functions only call the core.
-ARITHMETIC = ("var", "std", "logsumexp", "quantile", "median", *functions.TRANSFORMS)
+SMOOTH = [name for name in ALL if has_derivatives(name)]
 
 
 def is_arithmetic(func):
-    return func.removeprefix("nan") in ARITHMETIC
+    """Return True if XLA computes a function, with subnormal numbers as 0, rather than the core."""
+    row = functions.FUNCTIONS.get(func) or functions.TRANSFORMS[func]
+    return row.result(np.dtype(np.int32)) == np.float64
 
 
 def flushed(array):

@@ -15,6 +15,7 @@ import gatherum.groups  # noqa: E402
 import gatherum.jax  # noqa: E402
 from gatherum._model.reductions import REDUCTIONS  # noqa: E402
 from gatherum.groups import functions  # noqa: E402
+from group_calls import has_derivatives  # noqa: E402
 from samples import every  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -119,7 +120,6 @@ def scattered(op, indices, attributes, data, updates):
 
 
 NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
-WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
 
 
 @pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *NOT_FOLDS]))
@@ -127,7 +127,6 @@ def test_groups(name):
     run = gatherum.groups.transform if name in functions.TRANSFORMS else gatherum.groups.reduce
     more = {} if name in functions.TRANSFORMS else {"fill_value": 0}
     more |= {"q": 0.3} if name.endswith("quantile") else {}
-    whole = name.removeprefix("nan") in WHOLE
     for dtype in ("bfloat16", "float32", "complex64"):
         if dtype == "complex64" and not _takes(run, name, more):
             continue
@@ -136,11 +135,11 @@ def test_groups(name):
             return run(values, GROUPS, func=name, size=4, **more)
 
         values = numbers(DATA, dtype)
-        if whole:
+        if has_derivatives(name):
+            derive(called, values)
+        else:
             called(values)
             jax.eval_shape(called, values)
-        else:
-            derive(called, values)
 
 
 def _takes(run, name, more):

@@ -14,7 +14,7 @@ from gatherum.groups import namespace as of_numpy
 from gatherum.reference import groups as reference
 from gatherum.torch import namespace
 from gatherum.torch.functions import elementary
-from group_calls import call, defined_pairs, near_ties, outcome, run, values_of
+from group_calls import call, defined_pairs, has_derivatives, near_ties, outcome, run, values_of
 from samples import every
 from strategies import DATA_DTYPES, same_bits
 
@@ -26,8 +26,7 @@ DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in
           and hasattr(torch, dtype.name)]  # fmt: skip
 NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
 ALL = (*functions.REDUCES, *NOT_FOLDS)
-WHOLE = ("argmax", "argmin", "count", "any", "all", "nunique", "cumcount", "rank")
-SMOOTH = [name for name in ALL if name.removeprefix("nan") not in WHOLE]
+SMOOTH = [name for name in ALL if has_derivatives(name)]
 
 
 @pytest.mark.parametrize(("dtype", "func"), defined_pairs(DTYPES, ALL, 3))

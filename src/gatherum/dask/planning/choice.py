@@ -69,35 +69,39 @@ class Choice:
 
 def choose(call: DaskCall, layout: ChunkLayout) -> Choice:
     """Choose the strategy of a call."""
-    chunk, item, wanted = chunk_bytes(), max(call.dtype.itemsize, 1), _wanted(call.operator.name)
-    column = layout.column_elements * item
+    task_bytes, itemsize, setting = (
+        chunk_bytes(),
+        max(call.dtype.itemsize, 1),
+        _wanted(call.operator.name),
+    )
+    column_bytes = layout.column_elements * itemsize
     if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
-        return Choice(Strategy.PARTIAL, why, chunk)
+        return Choice(Strategy.PARTIAL, why, task_bytes)
     if layout.owners <= 1:
-        return Choice(Strategy.BLOCKWISE, Strategy.BLOCKWISE.when, chunk)
-    small = f"at most {SMALL_BYTES:,} bytes are sent whole"
+        return Choice(Strategy.BLOCKWISE, Strategy.BLOCKWISE.when, task_bytes)
+    sent_whole = f"at most {SMALL_BYTES:,} bytes are sent whole"
     if call.operator.scatters:
-        of_updates = item * prod(sum(sizes) for sizes in layout.moved)
-        of_indices = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
-        if is_small(of_updates + of_indices):
-            why = f"{of_updates + of_indices:,} bytes of indices and updates; {small}"
-            return Choice(Strategy.BROADCAST, why, chunk)
-    elif is_small(column):
-        why = f"{column:,} bytes of data a column of chunks; {small}"
-        return Choice(Strategy.BROADCAST, why, chunk)
+        update_bytes = itemsize * prod(sum(sizes) for sizes in layout.moved)
+        index_bytes = prod(call.array_call.indices.shape) * call.array_call.indices.dtype.itemsize
+        if is_small(update_bytes + index_bytes):
+            why = f"{update_bytes + index_bytes:,} bytes of indices and updates; {sent_whole}"
+            return Choice(Strategy.BROADCAST, why, task_bytes)
+    elif is_small(column_bytes):
+        why = f"{column_bytes:,} bytes of data a column of chunks; {sent_whole}"
+        return Choice(Strategy.BROADCAST, why, task_bytes)
     addressed = layout.addressed or {}
-    members = max(addressed.values(), key=len, default=None)
-    pairs = len(runs_within(owner_bytes(call, layout), chunk, members))
-    pairs *= len(runs_within(entry_bytes(call, layout), chunk))
+    addressed_owners = max(addressed.values(), key=len, default=None)
+    pair_count = len(runs_within(owner_bytes(call, layout), task_bytes, addressed_owners))
+    pair_count *= len(runs_within(entry_bytes(call, layout), task_bytes))
     reason = f"{layout.owners} chunks of data along the indexed dimensions"
-    if members is not None:
-        reason = f"at most {len(members)} of {reason} addressed"
-    wanted = wanted or (Strategy.SHUFFLE if pairs > MOST_PAIRS else Strategy.TASKS)
-    if wanted == Strategy.SHUFFLE and 0 not in map(sum, layout.moved) and _can_shuffle():
+    if addressed_owners is not None:
+        reason = f"at most {len(addressed_owners)} of {reason} addressed"
+    strategy = setting or (Strategy.SHUFFLE if pair_count > MOST_PAIRS else Strategy.TASKS)
+    if strategy == Strategy.SHUFFLE and 0 not in map(sum, layout.moved) and _can_shuffle():
         # A sender's rows also wait in buffers, so smaller pieces need less memory.
-        chunk = max(1, chunk // 4)
-        return Choice(Strategy.SHUFFLE, f"{reason}, {pairs} pairs of tasks", chunk)
-    return Choice(Strategy.TASKS, f"{reason}, {pairs} pairs of tasks", chunk)
+        task_bytes = max(1, task_bytes // 4)
+        return Choice(Strategy.SHUFFLE, f"{reason}, {pair_count} pairs of tasks", task_bytes)
+    return Choice(Strategy.TASKS, f"{reason}, {pair_count} pairs of tasks", task_bytes)
 
 
 def _wanted(op: str) -> str | None:

@@ -189,11 +189,11 @@ def leading_chunks(sizes: Sizes, extent: int) -> Sizes:
     return tuple(chunks)
 
 
-def refined(sizes: Sizes, most: int) -> Sizes:
-    """Divide chunks into equal parts of at most `most` elements."""
+def refined(sizes: Sizes, most_elements: int) -> Sizes:
+    """Divide chunks into equal parts of at most `most_elements` elements."""
     chunks: list[int] = []
     for size in sizes:
-        parts = max(1, -(-size // max(1, most)))
+        parts = max(1, -(-size // max(1, most_elements)))
         chunks += [size * (n + 1) // parts - size * n // parts for n in range(parts)]
     return tuple(chunks)
 

@@ -45,25 +45,25 @@ def fold_to_table(
 
 def merge_tables(call: DaskCall, tables: Sequence[Accumulator]) -> Accumulator:
     """Merge tables in the order of their updates, without changing them."""
-    total = copy.copy(tables[0])
+    merged = copy.copy(tables[0])
     for table in tables[1:]:
-        _merge_table(call, total, table)
-    return total
+        _merge_table(call, merged, table)
+    return merged
 
 
 def finish_column(call: DaskCall, _: None, column: NumpyArray, updated: Accumulator) -> NumpyArray:
     """Return a column of the data with the updates of a table applied."""
-    total = new_accumulator(call.data_block(column), call.array_call.attributes)
-    _merge_table(call, total, updated)
-    return total.finish()
+    accumulator = new_accumulator(call.data_block(column), call.array_call.attributes)
+    _merge_table(call, accumulator, updated)
+    return accumulator.finish()
 
 
-def _merge_table(call: DaskCall, total: Accumulator, table: Accumulator) -> None:
+def _merge_table(call: DaskCall, merged: Accumulator, table: Accumulator) -> None:
     if call.array_call.reduction != "none":
-        total.merge(table)
+        merged.merge(table)
         return
     coordinates = np.argwhere(table.counts())
-    total.scatter_nd(coordinates, apply("gather_nd", table.finish(), coordinates))
+    merged.scatter_nd(coordinates, apply("gather_nd", table.finish(), coordinates))
 
 
 def copy_block(column: NumpyArray, starts: Shape, shape: Shape) -> NumpyArray:

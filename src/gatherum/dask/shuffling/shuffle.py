@@ -52,45 +52,53 @@ class Shuffle:
         return task.ref()
 
 
-def wait_for_all(id: ShuffleId, *runs: int) -> int:
+def wait_for_all(shuffle_id: ShuffleId, *runs: int) -> int:
     """Wait until all shards have arrived, and return the number of the run."""
     with plain_disk_errors():
-        run: int = private.p2p_barrier(id, *runs)
+        run: int = private.p2p_barrier(shuffle_id, *runs)
         return run
 
 
-def send(id: ShuffleId, sender: int, shards: Iterable[tuple[int, Shard]], most: int) -> int:
+def send(
+    shuffle_id: ShuffleId, sender: int, shards: Iterable[tuple[int, Shard]], batch_bytes: int
+) -> int:
     """Send each shard to its receiver, and return the number of the run.
 
-    `shards` are sent in batches of `most` bytes. Each batch waits until it fits in the worker's
+    `shards` are sent in batches of `batch_bytes`. Each batch waits until it fits in the worker's
     buffers.
     """
     runs: list[int] = []
     batch: list[tuple[int, Shard]] = []
-    size = 0
+    filled_bytes = 0
     for receiver, shard in shards:
         batch.append((receiver, shard))
-        size += shard.values.nbytes + shard.rows.nbytes
-        if size >= most:
-            runs.append(_send_batch(id, (sender, len(runs)), batch))
-            batch, size = [], 0
+        filled_bytes += shard.values.nbytes + shard.rows.nbytes
+        if filled_bytes >= batch_bytes:
+            runs.append(_send_batch(shuffle_id, (sender, len(runs)), batch))
+            batch, filled_bytes = [], 0
     if batch or not runs:  # without shards, an empty batch returns the number of the run
-        runs.append(_send_batch(id, (sender, len(runs)), batch))
+        runs.append(_send_batch(shuffle_id, (sender, len(runs)), batch))
     if len(set(runs)) > 1:  # a worker was lost, and its batches with it
         raise Reschedule()
     return runs[0]
 
 
-def _send_batch(id: ShuffleId, partition: tuple[int, int], batch: list[tuple[int, Shard]]) -> int:
-    with plain_disk_errors(), private.handle_transfer_errors(id):
-        run: int = private.get_worker_plugin().add_partition(batch, partition_id=partition, id=id)
+def _send_batch(
+    shuffle_id: ShuffleId, partition: tuple[int, int], batch: list[tuple[int, Shard]]
+) -> int:
+    with plain_disk_errors(), private.handle_transfer_errors(shuffle_id):
+        run: int = private.get_worker_plugin().add_partition(
+            batch, partition_id=partition, id=shuffle_id
+        )
         return run
 
 
-def receive(id: ShuffleId, receiver: int, run: int) -> Received:
+def receive(shuffle_id: ShuffleId, receiver: int, run: int) -> Received:
     """Return the shards for a receiver."""
-    with plain_disk_errors(), private.handle_unpack_errors(id):
-        shards: Received = private.get_worker_plugin().get_output_partition(id, run, (receiver,))
+    with plain_disk_errors(), private.handle_unpack_errors(shuffle_id):
+        shards: Received = private.get_worker_plugin().get_output_partition(
+            shuffle_id, run, (receiver,)
+        )
         return shards
 
 
@@ -98,46 +106,46 @@ _NONE = np.empty(0, np.uint8)
 
 
 def send_requests(
-    id: ShuffleId, sender: int, route: ChunkRoute, owners: Sequence[range], most: int
+    shuffle_id: ShuffleId, sender: int, route: ChunkRoute, owners: Sequence[range], batch_bytes: int
 ) -> int:
     """Send the row numbers that a block of entries requests to the groups of owners."""
     parts = ((n, route.part(run.start, run.stop)) for n, run in enumerate(owners))
     shards = (
         (n, pack_shard(sender, part.rows, part.starts)) for n, part in parts if part.rows.size
     )
-    return send(id, sender, shards, most)
+    return send(shuffle_id, sender, shards, batch_bytes)
 
 
 def send_rows(
-    id: ShuffleId,
+    shuffle_id: ShuffleId,
     sender: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[NumpyArray],
     first: int,
     routes: Sequence[ChunkRoute],
-    most: int,
+    batch_bytes: int,
 ) -> int:
     """Send every block of entries the rows that it requests from a group of owners."""
     parts = ((n, route.part(first, first + len(blocks))) for n, route in enumerate(routes))
-    return send(id, sender, _row_shards(sender, call, checked, blocks, parts), most)
+    return send(shuffle_id, sender, _row_shards(sender, call, checked, blocks, parts), batch_bytes)
 
 
 def send_requested_rows(
-    id: ShuffleId,
+    shuffle_id: ShuffleId,
     owner: int,
     call: DaskCall,
     checked: None,
     blocks: Sequence[NumpyArray],
     requests: ShuffleId,
     run: int,
-    most: int,
+    batch_bytes: int,
 ) -> int:
     """Send rows in the same way as `send_rows`, with requests from another shuffle."""
     shards = receive(requests, owner, run).one_by_one()
     pairs = ((shard.sender, unpacked(shard, np.dtype(np.int64))) for shard in shards)
     parts = ((sender, OwnerRows(starts, rows)) for sender, (rows, starts) in pairs)
-    return send(id, owner, _row_shards(owner, call, checked, blocks, parts), most)
+    return send(shuffle_id, owner, _row_shards(owner, call, checked, blocks, parts), batch_bytes)
 
 
 def _row_shards(
@@ -155,7 +163,7 @@ def _row_shards(
 
 
 def receive_rows(
-    id: ShuffleId,
+    shuffle_id: ShuffleId,
     receiver: int,
     run: int,
     call: DaskCall,
@@ -167,42 +175,42 @@ def receive_rows(
     """Return blocks of a gather's result. `owners` are the groups that send rows, possibly none."""
     if not owners:
         return block_kernels.merge_rows(call, checked, route, shapes, [], [])
-    shards = receive(id, receiver, run)
+    shards = receive(shuffle_id, receiver, run)
     sent = [owners[shard.sender] for shard in shards.shards]
     rows = (unpacked(shard, call.dtype)[1] for shard in shards.one_by_one())
     return block_kernels.merge_rows(call, checked, route, shapes, sent, rows)
 
 
 def receive_block(
-    id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any
+    shuffle_id: ShuffleId, receiver: int, run: int, call: DaskCall, *arguments: Any
 ) -> NumpyArray:
     """Return the only block of `receive_rows`."""
-    (block,) = receive_rows(id, receiver, run, call, *arguments)
+    (block,) = receive_rows(shuffle_id, receiver, run, call, *arguments)
     return block
 
 
 def send_updates(
-    id: ShuffleId,
+    shuffle_id: ShuffleId,
     sender: int,
     call: DaskCall,
     checked: None,
     route: ChunkRoute,
     shapes: Sequence[Shape],
     blocks: Sequence[NumpyArray],
-    most: int,
+    batch_bytes: int,
 ) -> int:
     """Send each owner its updates from a run of blocks, in order."""
     cuts = block_kernels.updates_by_owner(call, route, shapes, blocks)
     shards = ((n, pack_shard(sender, part.rows, values)) for n, part, values in cuts)
-    return send(id, sender, shards, most)
+    return send(shuffle_id, sender, shards, batch_bytes)
 
 
 def receive_updates(
-    id: ShuffleId, receiver: int, run: int, call: DaskCall, block: NumpyArray
+    shuffle_id: ShuffleId, receiver: int, run: int, call: DaskCall, block: NumpyArray
 ) -> NumpyArray:
     """Fold the updates that were sent to a block of data, one shard at a time; return the block."""
     fold = block_kernels.BlockFold(call, call.table(block))
-    for shard in receive(id, receiver, run).one_by_one():
+    for shard in receive(shuffle_id, receiver, run).one_by_one():
         rows, values = unpacked(shard, call.dtype)
         fold.add("scatter_slices", rows, values, axis=1)
     return fold.finish().reshape(block.shape)
@@ -215,7 +223,7 @@ def gather_by_shuffle(tasks: Tasks, sends_all_indices: bool) -> None:
     shuffle sends each owner the numbers of the rows that are requested from it.
     """
     entries = tasks.entry_runs()
-    routes, most = tasks.routes(entries), tasks.choice.chunk
+    routes, batch_bytes = tasks.routes(entries), tasks.choice.chunk
     checked = tasks.check_routes(routes)
     for shared in tasks.layout.shared_coordinates():
         runs = tasks.owner_runs(shared)
@@ -226,32 +234,34 @@ def gather_by_shuffle(tasks: Tasks, sends_all_indices: bool) -> None:
             requested = tasks.add("routes", shared, list, private.List(*column_routes))
         else:
             requests = Shuffle(tasks, "ask", shared, len(runs))
-            for n, route in enumerate(column_routes):
-                requests.send(n, send_requests, route, owners, most)
+            for sender, route in enumerate(column_routes):
+                requests.send(sender, send_requests, route, owners, batch_bytes)
             requested = requests.barrier()
         for free in tasks.layout.free_coordinates():
             shuffle = Shuffle(tasks, "send", (*shared, *free), len(entries))
-            for n, run in enumerate(runs):
+            for sender, run in enumerate(runs):
                 arguments = (
                     tasks.call,
                     checked,
                     tasks.blocks(tasks.data_coordinates(shared, free, run)),
                 )
                 if requests is None:
-                    shuffle.send(n, send_rows, *arguments, run.start, requested, most)
+                    shuffle.send(sender, send_rows, *arguments, run.start, requested, batch_bytes)
                 else:
-                    shuffle.send(n, send_requested_rows, *arguments, requests.id, requested, most)
+                    shuffle.send(
+                        sender, send_requested_rows, *arguments, requests.id, requested, batch_bytes
+                    )
             sent = shuffle.barrier() if runs else 0
-            for n, run in enumerate(entries):
+            for receiver, run in enumerate(entries):
                 blocks_at = tasks.moved_coordinates(shared, free, run)
-                route, shapes = column_routes[n], tasks.shapes(shared, free, run)
-                received = shuffle.id, n, sent, tasks.call, checked, route, shapes, owners
+                route, shapes = column_routes[receiver], tasks.shapes(shared, free, run)
+                of_run = shuffle.id, receiver, sent, tasks.call, checked, route, shapes, owners
                 if len(blocks_at) == 1:
-                    tasks.add_result(blocks_at[0], receive_block, *received)
+                    tasks.add_result(blocks_at[0], receive_block, *of_run)
                     continue
-                merged = tasks.add("merge", (*shared, *free, n), receive_rows, *received)
-                for k, coordinates in enumerate(blocks_at):
-                    tasks.add_result(coordinates, list.__getitem__, merged, k)
+                merged = tasks.add("merge", (*shared, *free, receiver), receive_rows, *of_run)
+                for position, coordinates in enumerate(blocks_at):
+                    tasks.add_result(coordinates, list.__getitem__, merged, position)
 
 
 def scatter_by_shuffle(tasks: Tasks) -> Ref:

@@ -146,7 +146,7 @@ def _by_content(text: str) -> Location:
             head = opened.read(START)
         for file_format in FORMATS:
             if file_format.is_start(head):
-                _check_alone(file_format, file, None if member is None else f":{member}")
+                _check_no_member(file_format, file, None if member is None else f":{member}")
                 return Location(text, file, file_format, member)
         for begin, (found, expected, command) in OLD_FORMATS.items():
             if head.startswith(begin):
@@ -158,7 +158,7 @@ def _by_content(text: str) -> Location:
     raise UnknownFormat(f"{text!r} is not there, nor a known kind of file: expected {_examples()}")
 
 
-def _check_alone(file_format: Format, file: str, rest_of_name: str | None) -> None:
+def _check_no_member(file_format: Format, file: str, rest_of_name: str | None) -> None:
     """Raise ValueError if a member is named in a file of a single array."""
     if rest_of_name is not None and not file_format.has_members:
         raise ValueError(
@@ -177,6 +177,6 @@ def _at_url(shown: Location, remote: UrlAddress) -> Location:
                 f"{shown.file}: the array is named twice, {member!r} and {remote.member!r}"
             )
         member = remote.member
-        _check_alone(shown.format, shown.file, f"#{member}")
+        _check_no_member(shown.format, shown.file, f"#{member}")
     text = shown.file if member is None else f"{shown.file}:{member}"
     return Location(text, shown.file, shown.format, member, remote.named(shown.file))

@@ -70,33 +70,33 @@ def encoded_size(name: str, config: Mapping[str, Any], size: int) -> tuple[int, 
     return max(size, -(-size * stored // decoded)), False  # numbers that a filter widens
 
 
-def inflated(name: str, config: Mapping[str, Any], data: Any, most: int, exact: bool) -> Any:
+def inflated(name: str, config: Mapping[str, Any], data: Any, most_bytes: int, exact: bool) -> Any:
     """Decompress a chunk with a codec of `INFLATING` and the settings from Zarr's metadata.
 
-    `most` is the maximum number of bytes of the result; if `exact`, the result must have exactly
-    this size. Raise ValueError if the result is larger or the data are damaged.
+    The result has at most `most_bytes`, or exactly these if `exact`. Raise ValueError if the result
+    is larger or the data are damaged.
     """
     view = memoryview(data).cast("B")
     if name in ("gzip", "zlib", "bz2", "lzma"):
-        return _streamed(name, lambda: _decompressor(name, config), view, most)
+        return _streamed(name, lambda: _decompressor(name, config), view, most_bytes)
     size, announced = _announced(name, view)
-    if announced and size > most:
-        raise _too_large(most)
+    if announced and size > most_bytes:
+        raise _too_large(most_bytes)
     import numcodecs
 
     decode = numcodecs.get_codec({"id": name}).decode
     if exact and not announced:
-        return decode(view, out=np.empty(most, np.uint8))
-    if size > most + ZSTD_BLOCK:  # only the last block may be short
+        return decode(view, out=np.empty(most_bytes, np.uint8))
+    if size > most_bytes + ZSTD_BLOCK:  # only the last block may be short
         raise ValueError("a chunk of zstd does not say how large it is, and may be too large")
     decoded = decode(view)
-    if len(decoded) > most:
-        raise _too_large(most)
+    if len(decoded) > most_bytes:
+        raise _too_large(most_bytes)
     return decoded
 
 
-def _too_large(most: int) -> ValueError:
-    return ValueError(f"a chunk inflates to more than its {most} bytes")
+def _too_large(most_bytes: int) -> ValueError:
+    return ValueError(f"a chunk inflates to more than its {most_bytes} bytes")
 
 
 def _decompressor(name: str, config: Mapping[str, Any]) -> Any:
@@ -126,8 +126,8 @@ def _errors(name: str) -> tuple[type[Exception], ...]:
     return lzma.LZMAError, OSError
 
 
-def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) -> bytearray:
-    """Decompress consecutive streams to a total of at most `most` bytes."""
+def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most_bytes: int) -> bytearray:
+    """Decompress consecutive streams to a total of at most `most_bytes`."""
     output, position = bytearray(), 0
     try:
         while position < len(data):
@@ -136,9 +136,9 @@ def _streamed(name: str, begin: Callable[[], Any], data: memoryview, most: int) 
                 if position == len(data):
                     raise ValueError(f"a chunk of {name} ends too early")
                 piece = data[position : position + PIECE_BYTES]
-                output += stream.decompress(piece, most + 1 - len(output))
-                if len(output) > most:
-                    raise _too_large(most)
+                output += stream.decompress(piece, most_bytes + 1 - len(output))
+                if len(output) > most_bytes:
+                    raise _too_large(most_bytes)
                 position += len(piece) - len(stream.unused_data)
     except _errors(name) as error:
         raise ValueError(f"a chunk of {name} is damaged: {error}") from None

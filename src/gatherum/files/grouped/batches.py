@@ -28,32 +28,36 @@ def batches(sources: Sequence[Source], resources: Resources) -> Iterator[tuple[N
 
     Raise TooLargeError if two batches need more than half of the memory.
     """
-    length, meter = sources[0].shape[0], resources.meter
-    step = _rows_of_batch(sources, resources)
+    row_count, meter = sources[0].shape[0], resources.meter
+    batch_rows = _rows_of_batch(sources, resources)
     with ThreadPoolExecutor(len(sources), "gatherum-groups") as pool:
 
-        def ask(start: int) -> list[Future[NDArray[Any]]]:
-            stop = min(start + step, length)
+        def submit_reads(start: int) -> list[Future[NDArray[Any]]]:
+            stop = min(start + batch_rows, row_count)
             return [pool.submit(_read_rows, source, start, stop) for source in sources]
 
-        pending = ask(0) if length else []
-        for start in range(0, length, step):
+        pending = submit_reads(0) if row_count else []
+        for start in range(0, row_count, batch_rows):
             rows = tuple(future.result() for future in pending)
-            pending = ask(start + step) if start + step < length else []
+            pending = submit_reads(start + batch_rows) if start + batch_rows < row_count else []
             yield rows
             meter.advance(sum(part.nbytes for part in rows))
 
 
 def _rows_of_batch(sources: Sequence[Source], resources: Resources) -> int:
     """Return the number of rows of a batch: the rows of whole chunks, if they fit in memory."""
-    row = sum(math.prod(s.shape[1:]) * s.dtype.itemsize for s in sources) or 1
-    chunked = (s.storage.array for s in sources if isinstance(s.storage, BoxStorage))
-    chunk = max((boxes.chunks[0] for boxes in chunked), default=1)
-    step = max(1, min(resources.budget.window // 4, MOST_BYTES) // row)
-    step = chunk if chunk >= min(step, FEWEST_ROWS) else step // chunk * chunk
-    if 4 * step * row > resources.budget.total:
+    row_bytes = sum(math.prod(source.shape[1:]) * source.dtype.itemsize for source in sources) or 1
+    chunked = (source.storage.array for source in sources if isinstance(source.storage, BoxStorage))
+    chunk_rows = max((boxes.chunks[0] for boxes in chunked), default=1)
+    batch_rows = max(1, min(resources.budget.window // 4, MOST_BYTES) // row_bytes)
+    batch_rows = (
+        chunk_rows
+        if chunk_rows >= min(batch_rows, FEWEST_ROWS)
+        else batch_rows // chunk_rows * chunk_rows
+    )
+    if 4 * batch_rows * row_bytes > resources.budget.total:
         raise TooLargeError
-    return step
+    return batch_rows
 
 
 def read_whole(source: Source, resources: Resources) -> NDArray[Any]:

@@ -174,21 +174,21 @@ class OtherReads(RowReads):
         return True
 
 
-def reads_of(table: Source, lookups: Lookups, readers: int, direct: bool) -> RowReads | None:
+def reads_of(table: Source, lookups: Lookups, reader_count: int, direct: bool) -> RowReads | None:
     """Return a reader of rows along the first dimension, or None if there are no rows.
 
-    `direct` requires a local file with contiguous rows, which `readers` threads read. Raise
+    `direct` requires a local file with contiguous rows, which `reader_count` threads read. Raise
     ValueError for other tables, and if the system does not support direct reads.
     """
     if not table.shape or not table.nbytes:
         return None
-    storage, nbytes = table.storage, table.nbytes // table.shape[0]
+    storage, row_bytes = table.storage, table.nbytes // table.shape[0]
     if isinstance(storage, FlatStorage) and not storage.fortran:
-        stored = StoredRows(storage.array.offset, nbytes, nbytes, table.shape[0])
+        stored = StoredRows(storage.array.offset, row_bytes, row_bytes, table.shape[0])
         file = storage.array.file
         if file.local and not file.in_memory:
             if direct:
-                return DirectReads(file, stored, readers, lookups.resources.at_end)
+                return DirectReads(file, stored, reader_count, lookups.resources.at_end)
             return FlatReads(file, stored)
     if direct:
         if table.packing is not None:

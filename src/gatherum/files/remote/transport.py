@@ -285,8 +285,8 @@ class Filesystem:
     async def read_beginning(self, address: UrlAddress, buffer: memoryview) -> tuple[Version, int]:
         """Fill `buffer` from the object's beginning."""
         version = await self.version(address)
-        most = min(len(buffer), version.size)
-        _, count = await self.read_part(address, 0, buffer[:most]) if most else (None, 0)
+        wanted = buffer[: min(len(buffer), version.size)]
+        _, count = await self.read_part(address, 0, wanted) if len(wanted) else (None, 0)
         return version, count
 
     async def read_part(

@@ -140,8 +140,8 @@ class FlatRows(RowTable):
 
     # ------------------------------------------------------------ runs of rows
 
-    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
-        """Return the runs to read for sorted distinct `row_numbers`, of at most `most` rows."""
+    def runs(self, row_numbers: Ints, most_rows: int) -> tuple[Ints, Ints]:
+        """Return the runs of at most `most_rows` to read for sorted distinct `row_numbers`."""
         cuts = (
             np.flatnonzero(
                 pages_between(self._whole(), row_numbers) > self._widest_gap(row_numbers)
@@ -150,12 +150,16 @@ class FlatRows(RowTable):
         )
         first = row_numbers[np.r_[0, cuts]]
         count = row_numbers[np.r_[cuts, row_numbers.size] - 1] - first + 1
-        if int(count.max()) <= most:
+        if int(count.max()) <= most_rows:
             return first, count
-        pieces = -(-count // most)
-        index = np.repeat(np.arange(count.size), pieces)
-        step = (np.arange(index.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)) * most
-        return first[index] + step, np.minimum(count[index] - step, most)
+        pieces = -(-count // most_rows)
+        run_of_piece = np.repeat(np.arange(count.size), pieces)
+        rows_before_piece = (
+            np.arange(run_of_piece.size) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+        ) * most_rows
+        return first[run_of_piece] + rows_before_piece, np.minimum(
+            count[run_of_piece] - rows_before_piece, most_rows
+        )
 
     def _whole(self) -> StoredRows:
         """Return the positions of whole rows."""

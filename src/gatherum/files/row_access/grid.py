@@ -107,7 +107,7 @@ class GridRows(RowTable):
         """Cancel pending work, because the call is over."""
         self.array.stop()
 
-    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
+    def runs(self, row_numbers: Ints, most_rows: int) -> tuple[Ints, Ints]:
         """Return the chunks that contain sorted distinct `row_numbers`."""
         chunks = without_duplicates(row_numbers // self.chunk_rows)
         return chunks * self.chunk_rows, np.full(chunks.size, self.chunk_rows, np.int64)

@@ -37,14 +37,14 @@ class Buckets:
         self.counts += counts
         return counts
 
-    def settle(self, most: int) -> None:
-        """Merge bins into buckets of at most `most` requests."""
-        bucket, size = 0, 0
+    def settle(self, most_requests: int) -> None:
+        """Merge bins into buckets of at most `most_requests` requests."""
+        bucket, request_count = 0, 0
         assigned: list[int] = []
-        for n in self.counts.tolist():
-            if size and size + n > most:
-                bucket, size = bucket + 1, 0
-            size += n
+        for count_of_bin in self.counts.tolist():
+            if request_count and request_count + count_of_bin > most_requests:
+                bucket, request_count = bucket + 1, 0
+            request_count += count_of_bin
             assigned.append(bucket)
         self.of_bin = np.array(assigned, np.uint16)
         self.sizes = np.bincount(self.of_bin, self.counts, bucket + 1).astype(np.int64)
@@ -59,28 +59,28 @@ class Partition:
 
     Within a bucket, requests keep their order. The sizes of the buckets must be known, so an
     earlier pass counts the requests. `columns` are the dtypes and widths of the stored values of
-    each request. If the values need more than `resident` bytes, they are stored in a file from
-    `scratch`.
+    each request. If the values need more than `resident_bytes`, they are stored in the file that
+    `open_scratch` returns.
     """
 
     def __init__(
         self,
         buckets: Buckets,
         columns: list[tuple[np.dtype[Any], int]],
-        resident: int,
-        scratch: Callable[[], DiskFile],
+        resident_bytes: int,
+        open_scratch: Callable[[], DiskFile],
     ) -> None:
         self.buckets = buckets
-        total = int(buckets.sizes.sum())
-        size = total * sum(dtype.itemsize * width for dtype, width in columns)
-        fits = size <= resident
-        self._file = MemoryFile(np.empty(size, "u1"), Meter()) if fits else scratch()
+        request_count = int(buckets.sizes.sum())
+        nbytes = request_count * sum(dtype.itemsize * width for dtype, width in columns)
+        fits = nbytes <= resident_bytes
+        self._file = MemoryFile(np.empty(nbytes, "u1"), Meter()) if fits else open_scratch()
         self.starts = np.cumsum(buckets.sizes) - buckets.sizes
         self.filled = self.starts.copy()
         self._columns: list[FlatArray] = []
         offset = 0
         for dtype, width in columns:
-            column = FlatArray(self._file, offset, (total, width), dtype)
+            column = FlatArray(self._file, offset, (request_count, width), dtype)
             self._columns.append(column)
             offset += column.nbytes
 
@@ -101,13 +101,16 @@ class Partition:
                 column.write(position, ordered[ends[b] - counts[b] : ends[b]])
         self.filled = filled
 
-    def slices(self, bucket: int, most: int) -> Iterator[tuple[NDArray[Any], ...]]:
-        """Yield a bucket's requests in order, at most `most` at a time."""
+    def slices(self, bucket: int, most_requests: int) -> Iterator[tuple[NDArray[Any], ...]]:
+        """Yield a bucket's requests in order, at most `most_requests` at a time."""
         start, stop = int(self.starts[bucket]), int(self.filled[bucket])
-        for begin in range(start, stop, most):
-            end = min(stop, begin + most)
+        for begin in range(start, stop, most_requests):
+            end = min(stop, begin + most_requests)
             columns_and_widths = ((column, column.shape[1]) for column in self._columns)
-            yield tuple(c.read(begin * n, end * n).reshape(-1, n) for c, n in columns_and_widths)
+            yield tuple(
+                c.read(begin * width, end * width).reshape(-1, width)
+                for c, width in columns_and_widths
+            )
 
     def close(self) -> None:
         """Close the spill file."""

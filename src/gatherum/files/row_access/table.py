@@ -176,7 +176,7 @@ class RowTable(Protocol):
         """Return True if `count` rows are so far apart that sorting makes no rows adjacent."""
         return False
 
-    def runs(self, row_numbers: Ints, most: int) -> tuple[Ints, Ints]:
+    def runs(self, row_numbers: Ints, most_rows: int) -> tuple[Ints, Ints]:
         """Return the runs to read, as first rows and counts, for sorted distinct `row_numbers`."""
 
     def stop(self) -> None:
@@ -252,22 +252,22 @@ def read_runs(table: RowTable, ordered: Ints, limit: int) -> Iterator[tuple[int,
     """
     if ordered.size == 0:
         return
-    most = max(1, limit // max(1, table.width * table.dtype.itemsize))
-    first, count = table.runs(without_duplicates(ordered), most)
-    batches = list(_batches(ordered, first, count, most))
+    most_rows = max(1, limit // max(1, table.width * table.dtype.itemsize))
+    first, count = table.runs(without_duplicates(ordered), most_rows)
+    batches = list(_batches(ordered, first, count, most_rows))
     pieces = ((start, stop, table.read(first[runs], count[runs])) for start, stop, runs in batches)
     yield from pieces if len(batches) == 1 else computed_ahead(pieces, table.stop)
 
 
 def _batches(
-    ordered: Ints, first: Ints, count: Ints, most: int
+    ordered: Ints, first: Ints, count: Ints, most_rows: int
 ) -> Iterator[tuple[int, int, slice]]:
-    """Divide runs into batches of about `most` rows, without batches that have no requests."""
-    total = np.cumsum(count)
+    """Divide runs into batches of about `most_rows` rows, without batches that have no requests."""
+    rows_up_to_run = np.cumsum(count)
     run = 0
     while run < first.size:
-        before = int(total[run - 1]) if run else 0
-        after = max(run + 1, int(np.searchsorted(total, before + most, side="right")))
+        before = int(rows_up_to_run[run - 1]) if run else 0
+        after = max(run + 1, int(np.searchsorted(rows_up_to_run, before + most_rows, side="right")))
         start = int(np.searchsorted(ordered, first[run]))
         stop = int(np.searchsorted(ordered, first[after - 1] + count[after - 1]))
         if stop > start:
@@ -286,21 +286,28 @@ def panels(row_shape: tuple[int, ...], chunk: tuple[int, ...]) -> Iterator[Panel
 
 
 def largest_box(
-    shape: tuple[int, ...], item: int, limit: int, *, least_extents: tuple[int, ...] | None = None
+    shape: tuple[int, ...],
+    itemsize: int,
+    limit: int,
+    *,
+    least_extents: tuple[int, ...] | None = None,
 ) -> tuple[int, ...]:
     """Return the largest box of at most `limit` bytes, extended along the last dimensions first.
 
     With `least_extents`, each extent is a multiple of the unit's extent, or the whole dimension.
     """
     least_extents = least_extents or (1,) * len(shape)
-    extents = [min(u, n) if n else 1 for u, n in zip(least_extents, shape, strict=True)]
+    extents = [
+        min(least_extent, dim_size) if dim_size else 1
+        for least_extent, dim_size in zip(least_extents, shape, strict=True)
+    ]
     for dim in reversed(range(len(shape))):
-        other_bytes = max(1, math.prod(extents) // extents[dim] * item)
-        most = max(1, limit // other_bytes)
-        if most >= shape[dim]:
+        other_bytes = max(1, math.prod(extents) // extents[dim] * itemsize)
+        most_positions = max(1, limit // other_bytes)
+        if most_positions >= shape[dim]:
             extents[dim] = max(1, shape[dim])
             continue
-        extents[dim] = max(extents[dim], most // least_extents[dim] * least_extents[dim])
+        extents[dim] = max(extents[dim], most_positions // least_extents[dim] * least_extents[dim])
         break
     return tuple(extents)
 

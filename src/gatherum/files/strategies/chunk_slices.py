@@ -43,10 +43,10 @@ class ChunkSlices(StoredColumns):
         slice_numbers = coordinates[-1]
         assert slice_numbers is not None
         slices = as_items(result).reshape(*shape[:axis], job.entries, *shape[axis + 1 :])
-        before: tuple[Any, ...] = (slice(None),) * axis
+        leading_dims: tuple[Any, ...] = (slice(None),) * axis
         order = np.argsort(slice_numbers, kind="stable")
         if invalid is not None and invalid.any():
-            slices[(*before, np.flatnonzero(invalid))] = as_items(job.fill)
+            slices[(*leading_dims, np.flatnonzero(invalid))] = as_items(job.fill)
             order = order[~invalid[order]]
         ordered = slice_numbers[order]
         job.meter.phase("gathering")
@@ -55,8 +55,8 @@ class ChunkSlices(StoredColumns):
         reads = ((box, _read(array, box)) for box in _boxes(array, axis, ordered))
         for box, values in computed_ahead(reads, array.stop):
             start, stop = np.searchsorted(ordered, [box[axis].start, box[axis].stop])
-            local, positions = ordered[start:stop] - box[axis].start, order[start:stop]
-            selected = as_items(apply("gather", values, local, axis=axis))
+            numbers_in_box, positions = ordered[start:stop] - box[axis].start, order[start:stop]
+            selected = as_items(apply("gather", values, numbers_in_box, axis=axis))
             slices[(*box[:axis], _as_slice(positions), *box[axis + 1 :])] = selected
             job.meter.chunks_touched += 1
             job.meter.advance(selected.nbytes)

@@ -80,12 +80,12 @@ class IntoArray:
         requests, budget = job.requests, job.budget
         covers_rows = panel.width == result.shape[1]
         row_bytes = max(1, panel.width * table.dtype.itemsize)
-        most = (
+        most_requests = (
             budget.entries
             if covers_rows
             else min(budget.entries, max(1, budget.window // row_bytes))
         )
-        for start, stop in requests.windows(most):
+        for start, stop in requests.windows(most_requests):
             rows = result[start:stop]
             if not covers_rows:
                 rows = np.empty((stop - start, panel.width), table.dtype)

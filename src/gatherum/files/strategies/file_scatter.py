@@ -85,9 +85,9 @@ class Updates:
         if self.columns_stored:
             return rows
         # A single row may have as many dimensions as NumPy supports.
-        many = (stop - start,) if self.lead else ()
+        request_dims = (stop - start,) if self.lead else ()
         stretched = np.broadcast_to(
-            rows.reshape((*many, *self.stored_row_shape)), (*many, *self.row_shape)
+            rows.reshape((*request_dims, *self.stored_row_shape)), (*request_dims, *self.row_shape)
         )
         box: tuple[Any, ...] = tuple(slice(*dim_range) for dim_range in self.panel.box)
         return stretched[(..., *box)].reshape(stop - start, self.panel.width)
@@ -127,12 +127,12 @@ class BucketScatter:
         self.updates = Updates(updates, job.requests.shape, layout.row_shape, panel)
         self.accumulates = self.attributes.fold.needs_accumulator(self.table.dtype)
         self.row_bytes = max(1, self.table.width * self.table.dtype.itemsize)
-        self.most = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
+        self.most_requests = max(1, min(self.budget.window // self.row_bytes, self.budget.entries))
 
     def run(self, job: Job, sink: ScatterSink) -> None:
         """Check every index, then scatter."""
         self.meter.phase("checking the indices")
-        if self.requests.count <= self.most:
+        if self.requests.count <= self.most_requests:
             numbers, rows = self._read(0, self.requests.count)
             self._begin(sink)
             self._apply_at_once(0, numbers, rows)
@@ -150,9 +150,9 @@ class BucketScatter:
     def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""
         buckets = Buckets(self.table.extent, self.table.quantum)
-        for start, stop in self.requests.windows(self.most):
+        for start, stop in self.requests.windows(self.most_requests):
             buckets.count(self._row_numbers(start, stop)[0])
-        buckets.settle(self.most)
+        buckets.settle(self.most_requests)
         return buckets
 
     def _row_numbers(self, start: int, stop: int) -> tuple[Ints, NDArray[np.bool_] | None]:
@@ -169,12 +169,12 @@ class BucketScatter:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
         updates_by_bucket = Partition(buckets, columns, self.budget.window, scratch)
         with closing(updates_by_bucket) as partition:
-            for start, stop in self.requests.windows(self.most):
+            for start, stop in self.requests.windows(self.most_requests):
                 row_numbers, rows = self._read(start, stop)
                 partition.add(row_numbers, row_numbers, rows)
             for bucket, size in enumerate(buckets.sizes.tolist()):
-                if size <= self.most:
-                    for row_numbers, rows in partition.slices(bucket, self.most):
+                if size <= self.most_requests:
+                    for row_numbers, rows in partition.slices(bucket, self.most_requests):
                         self._apply_at_once(bucket, row_numbers[:, 0], rows)
                 else:
                     self._apply_in_slices(bucket, partition)
@@ -213,15 +213,18 @@ class BucketScatter:
 
     def _tiles(self, row_numbers: Ints) -> Iterator[tuple[Ints, slice]]:
         """Divide rows into tiles of rows and columns whose accumulators fit in memory."""
-        most = row_numbers.size * self.table.width
+        most_elements = row_numbers.size * self.table.width
         if self.accumulates:
             bytes_per_element = element_bytes(self.table.dtype, self.attributes.reduction)
-            most = min(most, self.budget.fold // bytes_per_element)
-        across = max(1, min(most, self.table.width))
-        down = max(1, most // across)
-        for row in range(0, row_numbers.size, down):
-            for column in range(0, self.table.width, across):
-                yield row_numbers[row : row + down], slice(column, column + across)
+            most_elements = min(most_elements, self.budget.fold // bytes_per_element)
+        tile_width = max(1, min(most_elements, self.table.width))
+        tile_rows = max(1, most_elements // tile_width)
+        for first_row in range(0, row_numbers.size, tile_rows):
+            for first_column in range(0, self.table.width, tile_width):
+                yield (
+                    row_numbers[first_row : first_row + tile_rows],
+                    slice(first_column, first_column + tile_width),
+                )
 
     def _fold(self, runs: RowRuns, row_numbers: Ints, columns: slice, slices: Slices) -> None:
         """Apply all updates of some rows and columns of a piece, slice by slice."""
@@ -247,7 +250,7 @@ class BucketScatter:
         )
 
     def _slices(self, partition: Partition, bucket: int) -> Slices:
-        for row_numbers, rows in partition.slices(bucket, max(1, self.most // 2)):
+        for row_numbers, rows in partition.slices(bucket, max(1, self.most_requests // 2)):
             yield row_numbers[:, 0], rows
 
 

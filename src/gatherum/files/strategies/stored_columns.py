@@ -46,19 +46,21 @@ class StoredColumns:
         """Gather into memory."""
         storage, shape_before = job.table.storage, job.table.shape[:-1]
         assert isinstance(storage, FlatStorage)
-        size, count = math.prod(shape_before), job.entries
-        rows = FlatRows(storage.array, (1,), size, Panel.of((size,), ((0, size),)))
+        slice_size, count = math.prod(shape_before), job.entries
+        rows = FlatRows(
+            storage.array, (1,), slice_size, Panel.of((slice_size,), ((0, slice_size),))
+        )
         columns = result.reshape(*shape_before, count)
-        most = max(1, job.budget.window // _slice_bytes(job))
+        most_slices = max(1, job.budget.window // _slice_bytes(job))
         job.meter.phase("gathering")
         job.meter.expect(result.nbytes)
-        for start in range(0, count, most):
-            stop = min(start + most, count)
+        for start in range(0, count, most_slices):
+            stop = min(start + most_slices, count)
             # The first requests have the position 0 in all other dimensions.
             coordinates, invalid = job.requests.coordinates(start, stop)
             row_numbers, positions = coordinates[-1], None
             assert row_numbers is not None
-            slices = np.empty((stop - start, size), job.table.dtype)
+            slices = np.empty((stop - start, slice_size), job.table.dtype)
             if invalid is not None and invalid.any():
                 byte_view(slices)[:] = job.fill.tobytes() * slices.size
                 positions = np.flatnonzero(~invalid)

@@ -95,8 +95,8 @@ class Zarr(Format):
     def replace_target(self, array: FlatArray, like: Source, build: Build, limit: int) -> None:
         """Create the array from the flat file, in the table's version of Zarr if it has one."""
         remove_path(build.partial)
-        path, most = like.location.path, min(CHUNK, limit)
-        chunks = create_like(build.partial, path, array.shape, array.dtype, most)
+        path, most_bytes = like.location.path, min(CHUNK, limit)
+        chunks = create_like(build.partial, path, array.shape, array.dtype, most_bytes)
         target = ZarrArray(build.partial, build.meter, writable=True)
         flat = FlatBoxes(array, False, chunks)
         build.meter.expect(array.nbytes)

@@ -152,14 +152,14 @@ class ZarrArray(BoxArray):
 
 
 def create_like(
-    path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most: int = CHUNK
+    path: str, like: str, shape: tuple[int, ...], dtype: np.dtype[Any], most_bytes: int = CHUNK
 ) -> tuple[int, ...]:
-    """Create an empty array with chunks of at most `most` bytes and zarr's default compression.
+    """Create an empty array with chunks of at most `most_bytes` and zarr's default compression.
 
     It has the format of `like` if that is a Zarr array. Return its chunks.
     """
     version = 2 if metadata_name(like) == ".zarray" else 3
-    chunks = largest_box(shape, dtype.itemsize, most)
+    chunks = largest_box(shape, dtype.itemsize, most_bytes)
     with _plain_errors(path):
         import_bounded().zarr.create_array(
             path, shape=shape, chunks=chunks, dtype=dtype, zarr_format=version, overwrite=True

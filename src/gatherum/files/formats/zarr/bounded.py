@@ -148,27 +148,30 @@ def inner_chunks(metadata: Any) -> int:
     return count
 
 
-def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], item: int) -> list[tuple[int, bool]]:
+def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], itemsize: int) -> list[tuple[int, bool]]:
     """Return the maximum number of bytes before each codec and after the last one.
 
     Each number is paired with a bool that is True if the number is exact. A shard contains its
     index, and each of its chunks as encoded by the codecs of the shard.
     """
     item_count = math.prod(shape)
-    sizes = [(item_count * item, True)]
+    sizes = [(item_count * itemsize, True)]
     for codec in codecs:
-        most, exact = sizes[-1]
+        most_bytes, is_exact = sizes[-1]
         name, config = _name(codec), _config(codec)
         if name == "sharding_indexed":
-            inner, width = tuple(codec.chunk_shape), -(-most // max(1, item_count))
-            chunks = item_count // max(1, math.prod(inner))
-            most = chunks * _sizes(codec.codecs, inner, width)[-1][0]
-            most += _sizes(codec.index_codecs, (chunks, 2), 8)[-1][0]
-            exact = False
+            inner_shape, most_itemsize = (
+                tuple(codec.chunk_shape),
+                -(-most_bytes // max(1, item_count)),
+            )
+            chunk_count = item_count // max(1, math.prod(inner_shape))
+            most_bytes = chunk_count * _sizes(codec.codecs, inner_shape, most_itemsize)[-1][0]
+            most_bytes += _sizes(codec.index_codecs, (chunk_count, 2), 8)[-1][0]
+            is_exact = False
         else:
-            most, steady = encoded_size(name, config, most)
-            exact = exact and steady
-        sizes.append((most, exact))
+            most_bytes, keeps_exactness = encoded_size(name, config, most_bytes)
+            is_exact = is_exact and keeps_exactness
+        sizes.append((most_bytes, is_exact))
     return sizes
 
 
@@ -241,13 +244,13 @@ class BoundedCodec(BytesBytesCodec):  # type: ignore[misc]  # zarr is not typed 
 
 
 class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed here
-    """A Zarr 2 codec (compressor or filter), limited to `most` bytes of output."""
+    """A Zarr 2 codec (compressor or filter), limited to `most_bytes` of output."""
 
     codec_id = ""  # set to the ID of the codec
 
-    def __init__(self, codec: Any, most: int, exact: bool) -> None:
+    def __init__(self, codec: Any, most_bytes: int, exact: bool) -> None:
         self.codec_id, self.codec = codec.codec_id, codec
-        self.most, self.exact = most, exact
+        self.most_bytes, self.exact = most_bytes, exact
 
     def get_config(self) -> Any:
         """Return the codec as in the metadata."""
@@ -261,4 +264,4 @@ class BoundedNumcodec(Codec):  # type: ignore[misc]  # numcodecs is not typed he
         """Decompress within bounds."""
         if self.codec_id not in INFLATING:
             return self.codec.decode(buf, out)
-        return inflated(self.codec_id, self.get_config(), buf, self.most, self.exact)
+        return inflated(self.codec_id, self.get_config(), buf, self.most_bytes, self.exact)
