@@ -25,7 +25,7 @@ Outcome find_extremes(const Program& program, const char* index, const char* sou
                       const Poll& poll);
 
 // Returns true if a program finds spreads: it is a scatter of exact means of floats, without the old values.
-// It moves rows, or it moves single floats and its accumulators for all items of the output take at most 16
+// Either it moves rows, or it moves single floats and the accumulators for the whole output take at most 16
 // bytes per update.
 bool finds_spreads(const Program& program);
 // For such a program, writes the sums of squared distances from the means, and the numbers of updates. If

@@ -105,7 +105,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         method=Method.TRUTH,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=partial(nan_skipping.truth, extreme),
         copies=dtypes.nothing,
     )
 
@@ -195,7 +195,7 @@ _ROWS = (
         method=Method.COMPOSITION,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=nan_skipping.log_sum,
         copies=dtypes.anything,
     ),
     _fold_row("fsum", "fsum", 0),
