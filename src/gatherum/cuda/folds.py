@@ -75,7 +75,8 @@ TABLE_UPDATES_PER_BLOCK = 4096
 TABLE_UPDATES_PER_ADDED_ITEM = 16
 # The loops over one item.
 _ONE_STEP = (DeviceLoop(1),)
-_ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
+# The value types that atomics fold.
+ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
 def fold_updates(recording: CallRecording, record: Slot | None) -> None:
@@ -178,10 +179,15 @@ def _exact_term(call: Call) -> tuple[str, int]:
     return _value_macro(call), size
 
 
+def has_atomics(reduction: str, include_self: bool, value_name: str) -> bool:
+    """Return True if atomics fold values of a type in place, provided that they are aligned."""
+    is_atomic = reductions.ROWS[reduction].cuda_atomic and include_self
+    return is_atomic and value_name in ATOMIC_VALUES
+
+
 def may_be_atomic(call: Call) -> bool:
-    """Return True if integer atomics can fold in place, provided that the data are aligned."""
-    atomic = reductions.ROWS[call.reduction].cuda_atomic and call.include_self
-    return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
+    """Return True if atomics fold the updates of a call, provided that the data are aligned."""
+    return has_atomics(call.reduction, call.include_self, value_of(call.data.dtype).name)
 
 
 def is_atomic(recording: CallRecording) -> bool:

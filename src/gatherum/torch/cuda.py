@@ -15,11 +15,10 @@ from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
-from gatherum._model.reductions import ROWS
 from gatherum._plans import index_errors, sharing
 from gatherum._plans.sharing import Shared
 from gatherum._system import native
-from gatherum.cuda import cub, device_calls, edges, elementary, nvidia, quantized
+from gatherum.cuda import cub, device_calls, edges, elementary, folds, nvidia, quantized
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.accumulator import DeviceAccumulator
 from gatherum.cuda.device import Pairs
@@ -101,9 +100,10 @@ class _Torch(DeviceFramework):
     ) -> CallKey:
         """Return a key for the order of a scatter. Shared results keep the indices alive."""
         op, axis, reduction, include_self, mode, negative, *_ = attributes
-        is_atomic = include_self and ROWS[reduction].cuda_atomic and not data.is_floating_point()
+        dtype_name = str(data.dtype).removeprefix("torch.")
+        is_atomic = folds.has_atomics(reduction, include_self, dtype_name)
         layout = op, axis, mode, negative, data.shape, data.stride(), updates.shape
-        entry = "call", id(indices), reduction == "none", is_atomic and data.dtype
+        entry = "call", id(indices), reduction == "none", is_atomic
         return CallKey(entry, (*layout, updates.stride()))
 
     def keep(self, holders: Sequence[object], device: int, stream: int) -> None:

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from gatherum._core import Reduction, Value, has_meaning, is_exact
 from gatherum._model import reductions
 from gatherum._model.reductions import ROWS
+from gatherum.cuda import folds
 from gatherum.cuda.device import Kernel
 
 __all__ = ["AXES", "EXACT", "FOLDS", "variants"]
@@ -139,7 +140,7 @@ def variants(name: str) -> Iterator[Kernel]:
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
     if name in ("fold_atomic", "fold_table"):
-        for value, reduction in product(("int32", "int64", "uint32", "uint64"), ATOMIC):
+        for value, reduction in product(folds.ATOMIC_VALUES, ATOMIC):
             yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
     elif name.startswith("fold_exact"):
         for (value, reduction), group in product(EXACT, axes.get("GROUP_THREADS", (0,))):
