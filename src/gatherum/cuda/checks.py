@@ -9,7 +9,7 @@ result is undefined if an index is invalid.
 from __future__ import annotations
 
 import struct
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gatherum._plans.index_errors import raise_invalid
 from gatherum._plans.plans import Plan
@@ -17,7 +17,17 @@ from gatherum._plans.plans import Plan
 from .programs import Slot
 from .recording import CallRecording
 
-# The fields of ``Record`` in kernels/nest.cuh.
+
+class Record(NamedTuple):
+    """``Record`` of kernels/nest.cuh, which describes it."""
+
+    invalid_tuples: int
+    inverse_position: int
+    found: int
+    component: int
+    value: int
+
+
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
@@ -68,12 +78,12 @@ def _launch(name: str, recording: CallRecording, record: Slot, only: int) -> Non
 
 def is_invalid(record: bytes) -> bool:
     """Return True if a record holds an invalid index. A call that cannot raise has no record."""
-    return bool(record) and _RECORD.unpack(record)[0] != 0
+    return bool(record) and Record(*_RECORD.unpack(record)).invalid_tuples != 0
 
 
 def raise_first(plan: Plan, record: bytes, only: int = -1) -> NoReturn:
     """Raise IndexError for the invalid index that `find_first_invalid` has recorded."""
-    _, inverse_position, is_found, component, value = _RECORD.unpack(record)
+    first = Record(*_RECORD.unpack(record))
     # Not found: another stream has changed the indices meanwhile.
-    position = ~inverse_position & (1 << 64) - 1 if is_found else -1
-    raise_invalid(plan, position, component + max(only, 0), value)
+    position = ~first.inverse_position & (1 << 64) - 1 if first.found else -1
+    raise_invalid(plan, position, first.component + max(only, 0), first.value)

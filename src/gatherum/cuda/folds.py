@@ -10,6 +10,7 @@ from gatherum._model import reductions
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
 
+from . import kernels
 from .checks import or_null
 from .kernel_tables import DeviceLoop, DeviceLoops, count_points
 from .launch_sizes import CHUNKS_PER_THREAD, WARP, block_count
@@ -168,14 +169,14 @@ def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
 
 
 def _value_macro(call: Call) -> str:
-    return f"value_{value_of(call.data.dtype).name}"
+    return kernels.value_macro(value_of(call.data.dtype).name)
 
 
 def _exact_term(call: Call) -> tuple[str, int]:
     """Return the type and the size in bytes of an exact sum's terms; a complex number has two."""
     size = call.data.dtype.itemsize
     if call.data.dtype.kind == "c":
-        return f"value_float{4 * size}", size // 2
+        return kernels.value_macro(f"float{4 * size}"), size // 2
     return _value_macro(call), size
 
 

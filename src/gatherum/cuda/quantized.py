@@ -23,7 +23,7 @@ from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._plans.plans import Plan, build_once
 from gatherum._system import native
 
-from . import checks, device_calls, kernel_tables, plan_launches
+from . import checks, device_calls, kernel_tables, kernels, plan_launches
 from .device import Device
 from .device_calls import Operand
 from .device_nests import device_nest, unaddressable
@@ -144,7 +144,7 @@ def _program(
             "CODE_BITS": codes.bits,
             "PACKED": int(codes.in_byte > 1),
             "SCALE": f"scale_{spec.scale}",
-            "VALUE": f"value_{spec.result}",
+            "VALUE": kernels.value_macro(spec.result),
         }
         steps = (*nest.tuple_loops, *nest.row_chunks(width))
         bits = offset_bits(kernel_tables.largest_number(steps, nest.components, WIDEST))
@@ -162,9 +162,9 @@ def _divisors(spec: Spec, bits: int) -> list[Field]:
     (zero,) = struct.unpack("=I", struct.pack("=f", spec.codes.zero))
     fields: list[Field] = [zero]
     for divisor in (behind, extent, spec.block_size):
-        fields += kernel_tables.divisor_fields(divisor, bits)
+        fields += kernel_tables.divisor_of(divisor, bits)
     return [
         *fields,
         -(-extent // spec.block_size),
-        *kernel_tables.divisor_fields(spec.scales[-1], bits),
+        *kernel_tables.divisor_of(spec.scales[-1], bits),
     ]

@@ -158,7 +158,7 @@ def sorted_kernel(
     for loops in tables:
         fields += kernel_tables.loops_fields(loops, bits, size)
     for extent in (count_points(row_loops), *divided_by):
-        fields += kernel_tables.divisor_fields(extent, bits)
+        fields += kernel_tables.divisor_of(extent, bits)
     fields += [Slot(ROWS), Slot(WEIGHTS)] if recording.row_number_bytes else []
     widths = {"KEY_BYTES": pairs.widths.key, "PAYLOAD_BYTES": pairs.widths.payload}
     kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)

@@ -111,7 +111,7 @@ class _Torch(DeviceFramework):
 
 
 FRAMEWORK = _Torch()
-_WIDEST_ITEM = 16  # bytes
+_WIDEST_ITEM = torch.complex128.itemsize
 _ZEROS: dict[int, Tensor] = {}  # of each device
 
 
