@@ -86,7 +86,7 @@ def tuple_fields(components: DeviceComponents, size: int) -> Fields:
     return fields + [0] * (len(DeviceComponent._fields) * (size - len(components)))
 
 
-def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int) -> int:
+def largest_number(loops: DeviceLoops, components: DeviceComponents, access_bytes: int) -> int:
     """Return an upper bound for all numbers that a kernel computes for any field of a point."""
     most = count_points(loops)
     for field in range(1, len(DeviceLoop._fields)):
@@ -97,7 +97,7 @@ def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int)
     index += max((abs(component.offset) for component in components), default=0)
     destination = sum(loop.destination * (loop.extent - 1) for loop in loops)
     destination += sum(each.destination * max(each.size, 1) for each in components)
-    return max(most, data, index, destination, *(each.size for each in components)) + width
+    return max(most, data, index, destination, *(each.size for each in components)) + access_bytes
 
 
 def common_alignment(most: int, *values: int) -> int:
