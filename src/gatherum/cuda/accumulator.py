@@ -29,7 +29,7 @@ from gatherum._model.dtypes import AnyDType, accumulator_dtype, neutral_item, va
 from gatherum._model.modes import ModeName
 from gatherum._plans.plans import Plan, build_once
 
-from . import device_calls, kernel_tables, plan_launches
+from . import device_calls, kernel_tables, kernels, plan_launches
 from . import errors as cuda_errors
 from .device import Buffer, Device, Kernel
 from .device_calls import Operand
@@ -186,7 +186,7 @@ class DeviceAccumulator(Accumulator):
         return buffer
 
     def _value_macros(self) -> dict[str, object]:
-        value = f"value_{value_of(self._spec.dtype).name}"
+        value = kernels.value_macro(value_of(self._spec.dtype).name)
         return {"VALUE": value, "REDUCTION": self._attributes.reduction}
 
     @contextmanager

@@ -31,9 +31,9 @@ _protocols = Protocols()
 _types_of_core: set[type] = set()
 
 
-def _sorter(arena: Any, stream: int, device: int) -> nvidia.Sorter:
+def _sorter(arena: Any, stream: int, device_number: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
-    return nvidia.sorter(_protocols, MemorySlice(arena, 0), device, stream)
+    return nvidia.sorter(_protocols, MemorySlice(arena, 0), device_number, stream)
 
 
 def _register_types_in_core(*operands: object) -> None:
@@ -116,11 +116,11 @@ class CudaAdapter(Framework):
         if (framework := _framework_of(data)) is None:
             return NotImplemented
 
-        def fill(dtype: AnyDType) -> bytes:
+        def fill_item(dtype: AnyDType) -> bytes:
             item = conversion.fill_item(attributes.op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        result = call_on_device(framework, attributes, data, indices, updates, fill, out)
+        result = call_on_device(framework, attributes, data, indices, updates, fill_item, out)
         if framework is _protocols and driver.open_driver().replays:
             _register_types_in_core(data, indices, updates)
         return result

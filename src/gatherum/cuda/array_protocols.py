@@ -35,10 +35,12 @@ _DLPACK_CUDA = (2, 13)
 class Memory:
     """Memory from the driver's pool, freed in stream order."""
 
-    def __init__(self, driver: Driver, nbytes: int, device: int, stream: int) -> None:
-        with driver.on(device):
+    def __init__(self, driver: Driver, nbytes: int, device_number: int, stream: int) -> None:
+        with driver.on(device_number):
             self.address = driver.allocate(nbytes, stream)
-        self._free = weakref.finalize(self, _free_memory, driver, self.address, device, stream)
+        self._free = weakref.finalize(
+            self, _free_memory, driver, self.address, device_number, stream
+        )
         self._free.atexit = False  # the memory is freed when the process ends
 
     def slice(self, start: int, nbytes: int) -> MemorySlice:
@@ -58,8 +60,8 @@ class MemorySlice:
         return MemorySlice(self._memory, self.address - self._memory.address + start)
 
 
-def _free_memory(driver: Driver, address: int, device: int, stream: int) -> None:
-    with driver.on(device):
+def _free_memory(driver: Driver, address: int, device_number: int, stream: int) -> None:
+    with driver.on(device_number):
         driver.free(address, stream)
 
 
@@ -130,44 +132,44 @@ class Protocols(DeviceFramework):
             raise cuda_errors.not_on_cuda(op, operand, type(value).__name__, None)
         return _view_of_dlpack(op, operand, value)
 
-    def stream(self, device: int, operands: Sequence[object]) -> int:
+    def stream(self, device_number: int, operands: Sequence[object]) -> int:
         """Return the first stream that an array names, or the legacy default stream."""
         named = dict.fromkeys(stream for stream in map(_stream_of, operands) if stream is not None)
         first, *others = named or (LEGACY_STREAM,)
         driver = open_driver()
-        with driver.on(device):
+        with driver.on(device_number):
             for other in others:
                 driver.wait(first, other)
         return first
 
     def empty(
-        self, shape: Shape, dtype: AnyDType, like: object, device: int, stream: int
+        self, shape: Shape, dtype: AnyDType, like: object, device_number: int, stream: int
     ) -> tuple[object, int]:
         """Return a new `DeviceArray` and its address."""
         nbytes = dtype.itemsize * int(np.prod(shape, dtype=object))
-        memory = Memory(open_driver(), nbytes, device, stream)
+        memory = Memory(open_driver(), nbytes, device_number, stream)
         return DeviceArray(memory, shape, dtype, stream), memory.address
 
-    def allocate(self, nbytes: int, device: int, stream: int) -> Memory:
+    def allocate(self, nbytes: int, device_number: int, stream: int) -> Memory:
         """Return memory from the driver's pool."""
-        return Memory(open_driver(), nbytes, device, stream)
+        return Memory(open_driver(), nbytes, device_number, stream)
 
-    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
+    def sort(self, pairs: Pairs, device_number: int, stream: int) -> Pairs:
         """Sort with CUB's radix sort, which is stable."""
         from .cub import sort_with_cub
 
-        return sort_with_cub(self, pairs, device, stream)
+        return sort_with_cub(self, pairs, device_number, stream)
 
-    def mark_written(self, out: object, device: int, stream: int) -> None:
+    def mark_written(self, out: object, device_number: int, stream: int) -> None:
         """Make the stream that `out` names wait, because readers of `out` wait for it."""
         if (other := _stream_of(out)) not in (None, stream):
             driver = open_driver()
-            with driver.on(device):
+            with driver.on(device_number):
                 driver.wait(other, stream)
 
-    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+    def keep(self, holders: Sequence[object], device_number: int, stream: int) -> None:
         """Keep arrays until the stream reaches this point. Release earlier ones that are done."""
-        self._kept.keep_until_done(open_driver(), device, stream, holders)
+        self._kept.keep_until_done(open_driver(), device_number, stream, holders)
 
 
 def _interface(value: object) -> dict[str, Any] | None:
@@ -241,18 +243,18 @@ def _view_of_dlpack(op: str, operand: str, value: Any) -> View:
     """
     capsule = value.__dlpack__(stream=LEGACY_STREAM)
     tensor = _DLTensor.from_address(_pointer_of(capsule, b"dltensor"))
-    code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
-    if code is None:
+    dtype_code = dtype_of_dlpack(tensor.code, tensor.bits) if tensor.lanes == 1 else None
+    if dtype_code is None:
         description = f"code {tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes"
         raise framework_errors.no_whole_items(op, operand, "DLPack", description)
-    dtype = dtype_of(code)
+    dtype = dtype_of(dtype_code)
     shape = tuple(tensor.shape[: tensor.ndim])
     if tensor.strides:
         strides = tuple(step * dtype.itemsize for step in tensor.strides[: tensor.ndim])
     else:
         strides = contiguous_strides(shape, dtype.itemsize)
     address = (tensor.data or 0) + tensor.byte_offset
-    empty = tensor.data is None
+    is_empty = tensor.data is None
     return View(
-        address, ArraySpec(shape, dtype, strides), None if empty else tensor.device_id, capsule
+        address, ArraySpec(shape, dtype, strides), None if is_empty else tensor.device_id, capsule
     )

@@ -9,7 +9,7 @@ result is undefined if an index is invalid.
 from __future__ import annotations
 
 import struct
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gatherum._plans.index_errors import raise_invalid
 from gatherum._plans.plans import Plan
@@ -17,7 +17,17 @@ from gatherum._plans.plans import Plan
 from .programs import Slot
 from .recording import CallRecording
 
-# The fields of ``Record`` in kernels/nest.cuh.
+
+class Record(NamedTuple):
+    """``Record`` of kernels/nest.cuh, which describes it."""
+
+    invalid_tuples: int
+    inverse_position: int
+    found: int
+    component: int
+    value: int
+
+
 _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
@@ -34,9 +44,9 @@ def or_null(slot: Slot | None) -> int | Slot:
     return 0 if slot is None else slot
 
 
-def check_indices(recording: CallRecording, record: Slot, only: int = -1) -> None:
+def check_indices(recording: CallRecording, record: Slot, only_component: int = -1) -> None:
     """Check every index tuple, or only one component of every tuple."""
-    _launch("check", recording, record, only)
+    _launch("check", recording, record, only_component)
 
 
 def read_record(recording: CallRecording, record: Slot | None) -> None:
@@ -45,35 +55,39 @@ def read_record(recording: CallRecording, record: Slot | None) -> None:
         recording.program.read(record, RECORD_BYTES)
 
 
-def find_first_invalid(recording: CallRecording, only: int = -1) -> None:
+def find_first_invalid(recording: CallRecording, only_component: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
     record = recording.program.cleared(RECORD_BYTES)
-    check_indices(recording, record, only)
-    find_component(recording, record, only)
+    check_indices(recording, record, only_component)
+    find_component(recording, record, only_component)
     read_record(recording, record)
 
 
-def find_component(recording: CallRecording, record: Slot, only: int = -1) -> None:
+def find_component(recording: CallRecording, record: Slot, only_component: int = -1) -> None:
     """Record the invalid component, and its value, at the position that a check has recorded."""
-    _launch("first", recording, record, only)
+    _launch("first", recording, record, only_component)
 
 
-def _launch(name: str, recording: CallRecording, record: Slot, only: int) -> None:
+def _launch(kernel_name: str, recording: CallRecording, record: Slot, only_component: int) -> None:
     nest = recording.nest
-    components = nest.components if only < 0 else nest.components[only : only + 1]
+    components = (
+        nest.components
+        if only_component < 0
+        else nest.components[only_component : only_component + 1]
+    )
     loops = tuple(loop for loop in nest.check_loops if loop.extent != 1)
     macros = recording.index_macros("raise")
-    recording.launch_nest(name, (record, recording.indices), loops, components, macros)
+    recording.launch_nest(kernel_name, (record, recording.indices), loops, components, macros)
 
 
 def is_invalid(record: bytes) -> bool:
     """Return True if a record holds an invalid index. A call that cannot raise has no record."""
-    return bool(record) and _RECORD.unpack(record)[0] != 0
+    return bool(record) and Record(*_RECORD.unpack(record)).invalid_tuples != 0
 
 
-def raise_first(plan: Plan, record: bytes, only: int = -1) -> NoReturn:
+def raise_first(plan: Plan, record: bytes, only_component: int = -1) -> NoReturn:
     """Raise IndexError for the invalid index that `find_first_invalid` has recorded."""
-    _, inverse_position, is_found, component, value = _RECORD.unpack(record)
+    first = Record(*_RECORD.unpack(record))
     # Not found: another stream has changed the indices meanwhile.
-    position = ~inverse_position & (1 << 64) - 1 if is_found else -1
-    raise_invalid(plan, position, component + max(only, 0), value)
+    position = ~first.inverse_position & (1 << 64) - 1 if first.found else -1
+    raise_invalid(plan, position, first.component + max(only_component, 0), first.value)

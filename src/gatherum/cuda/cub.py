@@ -66,23 +66,23 @@ def is_available() -> bool:
     return True
 
 
-def sort_with_cub(framework: Any, pairs: Pairs, device: int, stream: int) -> Pairs:
+def sort_with_cub(framework: Any, pairs: Pairs, device_number: int, stream: int) -> Pairs:
     """Sort pairs in scratch memory. The results are in scratch memory of the same framework."""
     driver, (keys, payload, count, widths) = open_driver(), pairs
-    buffers = [framework.allocate(count * width, device, stream) for width in widths[:2]]
+    buffers = [framework.allocate(count * width, device_number, stream) for width in widths[:2]]
     operands = {
         "d_in_keys": _Array(keys.address, count, widths.key),
         "d_out_keys": _Array(buffers[0].address, count, widths.key),
         "d_in_values": _Array(payload.address, count, widths.payload),
         "d_out_values": _Array(buffers[1].address, count, widths.payload),
     }
-    with _sorting, driver.on(device):
-        sorter = _loaded(widths[:2], architecture_of(driver, device))
+    with _sorting, driver.on(device_number):
+        sorter = _loaded(widths[:2], architecture_of(driver, device_number))
         ends = {"begin_bit": 0, "end_bit": widths.bits}
         more = {"num_items": count, "stream": _Stream(stream), **ends}
         nbytes = sorter(temp_storage=None, **operands, **more)
         nbytes = max(nbytes, 1)  # with a null address, the next call would only query the size
-        scratch = framework.allocate(nbytes, device, stream)
+        scratch = framework.allocate(nbytes, device_number, stream)
         sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
     return pairs._replace(keys=buffers[0], payload=buffers[1])
 

@@ -51,42 +51,42 @@ class CuPy(DeviceFramework):
         spec = ArraySpec(tuple(value.shape), value.dtype, tuple(value.strides))
         return View(int(value.data.ptr), spec, int(value.device.id), value)
 
-    def stream(self, device: int, operands: Sequence[object]) -> int:
+    def stream(self, device_number: int, operands: Sequence[object]) -> int:
         """Return CuPy's current stream on a device."""
-        return int(self._cupy.cuda.get_current_stream(device).ptr) or LEGACY_STREAM
+        return int(self._cupy.cuda.get_current_stream(device_number).ptr) or LEGACY_STREAM
 
     def empty(
-        self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
+        self, shape: Shape, dtype: AnyDType, like: Any, device_number: int, stream: int
     ) -> tuple[object, int]:
         """Return a new array and its address."""
-        with self._cupy.cuda.Device(device):
+        with self._cupy.cuda.Device(device_number):
             array = self._cupy.empty(shape, dtype)
         return array, int(array.data.ptr)
 
-    def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
+    def allocate(self, nbytes: int, device_number: int, stream: int) -> _Scratch:
         """Return memory from CuPy's current allocator."""
-        with self._cupy.cuda.Device(device):
+        with self._cupy.cuda.Device(device_number):
             return _Scratch(self._cupy.cuda.alloc(nbytes))
 
-    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
+    def sort(self, pairs: Pairs, device_number: int, stream: int) -> Pairs:
         """Sort with CUB, or with `cupy.argsort` if CUB is missing.
 
         `cupy.argsort` is stable and, since CuPy 14, does not wait.
         """
         if cub.is_available():
-            return cub.sort_with_cub(self, pairs, device, stream)
-        with self._cupy.cuda.Device(device):
+            return cub.sort_with_cub(self, pairs, device_number, stream)
+        with self._cupy.cuda.Device(device_number):
             keys, payload = (
                 self._cupy.ndarray((pairs.length,), np.dtype(f"i{width}"), scratch.memory)
                 for scratch, width in zip(pairs[:2], pairs.widths[:2], strict=True)
             )
-            order = self._cupy.argsort(keys)
-            arrays = self._cupy.take(keys, order), self._cupy.take(payload, order)
+            positions = self._cupy.argsort(keys)
+            arrays = self._cupy.take(keys, positions), self._cupy.take(payload, positions)
             sorted_keys, sorted_payload = (_Scratch(array.data) for array in arrays)
             return pairs._replace(keys=sorted_keys, payload=sorted_payload)
 
     def keep_captured_memory(
-        self, result: Any, device: int, stream: int
+        self, result: Any, device_number: int, stream: int
     ) -> AbstractContextManager[None]:
         """Keep memory that CuPy allocates during a graph capture alive as long as the result.
 
@@ -94,7 +94,7 @@ class CuPy(DeviceFramework):
         other arrays, and a replay of the graph would overwrite these.
         """
         driver = open_driver()
-        with driver.on(device):
+        with driver.on(device_number):
             if not driver.captures(stream):
                 return nullcontext()
         allocator, blocks = self._cupy.cuda.get_allocator(), []
@@ -107,8 +107,8 @@ class CuPy(DeviceFramework):
         lasting: AbstractContextManager[None] = self._cupy.cuda.using_allocator(allocate)
         return lasting
 
-    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+    def keep(self, holders: Sequence[object], device_number: int, stream: int) -> None:
         """Keep host memory. CuPy's pool reuses device memory in stream order."""
         copied = [holder for holder in holders if isinstance(holder, np.ndarray)]
         if copied:
-            self._kept.keep_until_done(open_driver(), device, stream, copied)
+            self._kept.keep_until_done(open_driver(), device_number, stream, copied)

@@ -63,21 +63,21 @@ def call_on_device(
     op, operands = attributes.op, _view_operands(framework, attributes, data, indices, updates, out)
     specs = (None if operand is None else operand.spec for operand in operands)
     plan = build_once(Call(attributes, *specs))  # type: ignore[arg-type]  # the first two are there
-    dtype, named = operands.data.spec.dtype, operands._asdict()
+    dtype, operands_by_name = operands.data.spec.dtype, operands._asdict()
     item = fill_item(dtype) if attributes.fills else b""
-    device_number = common_device(op, named)
+    device_number = common_device(op, operands_by_name)
     arrays = [value for value in (data, indices, updates, out) if framework.owns(value)]
     device_and_stream = device_number, framework.stream(device_number, arrays)
     shared = _shared_indices(
         framework, attributes, operands, (data, indices, updates), device_and_stream
     )
-    check_capture(framework, op, plan, named, *device_and_stream)
-    addresses, holders = copy_host_operands(framework, named, *device_and_stream)
+    check_capture(framework, op, plan, operands_by_name, *device_and_stream)
+    addresses, holders = copy_host_operands(framework, operands_by_name, *device_and_stream)
     result = out
     if operands.out is None:
         result, addresses["out"] = framework.empty(plan.shape, dtype, data, *device_and_stream)
     else:
-        _check_overlaps(plan, named, addresses)
+        _check_overlaps(plan, operands_by_name, addresses)
     device = open_device(framework, *device_and_stream)
     waits = attributes.mode == "raise"  # graphs cannot capture mode "raise"
     try:
@@ -112,9 +112,9 @@ def _shared_indices(
     )
 
 
-def open_device(framework: DeviceFramework, device: int, stream: int) -> Device:
+def open_device(framework: DeviceFramework, device_number: int, stream: int) -> Device:
     """Return the device with the given number, bound to a stream."""
-    return Nvidia(framework, device, stream)
+    return Nvidia(framework, device_number, stream)
 
 
 class DeviceOperands(NamedTuple):
@@ -203,7 +203,7 @@ def check_capture(
     op: str,
     plan: Plan,
     operands: NamedOperands,
-    device: int,
+    device_number: int,
     stream: int,
 ) -> None:
     """Raise RuntimeError if a CUDA graph that the stream captures cannot contain the call."""
@@ -213,7 +213,7 @@ def check_capture(
     if mode != "raise" and not always_raises and not copied and framework.captures_graphs:
         return
     driver = open_driver()
-    with driver.on(device):
+    with driver.on(device_number):
         if not driver.captures(stream):
             return
     if not framework.captures_graphs:
@@ -226,7 +226,7 @@ def check_capture(
 
 
 def copy_host_operands(
-    framework: DeviceFramework, operands: NamedOperands, device: int, stream: int
+    framework: DeviceFramework, operands: NamedOperands, device_number: int, stream: int
 ) -> tuple[dict[str, int], list[object]]:
     """Copy host operands to the device. Return all addresses and the owners of the memory."""
     addresses = dict.fromkeys(operands, 0)
@@ -237,9 +237,9 @@ def copy_host_operands(
             holders.append(operand.holder)
         elif operand is not None:
             array = operand.array
-            buffer = framework.allocate(max(array.nbytes, 1), device, stream)
+            buffer = framework.allocate(max(array.nbytes, 1), device_number, stream)
             driver = open_driver()
-            with driver.on(device):
+            with driver.on(device_number):
                 driver.copy_to_device(buffer.address, array.ctypes.data, array.nbytes, stream)
             addresses[name] = buffer.address
             # The driver may still be reading host memory that the device can access.

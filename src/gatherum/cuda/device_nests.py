@@ -47,9 +47,9 @@ class DeviceNest:
     # Contiguous bytes copied per point of the copy; 0 if nothing is copied.
     copy_block: int
 
-    def row_chunks(self, width: int) -> DeviceLoops:
-        """Return the loops of the row with its blocks split into chunks of `width` bytes."""
-        return with_chunks(self.row_loops, self.block, width)
+    def row_chunk_loops(self, chunk_bytes: int) -> DeviceLoops:
+        """Return the loops of the row with its blocks split into chunks of `chunk_bytes` bytes."""
+        return with_chunks(self.row_loops, self.block, chunk_bytes)
 
 
 @native.emptied_at_exit
@@ -121,11 +121,11 @@ def _strides(radices: list[int]) -> list[int]:
     return [prod(radices[k + 1 :]) for k in range(len(radices))]
 
 
-def with_chunks(loops: DeviceLoops, block: int, width: int) -> DeviceLoops:
+def with_chunks(loops: DeviceLoops, block: int, chunk_bytes: int) -> DeviceLoops:
     """Return loops whose points are chunks of a contiguous block."""
-    if block == width:
+    if block == chunk_bytes:
         return loops
-    return (*loops, DeviceLoop(block // width, data=width, moved=width))
+    return (*loops, DeviceLoop(block // chunk_bytes, data=chunk_bytes, moved=chunk_bytes))
 
 
 def unaddressable(plan: Plan) -> int:

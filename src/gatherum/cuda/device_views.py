@@ -35,7 +35,7 @@ class DeviceFramework(Protocol):
     def view(self, op: str, operand: str, value: Any) -> View:
         """Return a view of an array. Raise TypeError if the array is not on a CUDA device."""
 
-    def stream(self, device: int, operands: Sequence[object]) -> int:
+    def stream(self, device_number: int, operands: Sequence[object]) -> int:
         """Return the stream to run a call on, which is the current stream of the caller.
 
         Work on the operands that has already been submitted to other streams completes before any
@@ -43,14 +43,14 @@ class DeviceFramework(Protocol):
         """
 
     def empty(
-        self, shape: Shape, dtype: AnyDType, like: Any, device: int, stream: int
+        self, shape: Shape, dtype: AnyDType, like: Any, device_number: int, stream: int
     ) -> tuple[object, int]:
         """Return a new array in C order, of the same kind as `like`, and the array's address."""
 
-    def allocate(self, nbytes: int, device: int, stream: int) -> Buffer:
+    def allocate(self, nbytes: int, device_number: int, stream: int) -> Buffer:
         """Return scratch memory, which is freed in stream order."""
 
-    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
+    def sort(self, pairs: Pairs, device_number: int, stream: int) -> Pairs:
         """Sort like `Device.sort`. The pairs are in memory returned by `allocate`."""
 
     def call_key(self, attributes: Attributes, data: Any, indices: Any, updates: Any) -> Any:
@@ -58,7 +58,7 @@ class DeviceFramework(Protocol):
         return None
 
     def keep_captured_memory(
-        self, result: Any, device: int, stream: int
+        self, result: Any, device_number: int, stream: int
     ) -> AbstractContextManager[None]:
         """Return a context in which allocated memory lasts as long as `result` during a capture.
 
@@ -67,11 +67,11 @@ class DeviceFramework(Protocol):
         """
         return nullcontext()
 
-    def mark_written(self, out: Any, device: int, stream: int) -> None:
+    def mark_written(self, out: Any, device_number: int, stream: int) -> None:
         """Make the stream that `out` names wait for a call that wrote to `out`."""
         return
 
-    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+    def keep(self, holders: Sequence[object], device_number: int, stream: int) -> None:
         """Keep memory alive until the work submitted to the stream so far has finished.
 
         `holders` own the memory of operands and the host memory that is being copied.

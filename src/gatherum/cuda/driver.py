@@ -53,35 +53,37 @@ class Driver:
         return cuda_errors.driver_failed(name, getattr(status, "name", str(status)), text)
 
     @contextmanager
-    def on(self, device: int) -> Iterator[None]:
+    def on(self, device_number: int) -> Iterator[None]:
         """Make the primary context of a device the current one; frameworks use the same context."""
-        self.call("cuCtxPushCurrent", self._context(device))
+        self.call("cuCtxPushCurrent", self._context(device_number))
         try:
             yield
         finally:
             self.call("cuCtxPopCurrent")
 
-    def _context(self, device: int) -> Any:
-        if (context := self._contexts.get(device)) is None:
-            handle = self.call("cuDeviceGet", device)
-            context = self._contexts[device] = self.call("cuDevicePrimaryCtxRetain", handle)
+    def _context(self, device_number: int) -> Any:
+        if (context := self._contexts.get(device_number)) is None:
+            handle = self.call("cuDeviceGet", device_number)
+            context = self._contexts[device_number] = self.call("cuDevicePrimaryCtxRetain", handle)
         return context
 
-    def context(self, device: int) -> int:
+    def context(self, device_number: int) -> int:
         """Return the handle of a device's primary context."""
-        return int(self._context(device))
+        return int(self._context(device_number))
 
-    def attribute(self, device: int, name: str) -> int:
+    def attribute(self, device_number: int, name: str) -> int:
         """Return a device attribute by the suffix of its name."""
         attribute_code = getattr(self.api.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}")
         return int(
-            self.call("cuDeviceGetAttribute", attribute_code, self.call("cuDeviceGet", device))
+            self.call(
+                "cuDeviceGetAttribute", attribute_code, self.call("cuDeviceGet", device_number)
+            )
         )
 
-    def architecture(self, device: int) -> str:
+    def architecture(self, device_number: int) -> str:
         """Return a device's architecture as compilers name it: ``"sm_90"``."""
-        major = self.attribute(device, "COMPUTE_CAPABILITY_MAJOR")
-        return f"sm_{major}{self.attribute(device, 'COMPUTE_CAPABILITY_MINOR')}"
+        major = self.attribute(device_number, "COMPUTE_CAPABILITY_MAJOR")
+        return f"sm_{major}{self.attribute(device_number, 'COMPUTE_CAPABILITY_MINOR')}"
 
     def device_of(self, address: int) -> int:
         """Return the number of the device that owns the memory at an address."""
@@ -179,12 +181,14 @@ class KeptObjects:
         self._kept: deque[tuple[Any, object]] = deque()
         self._lock = Lock()
 
-    def keep_until_done(self, driver: Driver, device: int, stream: int, used: object) -> None:
+    def keep_until_done(
+        self, driver: Driver, device_number: int, stream: int, used: object
+    ) -> None:
         """Keep `used` until all work submitted to a stream so far is done.
 
         Release the objects that no pending work uses.
         """
-        with driver.on(device):
+        with driver.on(device_number):
             event = driver.record(stream)
         done = []
         with self._lock:

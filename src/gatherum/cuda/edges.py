@@ -65,7 +65,7 @@ def fold_rows(
     device_and_stream = rows.device or 0, framework.stream(rows.device or 0, (data, edges.targets))
     device = device_calls.open_device(framework, *device_and_stream)
     specs = initial.spec, targets.spec, rows.spec
-    sorting, folding = _plans(*specs, edges.mode, edges.negative, reduction)
+    sorting_plan, folding_plan = _plans(*specs, edges.mode, edges.negative, reduction)
     shared_targets = SharedIndices(
         shared, *device_and_stream, targets.address, targets.spec, targets.holder
     )
@@ -75,17 +75,20 @@ def fold_rows(
         numbers.append(edges.numbers())
         return framework.view(NAME, "gather_indices", numbers[0]).address
 
-    width, weights = source_dtype(rows.spec.shape[0]).itemsize, None
+    row_number_bytes, weights = source_dtype(rows.spec.shape[0]).itemsize, None
     if edges.weights is None:
         identity = sources.address, sources.spec, edges.mode, edges.negative
-        carried = SortPayload(width, numbers_address, identity, sources.holder)
+        payload = SortPayload(row_number_bytes, numbers_address, identity, sources.holder)
     else:
-        factors = framework.view(NAME, "weights", edges.weights)
-        weights, carried = Weights(width, numbers_address(), factors.address), POSITIONS
-    pairs = shared_targets.sorted_pairs(device, sorting, carried)
-    result, out = framework.empty(folding.shape, rows.spec.dtype, data, *device_and_stream)
+        weights_view = framework.view(NAME, "weights", edges.weights)
+        weights, payload = (
+            Weights(row_number_bytes, numbers_address(), weights_view.address),
+            POSITIONS,
+        )
+    pairs = shared_targets.sorted_pairs(device, sorting_plan, payload)
+    result, out = framework.empty(folding_plan.shape, rows.spec.dtype, data, *device_and_stream)
     addresses = initial.address, 0, rows.address, out
-    plan_launches.run(device, folding, *addresses, order=pairs, weights=weights)
+    plan_launches.run(device, folding_plan, *addresses, order=pairs, weights=weights)
     framework.keep([*(view.holder for view in views), *numbers], *device_and_stream)
     return result
 
@@ -101,10 +104,14 @@ def _plans(
     reduction: str,
 ) -> tuple[Plan, Plan]:
     """Return two plans: of the scatter of edges, which is sorted, and of the fold of the rows."""
-    number = source_dtype(rows.shape[0])
-    ends = ArraySpec.contiguous(initial.shape[:1], number), targets
-    edges = Attributes("scatter_slices", 0, "max", False, mode, negative, caller=_TARGETS)
-    sorting = Call(edges, *ends, ArraySpec.contiguous(targets.shape, number))
+    number_dtype = source_dtype(rows.shape[0])
+    ends = ArraySpec.contiguous(initial.shape[:1], number_dtype), targets
+    sorted_attributes = Attributes(
+        "scatter_slices", 0, "max", False, mode, negative, caller=_TARGETS
+    )
+    scatter_of_edges = Call(
+        sorted_attributes, *ends, ArraySpec.contiguous(targets.shape, number_dtype)
+    )
     indices = ArraySpec.contiguous(rows.shape[:1], np.dtype(np.int64))
-    fold = Attributes("scatter_slices", 0, reduction, False, "drop", False)
-    return build_once(sorting), build_once(Call(fold, initial, indices, rows))
+    fold_attributes = Attributes("scatter_slices", 0, reduction, False, "drop", False)
+    return build_once(scatter_of_edges), build_once(Call(fold_attributes, initial, indices, rows))

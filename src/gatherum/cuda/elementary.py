@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from gatherum._system import native
 
-from . import kernel_tables
+from . import kernel_tables, kernels
 from .device import Device, Kernel
 from .launch_sizes import THREADS, block_count, offset_bits
 from .programs import DATA, OPERANDS, OUT, Arguments, DeviceProgram, Launch, Slot
@@ -35,8 +35,9 @@ def program_of(function: str, dtype: str, count: int, processors: int) -> Device
     `processors` is the number of multiprocessors of the device.
     """
     bits = offset_bits(count)
-    macros = {"VALUE": f"value_{dtype}", "FUNCTION": function.capitalize(), "OFFSET_BITS": bits}
-    kernel = Kernel.of("elementary", **macros, LOOPS=kernel_tables.FEW_LOOPS)
+    macros = {"VALUE": kernels.value_macro(dtype), "FUNCTION": function.capitalize()}
+    sizes = {"OFFSET_BITS": bits, "LOOPS": kernel_tables.FEW_LOOPS}
+    kernel = Kernel.of("elementary", **macros, **sizes)
     blocks = block_count(processors, count, THREADS)
     launch = Launch(kernel, blocks, THREADS, Arguments.of((Slot(DATA), Slot(OUT), count)))
     return DeviceProgram((launch,), (), OPERANDS)

@@ -151,7 +151,7 @@ _COPIED_BYTES = 1 << 28
 _COPIES = 5
 
 
-def copy_bandwidth(device: int = 0) -> float:
+def copy_bandwidth(device_number: int = 0) -> float:
     """Return the bandwidth of device copies in bytes per second, read plus write.
 
     The result is the best of several copies. The function briefly allocates half a gigabyte and
@@ -159,7 +159,7 @@ def copy_bandwidth(device: int = 0) -> float:
     """
     driver = open_driver()
     stream = LEGACY_STREAM
-    with driver.on(device):
+    with driver.on(device_number):
         source, target = (driver.allocate(_COPIED_BYTES, stream) for _ in range(2))
         try:
             seconds = [

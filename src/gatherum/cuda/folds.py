@@ -10,6 +10,7 @@ from gatherum._model import reductions
 from gatherum._model.call import Call
 from gatherum._model.dtypes import value_of
 
+from . import kernels
 from .checks import or_null
 from .kernel_tables import DeviceLoop, DeviceLoops, count_points
 from .launch_sizes import CHUNKS_PER_THREAD, WARP, block_count
@@ -18,7 +19,7 @@ from .programs import WIDEST, Arguments, Field, Slot
 from .recording import CallRecording, Macros
 from .sorted_updates import (
     SortedUpdates,
-    carried_bytes,
+    carried_bytes_of,
     launch_threads,
     sort_updates,
     sorted_kernel,
@@ -75,48 +76,51 @@ TABLE_UPDATES_PER_BLOCK = 4096
 TABLE_UPDATES_PER_ADDED_ITEM = 16
 # The loops over one item.
 _ONE_STEP = (DeviceLoop(1),)
-_ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
+# The value types that atomics fold.
+ATOMIC_VALUES = ("int32", "int64", "uint32", "uint64")
 
 
 def fold_updates(recording: CallRecording, record: Slot | None) -> None:
     """Fold the updates of every destination in row-major order. Exact sums need no order."""
     call, nest = recording.plan.call, recording.nest
     exact = is_exact(Reduction[call.reduction])
-    name = "fold_exact" if exact else "fold"
-    value, item = _exact_term(call) if exact else (_value_macro(call), call.data.dtype.itemsize)
-    align = recording.alignment(item if exact else WIDEST, nest.block)
-    chunk_items = max(1, align // item)
-    carried = 0 if recording.order else carried_bytes(call, nest)
-    row_loops = nest.row_chunks(item * chunk_items)
+    kernel_name = "fold_exact" if exact else "fold"
+    value_macro, item_bytes = (
+        _exact_term(call) if exact else (_value_macro(call), call.data.dtype.itemsize)
+    )
+    align = recording.alignment(item_bytes if exact else WIDEST, nest.block)
+    chunk_items = max(1, align // item_bytes)
+    carried_bytes = 0 if recording.order else carried_bytes_of(call, nest)
+    row_loops = nest.row_chunk_loops(item_bytes * chunk_items)
     updates = SortedUpdates(
-        recording.order or sort_updates(recording, carried), row_loops, record, HUGE_SEGMENT
+        recording.order or sort_updates(recording, carried_bytes), row_loops, record, HUGE_SEGMENT
     )
     macros: Macros = {
-        "VALUE": value,
+        "VALUE": value_macro,
         "VALUE_ALIGN": align,
         "REDUCTION": call.reduction,
-        "CARRIED_BYTES": carried,
+        "CARRIED_BYTES": carried_bytes,
     }
     if not exact:
         macros |= {"CHUNK_ITEMS": chunk_items, "ROW_NUMBER_BYTES": recording.row_number_bytes}
-    chunks = count_points(row_loops)
-    longest = _longest_of_thread(chunks)
-    launch_threads(recording, name, updates, [longest, call.include_self], macros)
+    chunks_per_row = count_points(row_loops)
+    longest = _longest_of_thread(chunks_per_row)
+    launch_threads(recording, kernel_name, updates, [longest, call.include_self], macros)
     macros |= {"FOLDING_THREADS": EXACT_FOLDING_THREADS if exact else FOLDING_THREADS}
-    for tier in _tiers(chunks, item * chunk_items, longest, exact):
+    for tier in _tiers(chunks_per_row, item_bytes * chunk_items, longest, exact):
         if updates.pairs.length > tier.more_than:
-            _launch_groups(recording, f"{name}_long", updates, tier, macros)
+            _launch_groups(recording, f"{kernel_name}_long", updates, tier, macros)
 
 
-def _longest_of_thread(chunks: int) -> int:
-    """Return the most entries of a segment that one thread folds, for rows of `chunks` chunks.
+def _longest_of_thread(chunks_per_row: int) -> int:
+    """Return the most entries of a segment that one thread folds.
 
     Rows with as many chunks as a warp has threads already fill a warp, which reads contiguous
     memory.
     """
-    if chunks >= WARP:
+    if chunks_per_row >= WARP:
         return LONGEST_WARP_SEGMENT
-    return LONGEST_ITEM_SEGMENT if chunks == 1 else LONGEST_THREAD_SEGMENT
+    return LONGEST_ITEM_SEGMENT if chunks_per_row == 1 else LONGEST_THREAD_SEGMENT
 
 
 class Tier(NamedTuple):
@@ -131,21 +135,21 @@ class Tier(NamedTuple):
     stretch_chunks: int
 
 
-def _tiers(chunks: int, chunk_bytes: int, longest: int, exact: bool) -> list[Tier]:
-    """Return the launches for segments of more than `longest` entries, with rows of `chunks`."""
+def _tiers(chunks_per_row: int, chunk_bytes: int, longest: int, exact: bool) -> list[Tier]:
+    """Return the launches for segments of more than `longest` entries."""
     folding = EXACT_FOLDING_THREADS if exact else FOLDING_THREADS
-    block = LONG_THREADS if exact or chunks == 1 else ROW_THREADS
+    block = LONG_THREADS if exact or chunks_per_row == 1 else ROW_THREADS
     short = max(1, HUGE_STRETCH_BYTES // chunk_bytes)
     by_warp = Tier(longest, LONGEST_WARP_SEGMENT, WARP, folding)
     tiers = [by_warp] if longest < LONGEST_WARP_SEGMENT else []
-    if exact or chunks <= short:
+    if exact or chunks_per_row <= short:
         return [*tiers, Tier(LONGEST_WARP_SEGMENT, 0, block, folding)]
     huge = Tier(HUGE_SEGMENT, 0, block, min(short, folding))
     return [*tiers, Tier(LONGEST_WARP_SEGMENT, HUGE_SEGMENT, block, folding), huge]
 
 
 def _launch_groups(
-    recording: CallRecording, name: str, updates: SortedUpdates, tier: Tier, macros: Macros
+    recording: CallRecording, kernel_name: str, updates: SortedUpdates, tier: Tier, macros: Macros
 ) -> None:
     """Launch the groups of a tier, which test all entries where a segment of it may be found."""
     stretches = -(-count_points(updates.row_loops) // tier.stretch_chunks)
@@ -156,7 +160,7 @@ def _launch_groups(
     limits = [tier.more_than, tier.at_most, recording.plan.call.include_self]
     numbers = [candidates, *limits, tier.stretch_chunks, per_group]
     macros = macros | {"THREADS": threads, "GROUP_THREADS": tier.group_threads}
-    kernel, fields = sorted_kernel(recording, name, updates, numbers, [stretches], macros)
+    kernel, fields = sorted_kernel(recording, kernel_name, updates, numbers, [stretches], macros)
     blocks = block_count(recording.processors, candidates, groups * per_group)
     recording.program.launch(kernel, blocks, threads, Arguments.of(fields))
 
@@ -167,69 +171,79 @@ def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
 
 
 def _value_macro(call: Call) -> str:
-    return f"value_{value_of(call.data.dtype).name}"
+    return kernels.value_macro(value_of(call.data.dtype).name)
 
 
 def _exact_term(call: Call) -> tuple[str, int]:
     """Return the type and the size in bytes of an exact sum's terms; a complex number has two."""
-    size = call.data.dtype.itemsize
+    item_bytes = call.data.dtype.itemsize
     if call.data.dtype.kind == "c":
-        return f"value_float{4 * size}", size // 2
-    return _value_macro(call), size
+        return kernels.value_macro(f"float{4 * item_bytes}"), item_bytes // 2
+    return _value_macro(call), item_bytes
+
+
+def has_atomics(reduction: str, include_self: bool, value_name: str) -> bool:
+    """Return True if atomics fold values of a type in place, provided that they are aligned."""
+    is_atomic = reductions.ROWS[reduction].cuda_atomic and include_self
+    return is_atomic and value_name in ATOMIC_VALUES
 
 
 def may_be_atomic(call: Call) -> bool:
-    """Return True if integer atomics can fold in place, provided that the data are aligned."""
-    atomic = reductions.ROWS[call.reduction].cuda_atomic and call.include_self
-    return atomic and value_of(call.data.dtype).name in _ATOMIC_VALUES
+    """Return True if atomics fold the updates of a call, provided that the data are aligned."""
+    return has_atomics(call.reduction, call.include_self, value_of(call.data.dtype).name)
 
 
 def is_atomic(recording: CallRecording) -> bool:
     """Return True if integer atomics fold in place."""
     call = recording.plan.call
-    item = call.data.dtype.itemsize
-    return may_be_atomic(call) and recording.alignment(item) == item
+    item_bytes = call.data.dtype.itemsize
+    return may_be_atomic(call) and recording.alignment(item_bytes) == item_bytes
 
 
 def fold_atomic(recording: CallRecording, record: Slot | None) -> None:
     """Fold integers in place."""
     call, nest = recording.plan.call, recording.nest
-    item = call.data.dtype.itemsize
+    item_bytes = call.data.dtype.itemsize
     macros = recording.index_macros(writing_mode(recording))
     macros |= {"VALUE": _value_macro(call), "REDUCTION": call.reduction}
-    leading = recording.data, recording.indices, recording.moved, or_null(record)
-    row_loops = nest.row_chunks(item)
-    chunks = count_points(row_loops)
-    items, updates = nest.destinations * chunks, nest.entries * chunks
-    if items * item <= TABLE_BYTES and updates >= TABLE_UPDATES_PER_ITEM * items:
-        _fold_in_table(recording, leading, row_loops, macros)
+    leading_fields = recording.data, recording.indices, recording.moved, or_null(record)
+    row_loops = nest.row_chunk_loops(item_bytes)
+    items_per_row = count_points(row_loops)
+    items, updates = nest.destinations * items_per_row, nest.entries * items_per_row
+    if items * item_bytes <= TABLE_BYTES and updates >= TABLE_UPDATES_PER_ITEM * items:
+        _fold_in_table(recording, leading_fields, row_loops, macros)
     else:
         loops = (*nest.tuple_loops, *row_loops)
-        recording.launch_nest("fold_atomic", leading, loops, nest.components, macros)
+        recording.launch_nest("fold_atomic", leading_fields, loops, nest.components, macros)
 
 
 def _fold_in_table(
-    recording: CallRecording, leading: Sequence[Field], row_loops: DeviceLoops, macros: Macros
+    recording: CallRecording,
+    leading_fields: Sequence[Field],
+    row_loops: DeviceLoops,
+    macros: Macros,
 ) -> None:
     """Fold integers into a table of all destinations in shared memory, then into the data."""
-    nest, width = recording.nest, count_points(row_loops)
-    number, numbered = width, []
+    nest, items_per_row = recording.nest, count_points(row_loops)
+    item_stride, numbered_loops = items_per_row, []
     for loop in row_loops:  # number the items of a row
-        number //= loop.extent
-        numbered.append(loop._replace(destination=number))
-    tuples = (loop._replace(destination=width * loop.destination) for loop in nest.tuple_loops)
+        item_stride //= loop.extent
+        numbered_loops.append(loop._replace(destination=item_stride))
+    tuples = (
+        loop._replace(destination=items_per_row * loop.destination) for loop in nest.tuple_loops
+    )
     components = tuple(
-        component._replace(destination=width * component.destination)
+        component._replace(destination=items_per_row * component.destination)
         for component in nest.components
     )
-    updates, items = nest.entries * width, nest.destinations * width
+    updates, items = nest.entries * items_per_row, nest.destinations * items_per_row
     fewest = max(TABLE_UPDATES_PER_BLOCK, TABLE_UPDATES_PER_ADDED_ITEM * items)
     most_blocks = max(1, min(TABLE_BLOCKS_PER_PROCESSOR * recording.processors, updates // fewest))
     macros |= {"TABLE_BYTES": TABLE_BYTES, "PER_THREAD": CHUNKS_PER_THREAD}
     recording.launch_nest(
         "fold_table",
-        [*leading, items],
-        (*tuples, *numbered),
+        [*leading_fields, items],
+        (*tuples, *numbered_loops),
         components,
         macros,
         CHUNKS_PER_THREAD,

@@ -50,11 +50,11 @@ def functions() -> OnDevice | None:
     if not cupy.cuda.is_available():
         return None
     device_number = cupy.cuda.Device().id
-    device = cupy.cuda.runtime.getDeviceProperties(device_number)["name"].decode()
+    device_name = cupy.cuda.runtime.getDeviceProperties(device_number)["name"].decode()
 
     def to_host(array: Any, dtype: np.dtype[Any]) -> NumpyArray:
         values: NumpyArray = cupy.asnumpy(array).view(dtype)
         return values
 
-    name = f"cuda:{device_number}, {device}, arrays of CuPy {cupy.__version__}"
+    name = f"cuda:{device_number}, {device_name}, arrays of CuPy {cupy.__version__}"
     return OnDevice(name, cupy.array, to_host)

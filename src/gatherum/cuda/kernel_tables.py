@@ -10,12 +10,23 @@ from collections.abc import Iterable
 from math import gcd, prod
 from typing import NamedTuple, TypeAlias
 
+from gatherum._model.shape_limits import MAX_RANK
+
 Fields: TypeAlias = list[int]
 
 # The numbers of loops and components of a table. The smaller table is large enough for nearly all
-# calls, the larger one for every call.
+# calls, the larger one for every call: a nest has at most MAX_RANK loops, and the chunks of a block
+# are one more.
 FEW_LOOPS, FEW_COMPONENTS = 8, 4
-MOST_LOOPS, MOST_COMPONENTS = 66, 64
+MOST_LOOPS, MOST_COMPONENTS = MAX_RANK + 2, MAX_RANK
+
+
+class DeviceDivisor(NamedTuple):
+    """``Divisor``: a number to divide by, and the constants that replace the division."""
+
+    value: int
+    magic: int
+    shift: int
 
 
 class DeviceLoop(NamedTuple):
@@ -42,6 +53,8 @@ class DeviceComponent(NamedTuple):
     from_end: int
 
 
+# In ``Loop``, a divisor takes the place of the extent.
+_LOOP_FIELDS = len(DeviceDivisor._fields) + len(DeviceLoop._fields) - 1
 DeviceLoops: TypeAlias = tuple[DeviceLoop, ...]
 DeviceComponents: TypeAlias = tuple[DeviceComponent, ...]
 
@@ -51,18 +64,18 @@ def count_points(loops: Iterable[DeviceLoop]) -> int:
     return prod(loop.extent for loop in loops)
 
 
-def divisor_fields(value: int, bits: int) -> Fields:
+def divisor_of(value: int, bits: int) -> DeviceDivisor:
     """Return the fields of ``Divisor``, to divide by `value` in words of `bits` bits."""
     shift = (value - 1).bit_length()
-    return [value, (1 << (bits - 1 + shift)) // value + 1, shift]
+    return DeviceDivisor(value, (1 << (bits - 1 + shift)) // value + 1, shift)
 
 
 def loops_fields(loops: DeviceLoops, bits: int, size: int) -> Fields:
     """Return the fields of ``Loops``."""
     fields = [len(loops)]
     for loop in loops:
-        fields += [*divisor_fields(loop.extent, bits), *loop[1:]]
-    return fields + [0] * (8 * (size - len(loops)))
+        fields += [*divisor_of(loop.extent, bits), *loop[1:]]
+    return fields + [0] * (_LOOP_FIELDS * (size - len(loops)))
 
 
 def tuple_fields(components: DeviceComponents, size: int) -> Fields:
@@ -70,10 +83,10 @@ def tuple_fields(components: DeviceComponents, size: int) -> Fields:
     fields = [len(components)]
     for component in components:
         fields += component
-    return fields + [0] * (5 * (size - len(components)))
+    return fields + [0] * (len(DeviceComponent._fields) * (size - len(components)))
 
 
-def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int) -> int:
+def largest_number(loops: DeviceLoops, components: DeviceComponents, access_bytes: int) -> int:
     """Return an upper bound for all numbers that a kernel computes for any field of a point."""
     most = count_points(loops)
     for field in range(1, len(DeviceLoop._fields)):
@@ -84,7 +97,7 @@ def largest_number(loops: DeviceLoops, components: DeviceComponents, width: int)
     index += max((abs(component.offset) for component in components), default=0)
     destination = sum(loop.destination * (loop.extent - 1) for loop in loops)
     destination += sum(each.destination * max(each.size, 1) for each in components)
-    return max(most, data, index, destination, *(each.size for each in components)) + width
+    return max(most, data, index, destination, *(each.size for each in components)) + access_bytes
 
 
 def common_alignment(most: int, *values: int) -> int:

@@ -33,13 +33,13 @@ _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mo
 def gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
     """Move data from the indexed positions to `moved`."""
     nest = recording.nest
-    width = recording.alignment(WIDEST, nest.block)
-    pattern, pattern_chunks = _write_pattern(recording, fill, width)
+    chunk_bytes = recording.alignment(WIDEST, nest.block)
+    pattern, pattern_chunks = _write_pattern(recording, fill, chunk_bytes)
     macros = recording.index_macros(recording.plan.call.mode) | {
-        "CHUNK_BYTES": width,
+        "CHUNK_BYTES": chunk_bytes,
         "PER_THREAD": CHUNKS_PER_THREAD,
     }
-    leading = (
+    leading_fields = (
         recording.data,
         recording.indices,
         recording.moved,
@@ -48,10 +48,10 @@ def gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
         or_null(pattern),
         pattern_chunks,
     )
-    loops = (*nest.tuple_loops, *nest.row_chunks(width))
+    loops = (*nest.tuple_loops, *nest.row_chunk_loops(chunk_bytes))
     recording.launch_nest(
         "gather",
-        leading,
+        leading_fields,
         loops,
         nest.components,
         macros,
@@ -60,11 +60,13 @@ def gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
     )
 
 
-def _write_pattern(recording: CallRecording, fill: bytes, width: int) -> tuple[Slot | None, int]:
+def _write_pattern(
+    recording: CallRecording, fill: bytes, chunk_bytes: int
+) -> tuple[Slot | None, int]:
     """Return the chunks to store for an invalid tuple, and their number."""
     if recording.plan.call.mode not in FILLING or not any(fill):
         return None, 1
-    nbytes = lcm(len(fill), width)
+    nbytes = lcm(len(fill), chunk_bytes)
     buffer = recording.program.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
     kernel = Kernel.of("pattern", PATTERN_BYTES=PATTERN_BYTES)
@@ -73,7 +75,7 @@ def _write_pattern(recording: CallRecording, fill: bytes, width: int) -> tuple[S
         fields = buffer._replace(distance=begin), len(piece)
         arguments = Arguments.of(fields, piece.ljust(PATTERN_BYTES, b"\0"))
         recording.program.launch(kernel, 1, THREADS, arguments)
-    return buffer, nbytes // width
+    return buffer, nbytes // chunk_bytes
 
 
 def copy_data(recording: CallRecording, source: Slot, record: Slot | None) -> None:
@@ -82,34 +84,42 @@ def copy_data(recording: CallRecording, source: Slot, record: Slot | None) -> No
     loops = nest.copy_loops
     steps = [step for loop in loops for step in (loop.data, loop.moved)]
     alignments = source.alignment, recording.data.alignment
-    width = kernel_tables.common_alignment(WIDEST, *alignments, nest.copy_block, *steps)
-    macros = _NO_INDEX | {"CHUNK_BYTES": width, "PER_THREAD": CHUNKS_PER_THREAD}
-    leading = source, 0, recording.data, 0, or_null(record), 0, 1
-    loops = with_chunks(loops, nest.copy_block, width)
+    chunk_bytes = kernel_tables.common_alignment(WIDEST, *alignments, nest.copy_block, *steps)
+    macros = _NO_INDEX | {"CHUNK_BYTES": chunk_bytes, "PER_THREAD": CHUNKS_PER_THREAD}
+    leading_fields = source, 0, recording.data, 0, or_null(record), 0, 1
+    loops = with_chunks(loops, nest.copy_block, chunk_bytes)
     recording.launch_nest(
-        "gather", leading, loops, (), macros, CHUNKS_PER_THREAD, most_blocks=_GATHER_BLOCKS
+        "gather", leading_fields, loops, (), macros, CHUNKS_PER_THREAD, most_blocks=_GATHER_BLOCKS
     )
 
 
 def scatter(recording: CallRecording, record: Slot | None, winners: Slot | None) -> None:
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
     nest = recording.nest
-    width = recording.alignment(WIDEST, nest.block)
+    chunk_bytes = recording.alignment(WIDEST, nest.block)
     macros = recording.index_macros(writing_mode(recording)) | {
-        "CHUNK_BYTES": width,
+        "CHUNK_BYTES": chunk_bytes,
         "PER_THREAD": CHUNKS_PER_THREAD,
     }
     macros["WINNER_BYTES"] = winner_bytes(recording.nest) if winners else 0
-    leading = recording.data, recording.indices, recording.moved, or_null(record), or_null(winners)
-    loops = (*nest.tuple_loops, *nest.row_chunks(width))
-    recording.launch_nest("scatter", leading, loops, nest.components, macros, CHUNKS_PER_THREAD)
+    leading_fields = (
+        recording.data,
+        recording.indices,
+        recording.moved,
+        or_null(record),
+        or_null(winners),
+    )
+    loops = (*nest.tuple_loops, *nest.row_chunk_loops(chunk_bytes))
+    recording.launch_nest(
+        "scatter", leading_fields, loops, nest.components, macros, CHUNKS_PER_THREAD
+    )
 
 
 def find_winners(recording: CallRecording) -> Slot:
     """Return a table of the last update of every destination."""
-    width = winner_bytes(recording.nest)
-    table = recording.program.cleared(recording.nest.destinations * width)
-    macros = recording.index_macros(writing_mode(recording)) | {"WINNER_BYTES": width}
+    entry_bytes = winner_bytes(recording.nest)
+    table = recording.program.cleared(recording.nest.destinations * entry_bytes)
+    macros = recording.index_macros(writing_mode(recording)) | {"WINNER_BYTES": entry_bytes}
     nest = recording.nest
     recording.launch_nest(
         "winners", (recording.indices, table), nest.tuple_loops, nest.components, macros
@@ -135,29 +145,29 @@ def updates_of_line(nest: DeviceNest) -> int:
 
 def scatter_lines(recording: CallRecording, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
-    nest, updates = recording.nest, updates_of_line(recording.nest)
-    width = recording.alignment(WIDEST, nest.block)
+    nest, updates_per_line = recording.nest, updates_of_line(recording.nest)
+    chunk_bytes = recording.alignment(WIDEST, nest.block)
     macros = recording.index_macros(writing_mode(recording)) | {
-        "CHUNK_BYTES": width,
+        "CHUNK_BYTES": chunk_bytes,
         "TABLE_BYTES": LINE_TABLE_BYTES,
     }
-    chunks, lines = nest.block // width, nest.entries // updates
-    leading = (
+    chunks_per_update, lines = nest.block // chunk_bytes, nest.entries // updates_per_line
+    leading_fields = (
         recording.data,
         recording.indices,
         recording.moved,
         or_null(record),
-        chunks,
-        updates,
+        chunks_per_update,
+        updates_per_line,
         lines,
     )
     recording.launch_nest(
         "scatter_lines",
-        leading,
+        leading_fields,
         nest.tuple_loops,
         nest.components,
         macros,
-        per_thread=-(-updates // LINE_THREADS),
+        per_thread=-(-updates_per_line // LINE_THREADS),
         threads=LINE_THREADS,
     )
 

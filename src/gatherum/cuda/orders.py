@@ -32,9 +32,9 @@ from .programs import OPERANDS, OUT, PAYLOAD, WIDEST, DeviceProgram, Placement, 
 
 
 class SortPayload(NamedTuple):
-    """The payload of a sort: updates, or update numbers if `width` is 0."""
+    """The payload of a sort: updates, or update numbers if `update_bytes` is 0."""
 
-    width: int  # bytes of an update
+    update_bytes: int
     address: Callable[[], int]  # returns the address of the updates
     identity: Hashable  # identifies the updates
     holder: object  # keeps the memory alive to which `identity` refers
@@ -80,23 +80,23 @@ class SharedIndices(NamedTuple):
             return None
         return self.sorted_pairs(device, plan)
 
-    def sorted_pairs(self, device: Device, plan: Plan, carried: SortPayload = POSITIONS) -> Pairs:
+    def sorted_pairs(self, device: Device, plan: Plan, payload: SortPayload = POSITIONS) -> Pairs:
         """Return the pairs that a scatter sorts, or raise IndexError as the scatter does."""
         mode, memory = plan.call.mode, self._memory
-        key = "order", memory, _order_key(plan), carried.identity
+        key = "order", memory, _order_key(plan), payload.identity
         found = self.shared.find(key)
         if found is not None and (found[0] or mode != "raise"):
             pairs: Pairs = found[1]
             self._note_call(pairs)
             return pairs
-        adjacent = self.shared.find(("adjacent", memory)) is not None
-        adjacent = adjacent and _stays_adjacent(plan)
-        addresses = self.address, carried.address()
-        pairs = _compute_pairs(device, plan, *addresses, carried.width, adjacent)
+        are_adjacent = self.shared.find(("adjacent", memory)) is not None
+        are_adjacent = are_adjacent and _stays_adjacent(plan)
+        addresses = self.address, payload.address()
+        pairs = _compute_pairs(device, plan, *addresses, payload.update_bytes, are_adjacent)
         keeper = self.shared.keeper(self.address)
         if keeper is not None and (keeper.address is None or not self._is_captured()):
             is_checked = mode == "raise"
-            keeper.results[key] = is_checked, pairs, self.holder, carried.holder
+            keeper.results[key] = is_checked, pairs, self.holder, payload.holder
             self._note_call(pairs)
         return pairs
 
@@ -143,16 +143,16 @@ def _stays_adjacent(plan: Plan) -> bool:
 
 
 def _compute_pairs(
-    device: Device, plan: Plan, indices: int, updates: int, carried: int, adjacent: bool
+    device: Device, plan: Plan, indices: int, updates: int, carried_bytes: int, are_adjacent: bool
 ) -> Pairs:
     """Compute the pairs, or raise IndexError in mode "raise"."""
     placement = Placement(
         WIDEST, gcd(WIDEST, indices), gcd(WIDEST, updates), WIDEST, in_place=False
     )
-    program = program_of(plan, placement, device.processors, carried, adjacent)
-    if writes_results(plan, adjacent):
+    program = program_of(plan, placement, device.processors, carried_bytes, are_adjacent)
+    if writes_results(plan, are_adjacent):
         nest = device_nest(plan)
-        length, widths = nest.entries, sorted_updates.widths_of(nest, carried)
+        length, widths = nest.entries, sorted_updates.widths_of(nest, carried_bytes)
         keys, payload = (device.allocate(length * width) for width in widths[:2])
         record = device.run_program(program, (0, indices, updates, keys.address, payload.address))
         pairs = Pairs(keys, payload, length, widths)
@@ -168,29 +168,29 @@ def _compute_pairs(
 @native.emptied_at_exit
 @lru_cache(maxsize=1024)
 def program_of(
-    plan: Plan, placement: Placement, processors: int, carried: int, adjacent: bool
+    plan: Plan, placement: Placement, processors: int, carried_bytes: int, are_adjacent: bool
 ) -> DeviceProgram:
     """Return the program that checks the indices and sorts the pairs.
 
     If it `writes_results`, it writes the pairs to the last two operands.
     """
-    into = (Slot(OUT), Slot(PAYLOAD)) if writes_results(plan, adjacent) else None
+    into = (Slot(OUT), Slot(PAYLOAD)) if writes_results(plan, are_adjacent) else None
     recorder = Recorder(PAYLOAD + 1 if into else OPERANDS)
     recording = plan_launches.recording_of(plan, placement, processors, recorder)
     record = checks.new_record(recording)
     if record:
         checks.check_indices(recording, record)
-    if adjacent and into:
-        sorted_updates.write_pairs(recording, carried, *into, in_block=False)
+    if are_adjacent and into:
+        sorted_updates.write_pairs(recording, carried_bytes, *into, in_block=False)
     else:
-        sorted_updates.sort_updates(recording, carried, into)
+        sorted_updates.sort_updates(recording, carried_bytes, into)
     checks.read_record(recording, record)
     return recorder.program()
 
 
-def writes_results(plan: Plan, adjacent: bool) -> bool:
+def writes_results(plan: Plan, are_adjacent: bool) -> bool:
     """Return True if launches write the sorted pairs, and False if a library sorts them.
 
     Equal destinations that are adjacent need no sort.
     """
-    return adjacent or sorted_updates.sorts_in_launches(device_nest(plan))
+    return are_adjacent or sorted_updates.sorts_in_launches(device_nest(plan))

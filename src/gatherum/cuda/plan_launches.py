@@ -64,7 +64,7 @@ def run(
     indices: int,
     updates: int,
     out: int,
-    fill: bytes = b"",
+    fill_item: bytes = b"",
     order: Pairs | None = None,
     weights: Weights | None = None,
 ) -> None:
@@ -104,7 +104,7 @@ def run(
     component = unaddressable(plan)
     if component >= 0:
         raise_first(device, plan, placement, operands, component)
-    record = device.run_program(program_of(plan, placement, device.processors, fill), operands)
+    record = device.run_program(program_of(plan, placement, device.processors, fill_item), operands)
     if checks.is_invalid(record):
         raise_first(device, plan, placement, operands)
 
@@ -128,19 +128,19 @@ def is_in_place(plan: Plan) -> bool:
 
 
 def raise_first(
-    device: Device, plan: Plan, placement: Placement, operands: Addresses, only: int = -1
+    device: Device, plan: Plan, placement: Placement, operands: Addresses, only_component: int = -1
 ) -> NoReturn:
     """Find the first invalid index in row-major order and raise IndexError for it."""
-    program = finding_program(plan, placement, device.processors, only)
-    checks.raise_first(plan, device.run_program(program, operands), only)
+    program = finding_program(plan, placement, device.processors, only_component)
+    checks.raise_first(plan, device.run_program(program, operands), only_component)
 
 
 def finding_program(
-    plan: Plan, placement: Placement, processors: int, only: int = -1
+    plan: Plan, placement: Placement, processors: int, only_component: int = -1
 ) -> DeviceProgram:
     """Return the program that records the first invalid index, or the first of one component."""
     recording = recording_of(plan, placement, processors, Recorder())
-    checks.find_first_invalid(recording, only)
+    checks.find_first_invalid(recording, only_component)
     return recording.program.program()
 
 
@@ -282,7 +282,7 @@ def _table_bytes(nest: DeviceNest) -> int:
 
 
 def _sort_bytes(call: Call, nest: DeviceNest) -> int:
-    widths = sorted_updates.widths_of(nest, sorted_updates.carried_bytes(call, nest))
+    widths = sorted_updates.widths_of(nest, sorted_updates.carried_bytes_of(call, nest))
     copies = 1 if sorted_updates.sorts_in_block(nest) else 2
     in_launches = sorted_updates.sorts_in_launches(nest)
     counts = radix_sort.scratch_bytes(nest.entries, widths) if in_launches else 0

@@ -36,28 +36,31 @@ class PreparedOnDevice(PreparedOnDevices):
         view = framework.view(op, "data", data)
         check_data(op, self.like, view.spec.shape, view.spec.dtype)
 
-        def fill(dtype: AnyDType) -> bytes:
+        def fill_item(dtype: AnyDType) -> bytes:
             if not self.attributes.fills:
                 return b""
             item = conversion.fill_item(op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        device = view.device or 0
+        device_number = view.device or 0
         owned = [value for value in (data, updates, out) if framework.owns(value)]
-        like = data, device, framework.stream(device, owned)
-        indices, shared = self.indices_at(like[1:], lambda: self._copy(framework, *like))
+        device_and_stream = device_number, framework.stream(device_number, owned)
+        indices, shared = self.indices_at(
+            device_and_stream, lambda: self._copy(framework, data, *device_and_stream)
+        )
         with Sharing(shared):
-            call = self.unchecked, data, indices, updates, fill, out
-            return device_calls.call_on_device(framework, *call)
+            return device_calls.call_on_device(
+                framework, self.unchecked, data, indices, updates, fill_item, out
+            )
 
     def _copy(
-        self, framework: DeviceFramework, data: Any, device: int, stream: int
+        self, framework: DeviceFramework, data: Any, device_number: int, stream: int
     ) -> tuple[Any, int]:
         """Copy the indices to a device. Return the copy and its address."""
         driver, host = open_driver(), self.indices
-        with driver.on(device):
+        with driver.on(device_number):
             if driver.captures(stream):
                 raise framework_errors.copy_in_capture(self.attributes.op, "indices")
-            array, address = framework.empty(host.shape, host.dtype, data, device, stream)
+            array, address = framework.empty(host.shape, host.dtype, data, device_number, stream)
             driver.copy_to_device(address, host.ctypes.data, host.nbytes, stream)
         return array, address

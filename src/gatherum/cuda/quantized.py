@@ -24,7 +24,7 @@ from gatherum._model.dtypes import is_index, load_dtype
 from gatherum._plans.plans import Plan, build_once
 from gatherum._system import native
 
-from . import checks, device_calls, kernel_tables, plan_launches
+from . import checks, device_calls, kernel_tables, kernels, plan_launches
 from .device import Device
 from .device_calls import Operand
 from .device_nests import device_nest, unaddressable
@@ -137,20 +137,20 @@ def _program(
         if record:
             checks.check_indices(recording, record)
     else:
-        width, codes = recording.alignment(_MOST_VALUES, nest.block), spec.codes
+        chunk_items, codes = recording.alignment(_MOST_VALUES, nest.block), spec.codes
         macros = recording.index_macros(plan.call.mode) | {
-            "CHUNK_ITEMS": width,
+            "CHUNK_ITEMS": chunk_items,
             "CODE": f"code_{codes.value}",
             "CODE_BITS": codes.bits,
             "PACKED": int(codes.in_byte > 1),
             "SCALE": f"scale_{spec.scale}",
-            "VALUE": f"value_{spec.result}",
+            "VALUE": kernels.value_macro(spec.result),
         }
-        steps = (*nest.tuple_loops, *nest.row_chunks(width))
-        bits = offset_bits(kernel_tables.largest_number(steps, nest.components, WIDEST))
-        first = [slots[0], slots[1], slots[2], checks.or_null(record), Slot(_SCALES)]
-        first += [Slot(_ZEROS) if has_zeros else 0, *_divisors(spec, bits)]
-        recording.launch_nest("dequantize", first, steps, nest.components, macros)
+        loops = (*nest.tuple_loops, *nest.row_chunk_loops(chunk_items))
+        bits = offset_bits(kernel_tables.largest_number(loops, nest.components, WIDEST))
+        leading_fields = [slots[0], slots[1], slots[2], checks.or_null(record), Slot(_SCALES)]
+        leading_fields += [Slot(_ZEROS) if has_zeros else 0, *_divisors(spec, bits)]
+        recording.launch_nest("dequantize", leading_fields, loops, nest.components, macros)
     checks.read_record(recording, record)
     return recorder.program()
 
@@ -162,9 +162,9 @@ def _divisors(spec: Spec, bits: int) -> list[Field]:
     (zero,) = struct.unpack("=I", struct.pack("=f", spec.codes.zero))
     fields: list[Field] = [zero]
     for divisor in (behind, extent, spec.block_size):
-        fields += kernel_tables.divisor_fields(divisor, bits)
+        fields += kernel_tables.divisor_of(divisor, bits)
     return [
         *fields,
         -(-extent // spec.block_size),
-        *kernel_tables.divisor_fields(spec.scales[-1], bits),
+        *kernel_tables.divisor_of(spec.scales[-1], bits),
     ]

@@ -64,8 +64,8 @@ class CallRecording:
 
     def launch_nest(
         self,
-        name: str,
-        leading: Sequence[Field],
+        kernel_name: str,
+        leading_fields: Sequence[Field],
         loops: DeviceLoops,
         components: DeviceComponents,
         macros: Macros,
@@ -74,9 +74,10 @@ class CallRecording:
         most_blocks: int | None = None,
         table_loops: DeviceLoops = (),
     ) -> None:
-        """Launch a kernel: the arguments are `leading`, the total, the loops and the components.
+        """Launch a kernel.
 
-        `table_loops`, if any, follow. Each thread processes `per_thread` numbers at a time.
+        Its arguments are `leading_fields`, the total, the loops, the components and, if any,
+        `table_loops`. Each thread processes `per_thread` numbers at a time.
         `most_blocks` replaces the limit of the grid.
         """
         bits = offset_bits(kernel_tables.largest_number(loops, components, WIDEST))
@@ -84,10 +85,14 @@ class CallRecording:
         few = len(components) <= kernel_tables.FEW_COMPONENTS
         tuple_size = kernel_tables.FEW_COMPONENTS if few else kernel_tables.MOST_COMPONENTS
         total = kernel_tables.count_points(loops)
-        fields: list[Field] = [*leading, total, *kernel_tables.loops_fields(loops, bits, size)]
+        fields: list[Field] = [
+            *leading_fields,
+            total,
+            *kernel_tables.loops_fields(loops, bits, size),
+        ]
         fields += kernel_tables.tuple_fields(components, tuple_size)
         fields += kernel_tables.loops_fields(table_loops, bits, size) if table_loops else []
         sizes = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": tuple_size}
-        kernel = Kernel.of(name, **macros, **sizes)
+        kernel = Kernel.of(kernel_name, **macros, **sizes)
         blocks = block_count(self.processors, total, threads * per_thread, most_blocks)
         self.program.launch(kernel, blocks, threads, Arguments.of(fields))

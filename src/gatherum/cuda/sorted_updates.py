@@ -28,7 +28,7 @@ MOST_IN_BLOCK = 4096
 SORT_THREADS = 512
 
 
-def carried_bytes(call: Call, nest: DeviceNest) -> int:
+def carried_bytes_of(call: Call, nest: DeviceNest) -> int:
     """Return the size in bytes of an update that the sort carries as payload, or 0 for none.
 
     Updates are carried only by a fold whose updates are single items. Otherwise the payload is the
@@ -38,41 +38,43 @@ def carried_bytes(call: Call, nest: DeviceNest) -> int:
     return nest.block if call.reduction != "none" and single and nest.block <= _MOST_CARRIED else 0
 
 
-def widths_of(nest: DeviceNest, carried: int) -> Widths:
-    """Return the widths of keys and payload, if the payload carries updates of `carried` bytes.
+def widths_of(nest: DeviceNest, carried_bytes: int) -> Widths:
+    """Return the widths of keys and payload. `carried_bytes` is 0 if no updates are carried.
 
     A key is a destination's number; one extra key means that a tuple has no destination.
     """
     bits = max(nest.destinations.bit_length(), 1)
-    wide = carried > 4 if carried else nest.entries >= 1 << 31
+    wide = carried_bytes > 4 if carried_bytes else nest.entries >= 1 << 31
     return Widths(4 if bits < 32 else 8, 8 if wide else 4, bits)
 
 
 def sort_updates(
-    recording: CallRecording, carried: int, into: radix_sort.Pair | None = None
+    recording: CallRecording, carried_bytes: int, into: radix_sort.Pair | None = None
 ) -> Pairs:
     """Return the tuples sorted by destination, and in row-major order within each destination.
 
-    The payload of a tuple is its update of `carried` bytes, or its position if `carried` is 0. If
+    The payload of a tuple is its update of `carried_bytes` bytes, or its position if that is 0. If
     the sort consists of launches, `into` may be the memory of the results.
     """
     program, nest = recording.program, recording.nest
-    n, widths = nest.entries, widths_of(nest, carried)
+    pair_count, widths = nest.entries, widths_of(nest, carried_bytes)
 
     def buffers() -> radix_sort.Pair:
-        return program.allocate(n * widths.key), program.allocate(n * widths.payload)
+        return program.allocate(pair_count * widths.key), program.allocate(
+            pair_count * widths.payload
+        )
 
     in_block = sorts_in_block(nest)
     if sorts_in_launches(nest):
         pairs, spare = radix_sort.source_of(into or buffers(), buffers(), widths.bits)
-        write_pairs(recording, carried, *pairs, in_block)
-        pairs = radix_sort.record_passes(program, n, widths, pairs, spare)
+        write_pairs(recording, carried_bytes, *pairs, in_block)
+        pairs = radix_sort.record_passes(program, pair_count, widths, pairs, spare)
     else:
         pairs = buffers()
-        write_pairs(recording, carried, *pairs, in_block)
+        write_pairs(recording, carried_bytes, *pairs, in_block)
         if not in_block:
-            pairs = program.sort(*pairs, n, widths)
-    return Pairs(*pairs, n, widths)
+            pairs = program.sort(*pairs, pair_count, widths)
+    return Pairs(*pairs, pair_count, widths)
 
 
 def sorts_in_block(nest: DeviceNest) -> bool:
@@ -87,22 +89,32 @@ def sorts_in_launches(nest: DeviceNest) -> bool:
 
 
 def write_pairs(
-    recording: CallRecording, carried: int, keys: Slot, payload: Slot, in_block: bool
+    recording: CallRecording, carried_bytes: int, keys: Slot, payload: Slot, in_block: bool
 ) -> None:
     """Write the key and the payload of each tuple, sorted if one block sorts them."""
-    nest, widths = recording.nest, widths_of(recording.nest, carried)
+    nest, widths = recording.nest, widths_of(recording.nest, carried_bytes)
     macros = recording.index_macros(writing_mode(recording))
-    macros |= {"KEY_BYTES": widths.key, "PAYLOAD_BYTES": widths.payload, "CARRIED_BYTES": carried}
-    macros["VALUE_ALIGN"] = recording.alignment(carried or 1)
-    leading: list[Field] = [recording.indices, recording.moved, keys, payload, nest.destinations]
+    macros |= {
+        "KEY_BYTES": widths.key,
+        "PAYLOAD_BYTES": widths.payload,
+        "CARRIED_BYTES": carried_bytes,
+    }
+    macros["VALUE_ALIGN"] = recording.alignment(carried_bytes or 1)
+    leading_fields: list[Field] = [
+        recording.indices,
+        recording.moved,
+        keys,
+        payload,
+        nest.destinations,
+    ]
     if not in_block:
-        recording.launch_nest("keys", leading, nest.tuple_loops, nest.components, macros)
+        recording.launch_nest("keys", leading_fields, nest.tuple_loops, nest.components, macros)
         return
     padded = 1 << max(nest.entries - 1, 1).bit_length()
     threads = min(SORT_THREADS, max(WARP, padded // 2))
     per_thread = -(-padded // threads)
     macros |= {"MOST_TUPLES": MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
-    arguments = [*leading, padded], nest.tuple_loops, nest.components, macros
+    arguments = [*leading_fields, padded], nest.tuple_loops, nest.components, macros
     recording.launch_nest("sorted_keys", *arguments, threads=threads, per_thread=per_thread)
 
 
@@ -117,25 +129,31 @@ class SortedUpdates(NamedTuple):
 
 def scatter_sorted(recording: CallRecording, record: Slot | None) -> None:
     """Move the last update of every destination."""
-    width = recording.alignment(WIDEST, recording.nest.block)
+    chunk_bytes = recording.alignment(WIDEST, recording.nest.block)
     pairs = recording.order or sort_updates(recording, 0)
-    updates = SortedUpdates(pairs, recording.nest.row_chunks(width), record, tuples_ahead=1)
-    launch_threads(recording, "scatter_sorted", updates, [], {"CHUNK_BYTES": width})
+    updates = SortedUpdates(
+        pairs, recording.nest.row_chunk_loops(chunk_bytes), record, tuples_ahead=1
+    )
+    launch_threads(recording, "scatter_sorted", updates, [], {"CHUNK_BYTES": chunk_bytes})
 
 
 def launch_threads(
-    recording: CallRecording, name: str, updates: SortedUpdates, limits: Fields, macros: Macros
+    recording: CallRecording,
+    kernel_name: str,
+    updates: SortedUpdates,
+    limits: Fields,
+    macros: Macros,
 ) -> None:
     """Launch a thread for every entry and chunk of a row. `limits` follow their number."""
     total = updates.pairs.length * count_points(updates.row_loops)
-    kernel, fields = sorted_kernel(recording, name, updates, [total, *limits], [], macros)
+    kernel, fields = sorted_kernel(recording, kernel_name, updates, [total, *limits], [], macros)
     blocks = block_count(recording.processors, total, THREADS)
     recording.program.launch(kernel, blocks, THREADS, Arguments.of(fields))
 
 
 def sorted_kernel(
     recording: CallRecording,
-    name: str,
+    kernel_name: str,
     updates: SortedUpdates,
     numbers: Fields,
     divided_by: Fields,
@@ -158,8 +176,8 @@ def sorted_kernel(
     for loops in tables:
         fields += kernel_tables.loops_fields(loops, bits, size)
     for extent in (count_points(row_loops), *divided_by):
-        fields += kernel_tables.divisor_fields(extent, bits)
+        fields += kernel_tables.divisor_of(extent, bits)
     fields += [Slot(ROWS), Slot(WEIGHTS)] if recording.row_number_bytes else []
     widths = {"KEY_BYTES": pairs.widths.key, "PAYLOAD_BYTES": pairs.widths.payload}
-    kernel = Kernel.of(name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
+    kernel = Kernel.of(kernel_name, **macros, **widths, OFFSET_BITS=bits, LOOPS=size)
     return kernel, fields

@@ -57,7 +57,11 @@ def sorting_plan(plan: Plan) -> Plan | None:
     """
     call, nest = plan.call, device_nest(plan)
     sorts = unaddressable(plan) < 0 and plan_launches.sorts(plan)
-    if not sorts or sorted_updates.sorts_in_block(nest) or sorted_updates.carried_bytes(call, nest):
+    if (
+        not sorts
+        or sorted_updates.sorts_in_block(nest)
+        or sorted_updates.carried_bytes_of(call, nest)
+    ):
         return None
     single, updates = np.dtype(np.float32), call.updates.shape  # type: ignore[union-attr]
     data = call.data.shape
@@ -101,7 +105,7 @@ def recordable_scratch(plan: Plan, fill: bytes) -> int | None:
 
 def check_order(plan: Plan, reduction: str) -> None:
     """Raise NotImplementedError if this environment cannot sort the updates of a plan."""
-    if not orders.writes_results(plan, adjacent=False):
+    if not orders.writes_results(plan, are_adjacent=False):
         check_sort(plan.call.op, reduction)
 
 
@@ -162,7 +166,7 @@ def make(
     if order:
         length, widths = order_of(plan)
         main = (
-            orders.program_of(plan, placement, processors, 0, adjacent=False)
+            orders.program_of(plan, placement, processors, 0, are_adjacent=False)
             if order == SORT
             else plan_launches.ordered_program(plan, placement, processors, length, widths)
         )

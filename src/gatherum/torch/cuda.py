@@ -15,11 +15,10 @@ from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
-from gatherum._model.reductions import ROWS
 from gatherum._plans import index_errors, sharing
 from gatherum._plans.sharing import Shared
 from gatherum._system import native
-from gatherum.cuda import cub, device_calls, edges, elementary, nvidia, quantized
+from gatherum.cuda import cub, device_calls, edges, elementary, folds, nvidia, quantized
 from gatherum.cuda import errors as cuda_errors
 from gatherum.cuda.accumulator import DeviceAccumulator
 from gatherum.cuda.device import Pairs
@@ -66,31 +65,31 @@ class _Torch(DeviceFramework):
         spec = addresses.spec_of(op, operand, value)
         return View(value.data_ptr(), spec, value.device.index, value)
 
-    def stream(self, device: int, operands: Sequence[object]) -> int:
+    def stream(self, device_number: int, operands: Sequence[object]) -> int:
         """Return torch's current stream on a device."""
-        return int(torch.cuda.current_stream(device).cuda_stream) or LEGACY_STREAM
+        return int(torch.cuda.current_stream(device_number).cuda_stream) or LEGACY_STREAM
 
     def empty(
-        self, shape: Shape, dtype: AnyDType, like: Tensor, device: int, stream: int
+        self, shape: Shape, dtype: AnyDType, like: Tensor, device_number: int, stream: int
     ) -> tuple[object, int]:
         """Return a new tensor and its address."""
         tensor = torch.empty(shape, dtype=dtypes.of_plan(dtype), device=like.device)
         return tensor, tensor.data_ptr()
 
-    def allocate(self, nbytes: int, device: int, stream: int) -> _Scratch:
+    def allocate(self, nbytes: int, device_number: int, stream: int) -> _Scratch:
         """Return memory from torch's allocator."""
-        return _Scratch(torch.empty(nbytes, dtype=torch.uint8, device=self._place(device)))
+        return _Scratch(torch.empty(nbytes, dtype=torch.uint8, device=self._place(device_number)))
 
-    def _place(self, device: int) -> torch.device:
-        return torch.device("cuda", device)
+    def _place(self, device_number: int) -> torch.device:
+        return torch.device("cuda", device_number)
 
-    def sort(self, pairs: Pairs, device: int, stream: int) -> Pairs:
+    def sort(self, pairs: Pairs, device_number: int, stream: int) -> Pairs:
         """Sort with CUB, or with torch's stable sort if CUB is missing."""
         count, widths = pairs.length, pairs.widths
         if count > _MOST_SORTED or cub.is_available():
-            return cub.sort_with_cub(self, pairs, device, stream)
-        keys, order = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
-        payload = pairs.payload.integers(count, widths.payload).index_select(0, order)
+            return cub.sort_with_cub(self, pairs, device_number, stream)
+        keys, positions = torch.sort(pairs.keys.integers(count, widths.key), stable=True)
+        payload = pairs.payload.integers(count, widths.payload).index_select(0, positions)
         sorted_keys, sorted_payload = (
             _Scratch(tensor.view(torch.uint8)) for tensor in (keys, payload)
         )
@@ -101,17 +100,18 @@ class _Torch(DeviceFramework):
     ) -> CallKey:
         """Return a key for the order of a scatter. Shared results keep the indices alive."""
         op, axis, reduction, include_self, mode, negative, *_ = attributes
-        is_atomic = include_self and ROWS[reduction].cuda_atomic and not data.is_floating_point()
+        dtype_name = str(data.dtype).removeprefix("torch.")
+        is_atomic = folds.has_atomics(reduction, include_self, dtype_name)
         layout = op, axis, mode, negative, data.shape, data.stride(), updates.shape
-        entry = "call", id(indices), reduction == "none", is_atomic and data.dtype
+        entry = "call", id(indices), reduction == "none", is_atomic
         return CallKey(entry, (*layout, updates.stride()))
 
-    def keep(self, holders: Sequence[object], device: int, stream: int) -> None:
+    def keep(self, holders: Sequence[object], device_number: int, stream: int) -> None:
         """Keep nothing, because torch's allocator reuses memory in stream order."""
 
 
 FRAMEWORK = _Torch()
-_WIDEST_ITEM = 16  # bytes
+_WIDEST_ITEM = torch.complex128.itemsize
 _ZEROS: dict[int, Tensor] = {}  # of each device
 
 
@@ -156,7 +156,7 @@ def replayed(
     is_shared = sharing.current() is not None and shares_order(indices.numel())
     if updates is not None and is_shared:
         return _replayed_in_order(attributes, data, indices, updates)
-    return _run_if_plain(attributes, attributes.op, data, indices, updates)
+    return _run_if_plain(attributes, data, indices, updates)
 
 
 def _replayed_in_order(
@@ -171,38 +171,42 @@ def _replayed_in_order(
         or layout_and_order[0] != layout
     ):
         return None
-    call: Any = attributes.op, data, indices, updates
+    operands = data, indices, updates
     if (order := layout_and_order[1]) is None:  # such a scatter has no order
-        return _run_if_plain(attributes, *call)
-    call = *call, *attributes.positional, order
-    result: Tensor | None = index_errors.run_named(attributes.caller, native.scatter_ordered, *call)
+        return _run_if_plain(attributes, *operands)
+    arguments: Any = attributes.op, *operands, *attributes.positional, order
+    result: Tensor | None = index_errors.run_named(
+        attributes.caller, native.scatter_ordered, *arguments
+    )
     return result
 
 
-def _run_if_plain(attributes: Attributes, *operands: Any) -> Tensor | None:
-    call = *operands, attributes.positional
-    result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
+def _run_if_plain(attributes: Attributes, *operands: Tensor | None) -> Tensor | None:
+    arguments = attributes.op, *operands, attributes.positional
+    result: Tensor | None = index_errors.run_named(
+        attributes.caller, native.run_if_plain, *arguments
+    )
     return result
 
 
-def sorter(arena: Tensor, stream: int, device: int) -> nvidia.Sorter:
+def sorter(arena: Tensor, stream: int, device_number: int) -> nvidia.Sorter:
     """Return the sort for one replay, whose scratch memory is `arena`."""
-    return nvidia.sorter(FRAMEWORK, _Scratch(arena), device, stream)
+    return nvidia.sorter(FRAMEWORK, _Scratch(arena), device_number, stream)
 
 
-def zeros_address(device: int) -> int:
+def zeros_address(device_number: int) -> int:
     """Return the address of an item of zeros on a device, with which a scatter can start.
 
     Return 0 if the device has no such item yet and the current stream is being captured, because
     the memory would belong to the graph.
     """
-    if device not in _ZEROS:
+    if device_number not in _ZEROS:
         if torch.cuda.is_current_stream_capturing():
             return 0
-        zeros = torch.zeros(_WIDEST_ITEM, dtype=torch.uint8, device=FRAMEWORK._place(device))
+        zeros = torch.zeros(_WIDEST_ITEM, dtype=torch.uint8, device=FRAMEWORK._place(device_number))
         zeros[0].item()  # waits, so that every stream can read them
-        _ZEROS[device] = zeros
-    return int(_ZEROS[device].data_ptr())
+        _ZEROS[device_number] = zeros
+    return int(_ZEROS[device_number].data_ptr())
 
 
 def keep_adjacent(indices: Tensor) -> None:
@@ -276,14 +280,14 @@ def _check_device(op: str) -> None:
         raise cuda_errors.on_rocm(op, torch.version.hip)
 
 
-def functions(device: int = 0) -> OnDevice | None:
+def functions(device_number: int = 0) -> OnDevice | None:
     """Return the six functions for NumPy arrays, run on a CUDA device by torch.
 
     Return None if torch finds no device.
     """
     if not torch.cuda.is_available():
         return None
-    target = torch.device("cuda", device)
+    target = torch.device("cuda", device_number)
 
     def to_device(array: NDArray[Any]) -> Tensor:
         dtype = dtypes.of_name(array.dtype.name)

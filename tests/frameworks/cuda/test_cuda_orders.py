@@ -10,7 +10,10 @@ torch = pytest.importorskip(
 pytestmark = pytest.mark.frameworks
 
 import gatherum  # noqa: E402
-from gatherum.cuda import device_calls, radix_sort  # noqa: E402
+from gatherum._model.call import Attributes  # noqa: E402
+from gatherum._model.dtypes import is_reducible  # noqa: E402
+from gatherum._model.reductions import FOLDS  # noqa: E402
+from gatherum.cuda import device_calls, folds, radix_sort  # noqa: E402
 from gatherum.torch import cuda, torch_scatter  # noqa: E402
 from gatherum.torch.autograd import fused_gradients  # noqa: E402
 from gatherum.torch.torch_scatter import extremes  # noqa: E402
@@ -268,3 +271,23 @@ def test_a_prepared_call_does_not_keep_the_order_of_a_graph(request, sorts_of):
     machine.capturing.clear()
     for _ in range(2):
         assert sorts_of(call, values) == 2
+
+
+FOLDED = [
+    (dtype, reduction)
+    for dtype in ("int8", "int32", "uint64", "bool", "float32", "complex64")
+    for reduction in FOLDS
+    if is_reducible(np.dtype(dtype), reduction)
+]
+
+
+@pytest.mark.parametrize(("dtype", "reduction"), FOLDED)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_the_key_of_a_call_tells_atomics_apart(dtype, reduction, include_self):
+    """Calls that atomics fold have no order, and other calls of the same layout have one."""
+    arrays = np.zeros(5, dtype), np.zeros(9, np.int64), np.zeros(9, dtype)
+    options = {"reduction": reduction, "include_self": include_self}
+    plan = gatherum.plan("scatter_slices", *arrays, **options)
+    tensors = map(torch.from_numpy, arrays)
+    key = cuda.FRAMEWORK.call_key(Attributes("scatter_slices", 0, **options), *tensors)
+    assert key.entry[-1] is folds.may_be_atomic(plan.call)

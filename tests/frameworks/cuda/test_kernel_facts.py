@@ -7,8 +7,9 @@ import subprocess
 import pytest
 from shim.device import COMPILER, NO_COMPILER, SHIM
 
-from gatherum._core import Mode
-from gatherum.cuda import kernels
+from gatherum._core import Mode, Value
+from gatherum.cuda import checks, kernel_tables, kernels, launch_sizes, programs
+from source import ROOT
 
 needs_compiler = pytest.mark.skipif(not COMPILER, reason=NO_COMPILER)
 INDEX = {
@@ -63,3 +64,54 @@ def test_an_atomic_fold_without_a_neutral_element_does_not_compile(tmp_path, neu
     macros = {"VALUE": "value_int32", "REDUCTION": "max", "TABLE_BYTES": 8192, "PER_THREAD": 4}
     expected = ["neutral: a reduction has no neutral element"] if neutral == "none" else []
     assert errors_of(tmp_path, "fold_table", changes, **macros)[:1] == expected
+
+
+def fields_of(struct):
+    """Return the names of a struct's fields, which the kernels' sources declare."""
+    text = "\n".join(kernels.sources().values())
+    (body,) = re.findall(rf"^struct {struct} \{{\n(.*?)^\}};", text, re.MULTILINE | re.DOTALL)
+    body = re.sub(r"//.*", "", body).partition("__device__")[0]
+    declarations = re.findall(r"\w+ ([\w, ]+);", body)
+    return [name for names in declarations for name in names.split(", ")]
+
+
+@pytest.mark.parametrize(
+    ("struct", "fields"),
+    [
+        ("Loop", kernel_tables.DeviceLoop),
+        ("Component", kernel_tables.DeviceComponent),
+        ("Divisor", kernel_tables.DeviceDivisor),
+        ("Record", checks.Record),
+    ],
+)
+def test_python_packs_the_fields_of_a_struct_in_their_order(struct, fields):
+    assert fields_of(struct) == list(fields._fields)
+
+
+def test_the_core_reads_the_record_that_kernels_write():
+    """Its first word is the number of invalid tuples."""
+    assert checks.Record._fields[0] == "invalid_tuples"
+    assert constant("kMostRead") >= checks.RECORD_BYTES
+
+
+def test_programs_have_the_operands_of_the_core():
+    assert constant("kOperandSlots") == programs.OPERANDS
+    assert constant("kMostOperands") == programs.WEIGHTS + 1
+
+
+def constant(name):
+    """Return a constant of the core's device programs."""
+    text = (ROOT / "src" / "core" / "device" / "program.hpp").read_text()
+    (number,) = re.findall(rf"\b{name} = (\d+);", text)
+    return int(number)
+
+
+def test_python_and_kernels_have_the_same_size_of_a_warp():
+    (threads,) = re.findall(r"kWarpThreads = (\d+);", kernels.sources()["platform.cuh"])
+    assert int(threads) == launch_sizes.WARP
+
+
+def test_kernels_have_every_value_type():
+    text = "\n".join(kernels.sources().values())
+    names = [value.name for value in Value if value is not Value.none]
+    assert sorted(re.findall(r"using value_(\w+) =", text)) == sorted(names)

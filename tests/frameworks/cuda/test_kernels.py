@@ -15,7 +15,7 @@ from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
 from gatherum.cuda import movement, plan_launches, radix_sort, sorted_updates
-from gatherum.cuda.kernel_tables import DeviceLoop, common_alignment, divisor_fields, largest_number
+from gatherum.cuda.kernel_tables import DeviceLoop, common_alignment, divisor_of, largest_number
 from strategies import INDEX_DTYPES, MODES, same_bits
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
@@ -77,7 +77,7 @@ def test_numbers_are_divided_by_multiplication():
     for bits in (32, 64):
         high = (1 << (bits - 1)) - 1
         for extent in [*range(1, 70), 2**16 - 1, 2**16 + 1, high // 3, high - 1, high]:
-            _, magic, shift = divisor_fields(extent, bits)
+            _, magic, shift = divisor_of(extent, bits)
             assert magic < 1 << bits
             for n in (0, 1, extent - 1, extent, extent + 1, high // 2, high - 1, high):
                 if n <= high:

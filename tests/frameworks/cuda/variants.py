@@ -11,31 +11,33 @@ from itertools import product
 from typing import TypeAlias
 
 from gatherum._core import Reduction, Value, has_meaning, is_exact
+from gatherum._functions.quantized import formats
 from gatherum._model import reductions
 from gatherum._model.reductions import ROWS
+from gatherum.cuda import folds, kernel_tables, movement, sorted_updates
 from gatherum.cuda.device import Kernel
+from gatherum.cuda.kernels import value_macro
+from gatherum.cuda.launch_sizes import CHUNKS_PER_THREAD
+from gatherum.cuda.radix_sort import MOST_DIGIT_BITS, PAIRS_PER_THREAD, RADIX_THREADS
 
 __all__ = ["AXES", "EXACT", "FOLDS", "variants"]
 
 Axes: TypeAlias = dict[str, tuple[object, ...]]
 
 OFFSETS: Axes = {"OFFSET_BITS": (32, 64)}
-LOOPS: Axes = {**OFFSETS, "LOOPS": (8, 66)}
+LOOPS: Axes = {**OFFSETS, "LOOPS": (kernel_tables.FEW_LOOPS, kernel_tables.MOST_LOOPS)}
 INDICES: Axes = {
     **LOOPS,
-    "COMPONENTS": (4, 64),
+    "COMPONENTS": (kernel_tables.FEW_COMPONENTS, kernel_tables.MOST_COMPONENTS),
     "INDEX": ("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
     "INDEX_ALIGN": (8, 4, 2, 1),
     "INDEX_SWAPPED": (0, 1),
 }
 WRITING: Axes = {**INDICES, "MODE": ("mode_drop", "mode_clip", "mode_wrap")}
 CHECKING: Axes = {**INDICES, "MODE": ("mode_raise",)}
-WIDTHS: Axes = {"CHUNK_BYTES": (16, 8, 4, 2, 1), "PER_THREAD": (4,)}
+WIDTHS: Axes = {"CHUNK_BYTES": (16, 8, 4, 2, 1), "PER_THREAD": (CHUNKS_PER_THREAD,)}
 SORTED: Axes = {**LOOPS, "KEY_BYTES": (4, 8), "PAYLOAD_BYTES": (4, 8)}
-VALUES = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-)  # fmt: skip
+VALUES = tuple(value.name for value in Value if value is not Value.none)
 BYTES = {"bool": 1, "float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 BYTES |= {"complex64": 8, "complex128": 16}
 BYTES |= {f"{kind}{bits}": bits // 8 for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
@@ -57,12 +59,13 @@ _FOLD |= {"CHUNK_ITEMS": (1,), "CARRIED_BYTES": (0,), "ROW_NUMBER_BYTES": (0, 4,
 _EXACT: Axes = {**SORTED, "VALUE_ALIGN": (8, 4, 2, 1), "CARRIED_BYTES": (0, 8)}
 _WIDENED: Axes = {**LOOPS, "VALUE": ("value_float16", "value_bfloat16", "value_int8")}
 _RADIX: Axes = {"KEY_BYTES": (4,), "PAYLOAD_BYTES": (8, 4)}
-_RADIX |= {"THREADS": (256,), "PER_THREAD": (8,), "DIGIT_VALUES": (1024,)}
+_RADIX |= {"THREADS": (RADIX_THREADS,), "PER_THREAD": (PAIRS_PER_THREAD,)}
+_RADIX |= {"DIGIT_VALUES": (1 << MOST_DIGIT_BITS,)}
 AXES: dict[str, Axes] = {
     "accumulated": {
         **OFFSETS,
-        "LOOPS": (8,),
-        "VALUE": tuple(f"value_{value}" for value in VALUES),
+        "LOOPS": (kernel_tables.FEW_LOOPS,),
+        "VALUE": tuple(map(value_macro, VALUES)),
         "REDUCTION": ("add", "mean"),
     },
     "widen": {**_WIDENED, "REDUCTION": ("mean",), "VALUE_ALIGN": (1, 2)},
@@ -71,21 +74,21 @@ AXES: dict[str, Axes] = {
         **CHECKING,
         "CHUNK_ITEMS": (4, 2, 1),
         "MODE": (*CHECKING["MODE"], *WRITING["MODE"]),
-        "CODE": ("code_uint8", "code_int8", "code_float8_e4m3fn", "code_float8_e5m2"),
-        "CODE_BITS": (8, 4, 2),
+        "CODE": tuple(dict.fromkeys(f"code_{code}" for code, _ in formats.CODES.values())),
+        "CODE_BITS": formats.BITS[::-1],
         "PACKED": (0, 1),
-        "SCALE": ("scale_float32", "scale_float16", "scale_bfloat16", "scale_float8_e8m0fnu"),
-        "VALUE": ("value_float32", "value_float16", "value_bfloat16"),
+        "SCALE": tuple(f"scale_{scale}" for scale in formats.SCALES),
+        "VALUE": tuple(map(value_macro, formats.RESULTS)),
     },
     "elementary": {
         "VALUE": ("value_float64", "value_float32", "value_float16", "value_bfloat16"),
         "FUNCTION": ("Exp", "Log"),
         **OFFSETS,
-        "LOOPS": (8,),
+        "LOOPS": (kernel_tables.FEW_LOOPS,),
     },
     "first": CHECKING,
     "gather": {**CHECKING, **WIDTHS, "MODE": (*CHECKING["MODE"], *WRITING["MODE"])},
-    "pattern": {"PATTERN_BYTES": (240,)},
+    "pattern": {"PATTERN_BYTES": (movement.PATTERN_BYTES,)},
     "winners": {**WRITING, "WINNER_BYTES": (4, 8)},
     "scatter": {**WRITING, **WIDTHS, "WINNER_BYTES": (4, 8, 0)},
     "keys": {
@@ -101,13 +104,17 @@ AXES: dict[str, Axes] = {
         "PAYLOAD_BYTES": (8, 4),
         "CARRIED_BYTES": (0, 1, 2, 4, 8),
         "VALUE_ALIGN": (8, 4, 2, 1),
-        "MOST_TUPLES": (4096,),
-        "SORT_THREADS": (512,),
+        "MOST_TUPLES": (sorted_updates.MOST_IN_BLOCK,),
+        "SORT_THREADS": (sorted_updates.SORT_THREADS,),
     },
     "sort_count": _RADIX,
     "sort_offsets": _RADIX,
     "sort_move": _RADIX,
-    "scatter_lines": {**WRITING, "CHUNK_BYTES": WIDTHS["CHUNK_BYTES"], "TABLE_BYTES": (32 << 10,)},
+    "scatter_lines": {
+        **WRITING,
+        "CHUNK_BYTES": WIDTHS["CHUNK_BYTES"],
+        "TABLE_BYTES": (movement.LINE_TABLE_BYTES,),
+    },
     "scatter_sorted": {**SORTED, "CHUNK_BYTES": (16, 8, 4, 2, 1)},
     "fold": _FOLD,
     "fold_long": {
@@ -128,8 +135,8 @@ AXES: dict[str, Axes] = {
         **WRITING,
         "VALUE": ("value_int32",),
         "REDUCTION": ("add",),
-        "TABLE_BYTES": (8 << 10,),
-        "PER_THREAD": (4,),
+        "TABLE_BYTES": (folds.TABLE_BYTES,),
+        "PER_THREAD": (CHUNKS_PER_THREAD,),
     },
 }
 
@@ -139,17 +146,17 @@ def variants(name: str) -> Iterator[Kernel]:
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
     if name in ("fold_atomic", "fold_table"):
-        for value, reduction in product(("int32", "int64", "uint32", "uint64"), ATOMIC):
-            yield _kernel(name, common, VALUE=f"value_{value}", REDUCTION=reduction)
+        for value, reduction in product(folds.ATOMIC_VALUES, ATOMIC):
+            yield _kernel(name, common, VALUE=value_macro(value), REDUCTION=reduction)
     elif name.startswith("fold_exact"):
         for (value, reduction), group in product(EXACT, axes.get("GROUP_THREADS", (0,))):
-            options: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            options: dict[str, object] = {"VALUE": value_macro(value), "REDUCTION": reduction}
             options |= {"GROUP_THREADS": group} if group else {}
             yield _kernel(name, common, **options, VALUE_ALIGN=BYTES[value])
         common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_BYTES": 8}
     elif name.startswith("fold"):
         for (value, reduction), group in product(FOLDS, axes.get("GROUP_THREADS", (0,))):
-            macros: dict[str, object] = {"VALUE": f"value_{value}", "REDUCTION": reduction}
+            macros: dict[str, object] = {"VALUE": value_macro(value), "REDUCTION": reduction}
             macros |= {"GROUP_THREADS": group} if group else {}
             size = BYTES[value]
             if group != 128 or size > 8:  # rows

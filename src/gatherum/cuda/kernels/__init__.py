@@ -55,6 +55,11 @@ def mode_macro(mode: Mode) -> str:
     return f"mode_{mode.name}"
 
 
+def value_macro(value_name: str) -> str:
+    """Return the name of a value type in kernels."""
+    return f"value_{value_name}"
+
+
 def _modes() -> str:
     """Return the header with the core's modes."""
     return _MODES.format(names=", ".join(map(mode_macro, Mode)))
