@@ -1,11 +1,13 @@
 """Look up rows in a table that stays open: compare gatherum.files.open with its peers.
 
     python benchmarks/tables_bench.py [--gib 2] [--row-bytes 512] [--rounds 1000] [--cold 60]
+    python benchmarks/tables_bench.py --only-threads [--requests 20000]
 
 Small lookups run in turns in one process: fancy indexing of a memory map, a Table without and with
 a row cache, and gather_file. Times are medians and 99th percentiles in microseconds, with their
 ratios to the memory map. Cold lookups start without the file in the page cache. Then threads read
-single cold rows, compared with a raw reader that reads the same bytes without checks.
+single cold rows, compared with a raw reader that reads the same bytes without checks. Last, threads
+request warm rows from the table without a cache, with 1, 2, 4 and 8 threads in turns.
 """
 
 import argparse
@@ -24,6 +26,7 @@ from gatherum import files
 
 ASKED = 64
 IN_FLIGHT = (1, 4, 16, 64)
+THREADS = (1, 2, 4, 8)
 Lookup = Callable[[NDArray[np.int64]], object]
 
 
@@ -113,6 +116,29 @@ class Bench:
         """Look up one row."""
         return self.table.gather(np.array([number]))
 
+    def requests(self, threads: int, requests: int, asked: int) -> tuple[float, float]:
+        """Return the number of warm requests that threads make per second of wall time, and the
+        microseconds of processor time that one takes.
+        """
+        streams = [self.uniform(requests // threads, asked) for _ in range(threads)]
+
+        def work(mine: list[NDArray[np.int64]]) -> None:
+            for rows in mine:
+                self.table.gather(rows)
+
+        with ThreadPoolExecutor(threads) as pool:
+            began, used = time.perf_counter(), time.process_time()
+            list(pool.map(work, streams))
+            took, used = time.perf_counter() - began, time.process_time() - used
+        count = sum(map(len, streams))
+        return count / took, 1e6 * used / count
+
+    def by_threads(self, requests: int, asked: int, rounds: int = 5) -> str:
+        """Return a row: the medians of requests per second and processor time, by threads."""
+        runs = [[self.requests(n, requests, asked) for n in THREADS] for _ in range(rounds)]
+        cells = np.median(runs, axis=0)
+        return " | ".join(f"{rate:,.0f} ({micros:.0f})" for rate, micros in cells)
+
     def together(self, table: files.Table, reads: int) -> float:
         """Return the number of cold rows that one thread reads per second, 64 per call."""
         calls = self.uniform(reads // ASKED)
@@ -138,12 +164,17 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=100_000, help="lookups that fill the cache")
     parser.add_argument("--reads", type=int, default=4000, help="cold rows that threads read")
     parser.add_argument("--cache", default="128MiB", help="size of the row cache")
+    parser.add_argument("--requests", type=int, default=20_000, help="warm requests of all threads")
+    parser.add_argument("--only-threads", action="store_true", help="measure only these")
     parser.add_argument("--folder", help="where to put the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder, "table.npy")
         make_table(path, int(options.gib * (1 << 30)) // options.row_bytes, options.row_bytes // 4)
         bench = Bench(path, options.row_bytes, options.cache)
+        if options.only_threads:
+            show_threads(bench, options.requests)
+            return
         print(f"| lookup | {' | '.join(bench.lookups())} |")
         print("|---|--:|--:|--:|--:|")
         if options.cold:
@@ -165,7 +196,17 @@ def main() -> None:
         cells = [f"{bench.direct(n, options.reads):,.0f}" for n in IN_FLIGHT]
         print(f"| direct, one thread, 64 rows a call | {' | '.join(cells)} |")
         rate = bench.together(bench.table, options.reads)
-        print(f"\n64 rows a call from one thread: {rate:,.0f} cold rows a second")
+        print(f"\n64 rows a call from one thread: {rate:,.0f} cold rows a second\n")
+        show_threads(bench, options.requests)
+
+
+def show_threads(bench: Bench, requests: int) -> None:
+    """Print the requests per second of several threads."""
+    bench.map.max()  # fill the page cache
+    print(f"| requests a second (us) | {' | '.join(f'{n} threads' for n in THREADS)} |")
+    print("|---|--:|--:|--:|--:|")
+    for asked in (1, 16, ASKED):
+        print(f"| {asked} rows | {bench.by_threads(requests, asked)} |", flush=True)
 
 
 if __name__ == "__main__":

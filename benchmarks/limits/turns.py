@@ -57,5 +57,10 @@ def report(runs: Runs, options: argparse.Namespace) -> None:
     """Print the median, the minimum and the maximum of each run."""
     times = timed(runs, options)
     print(head(options))
+    medians(times)
+
+
+def medians(times: Mapping[str, list[float]]) -> None:
+    """Print the median, the minimum and the maximum of each run."""
     for name, spent in times.items():
         print(f"{name:<36}{median(spent):>8.1f}  ({min(spent):.1f} to {max(spent):.1f})")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gatherum.groups.functions import FUNCTIONS, IN_FILES, TRANSFORMS
+from gatherum.groups.functions import FUNCTIONS, TRANSFORMS
 from gatherum.groups.rows import FunctionRow
 
 from .tables import table
@@ -39,8 +39,7 @@ def render_memory() -> str:
     rows = [row for row in FUNCTIONS.values() if not row.skips_nan]
     scattered = [row.name for row in rows if row.is_one_scatter]
     folded = [row.name for row in rows if row.reduction and not row.is_one_scatter]
-    absent = [row.name for row in rows if row.name not in IN_FILES]
-    whole = [row.name for row in rows if not row.reduction and row.name in IN_FILES]
+    whole = [row.name for row in rows if not row.reduction]
     return table(
         ("functions", "memory"),
         [
@@ -57,7 +56,6 @@ def render_memory() -> str:
                 f"{', '.join(whole)}, their `nan` forms, and weights",
                 "all values: 1.5 to 8 times the size of the operands must fit in `memory`",
             ],
-            [", ".join(absent), "not available for files"],
         ],
     )
 

@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.usefixtures("quick_sync")]
 FILE_FORMATS = ("parquet", "arrow", "feather", "stream")
 VECTORS = np.random.default_rng(0).random((1000, 4)).astype(np.float32)
 NUMBERS = np.arange(1000)
-NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
+NULLS = (
+    "group 0 must be without nulls, got some; write it anew after pyarrow's fill_null or drop_null"
+)
 
 
 @pytest.fixture(params=FILE_FORMATS)
@@ -94,9 +96,9 @@ def test_a_column_as_indices_and_updates(parquet_path: Path) -> None:
     [
         ("texts", "a column of string, expected numbers, bools, times without a zone, or lists "),
         ("ragged", "group 3: has a list of 1 items, the first row one of 2"),
-        ("missing", f"group 0: {NULLS}"),
-        ("some missing", f"group 1: {NULLS}"),
-        ("holes", f"group 0: {NULLS}"),
+        ("missing", NULLS),
+        ("some missing", NULLS.replace("0", "1")),
+        ("holes", NULLS),
         ("nope", "the file has no such column; it holds 'vectors', 'numbers', "),
         (None, "name one of its 8 columns after a colon: 'vectors', "),
     ],
@@ -105,7 +107,7 @@ def test_unsupported_columns_raise_one_line(
     parquet_path: Path, column: str | None, line: str
 ) -> None:
     path = str(parquet_path) if column is None else f"{parquet_path}:{column}"
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(TypeError if "nulls" in line else ValueError) as caught:
         files.gather_file(path, np.array([0, 400, 999]))
     assert str(caught.value).startswith(f"{path}: {line}")
 
@@ -201,8 +203,8 @@ def test_tensors_whose_dimensions_are_permuted(
         ([[[1], [2]], [[1], [2, 3]]], "group 0: has a list of 2 items, the first row one of 1"),
         ([None, [[1]]], NULLS),
         ([[None, [1]]], NULLS),
-        ([[[1]], [[None]]], f"group 0: {NULLS}"),
-        ([[[1]], None], f"group 0: {NULLS}"),
+        ([[[1]], [[None]]], NULLS),
+        ([[[1]], None], NULLS),
     ],
 )
 def test_lists_of_unequal_length_raise(
@@ -210,7 +212,7 @@ def test_lists_of_unequal_length_raise(
 ) -> None:
     column = pyarrow.array(rows, pyarrow.list_(pyarrow.list_(pyarrow.int32())))
     path = write(tmp_path, pyarrow.table({"x": column}), file_format)
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(TypeError if "nulls" in line else ValueError) as caught:
         files.gather_file(f"{path}:x", np.array([0]))
     assert str(caught.value) == f"{path}:x: {line}"
 

@@ -13,7 +13,7 @@ from gatherum import groups
 from gatherum.files import reduce_file
 from gatherum.files.grouped import calls
 from gatherum.files.grouped.folds import is_folded
-from gatherum.groups.functions import FUNCTIONS, IN_FILES
+from gatherum.groups.functions import FUNCTIONS, REDUCES
 from group_calls import date_values
 
 pytestmark = pytest.mark.usefixtures("quick_sync")
@@ -22,7 +22,7 @@ VALUES = RANDOM.standard_normal((60, 5)).astype(np.float32)
 VALUES[::7] = np.nan
 VALUES[3::11] = -0.0
 ROWS = RANDOM.integers(0, 9, 60)  # group 9 is empty
-FOLDED = [func for func in IN_FILES if is_folded(func)]
+FOLDED = [func for func in REDUCES if is_folded(func)]
 EACH = RANDOM.integers(0, 9, (60, 5)).astype(np.uint8)
 
 
@@ -34,8 +34,9 @@ def test_the_bits_are_those_in_memory(
     scattered = [name for name, row in FUNCTIONS.items() if row.is_one_scatter]
     for number, (by, axis) in enumerate(((ROWS, 0), (EACH, 0), (EACH, -1))):
         labels = put(tmp_path, f"g{number}", by)
-        for func in IN_FILES if file_format == "npy" else ("nanmax", *scattered):
+        for func in REDUCES if file_format == "npy" else ("nanmax", *scattered):
             more: Any = {"fill_value": func.endswith(("any", "all")) or 7}
+            more |= {"q": 0.3, "method": "midpoint"} if "q" in FUNCTIONS[func].takes else {}
             expected = groups.reduce(VALUES, by, 10, func, axis, **more)
             more |= {"memory": "64KiB", "spill_dir": tmp_path}
             results = [reduce_file(values, labels, None, 10, func, axis, **more)]
@@ -149,8 +150,13 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
          "`groups` must have shape (2,), got (1,)"),
         (([[1.0]], [0]), {"axis": 2}, ValueError, "`axis` must be in [-2, 2), got 2"),
         (([1.0], [0]), {"func": "quantile"}, ValueError,
-         "`func` 'quantile' is not available for files, because it needs a sort of all values and "
-         "the argument `q`; read the values, and call gatherum.groups.reduce"),
+         "`q` must be a number in [0, 1], or a list of them, for 'quantile', got None"),
+        (([1.0], [0]), {"func": "quantile", "q": [0, 1]}, ValueError,
+         "`q` must be one number for files"),
+        (([1.0], [0]), {"func": "median", "q": 0.5}, ValueError,
+         "`q` must be None for 'median'; it is an argument of 'quantile' and its nan form"),
+        (([1.0], [0]), {"func": "quantile", "q": 0.5, "method": "hazen"}, ValueError,
+         "`method` must be one of 'linear', 'lower', 'higher', 'nearest', 'midpoint', got 'hazen'"),
         ((None, [0]), {}, ValueError,
          "`values` must be given for 'sum', got None; 'count' needs none"),
         (([1.0], [0]), {"size": -1}, ValueError, "`size` must be at least 0, got -1"),

@@ -70,6 +70,25 @@ def test_the_numbers_are_those_in_memory(tmp_path: Path, name: str, suffix: str)
     assert one.tolist() == groups.reduce(column, every_other, 9, mode="drop").tolist()
 
 
+@pytest.mark.parametrize("name", ["decimal64", "large", "wide"])
+def test_decimals_in_memory(tmp_path: Path, name: str) -> None:
+    column, numbers = column_of(name), column_of(name).to_pylist()
+    expected = text(groups.reduce(column, GROUPS, func=FUNCTIONS))
+    for values in (np.array(numbers, object), numbers, column):
+        assert text(reduce_file(values, GROUPS, func=FUNCTIONS)) == expected
+    table = np.array(numbers, object).reshape(2, -1)
+    options: dict[str, Any] = {"func": FUNCTIONS, "size": 12, "axis": 1, "fill_value": 3}
+    lines = groups.reduce(table, GROUPS[:250], **options)
+    found = reduce_file(table, GROUPS[:250], **options)
+    assert {name: line.tolist() for name, line in found.items()} == {
+        name: line.tolist() for name, line in lines.items()
+    }
+    out = tmp_path / "o.parquet"
+    stats = reduce_file(np.array(numbers, object), np.array([f"s{n}" for n in GROUPS]), out)
+    assert stats.rows == LENGTH
+    assert parquet.read_table(out)["sum"].to_pylist() == groups.reduce(column, GROUPS).tolist()
+
+
 def test_sums_are_read_again_only_if_they_may_wrap_around(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,13 +153,20 @@ def test_refusals(tmp_path: Path) -> None:
             reduce_file(path, GROUPS, **options)
         assert str(refused.value) == str(in_memory.value).replace("groups.reduce", "reduce_file")
         assert message in str(refused.value)
+        with pytest.raises(type(in_memory.value), match=re.escape(str(refused.value))):
+            reduce_file(np.array(column_of("decimal128").to_pylist(), object), GROUPS, **options)
     out = tmp_path / "o.npy"
     message = f"reduce_file: {out} cannot contain decimals; write a .parquet, .arrow, .feather"
     with pytest.raises(ValueError, match=re.escape(message)):
         reduce_file(path, GROUPS, out)
     assert not out.exists()
+    for fill in (Decimal("NaN"), Decimal("-Infinity")):
+        with pytest.raises(ValueError, match=r"cannot be written: The string '.+' is not a"):
+            reduce_file(path, GROUPS, tmp_path / "o.parquet", size=12, fill_value=fill)
+        with pytest.raises(ValueError, match="`fill_value` must convert exactly to the dtype of"):
+            reduce_file(path, GROUPS, func="count", size=12, fill_value=fill)
     missing = f"{put(tmp_path, {'price': arrow.array([Decimal(1), None])})}:price"
-    with pytest.raises(ValueError, match="has nulls, which arrays lack"):
+    with pytest.raises(TypeError, match="group 0 must be without nulls, got some; write it anew"):
         reduce_file(missing, [0, 0])
     wide = f"{put(tmp_path, {'price': column_of('wide')})}:price"
     message = "`func` 'sum' of dtype decimal128 needs all values in memory, 68000 bytes"
@@ -157,3 +183,26 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == "shop   sum  mean\n   a  5.00  5.00\n   b  0.30  0.15\n"
     assert run(["groups", f"{path}:price", f"{path}:number"]) == 0
     assert capsys.readouterr().out == "[0.30 5.00]\n"
+
+
+def test_a_fill_value_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = arrow.array([Decimal("0.10"), Decimal("12345678901234567890.20")])
+    columns = {"price": prices, "weight": [1.5, 2.5], "shop": [0, 2]}
+    path = put(tmp_path, columns)
+
+    def printed(values: str, fill: str, func: str = "max") -> str:
+        arguments = [f"{path}:{values}", f"{path}:shop", "--func", func, "--fill-value", fill]
+        status = run(["groups", *arguments])
+        output = capsys.readouterr()
+        return output.err if status else output.out
+
+    for fill in ("0.50", " 5e-1", "98765432109876543210.5", "-7", "1e3"):
+        exact = Decimal(fill.strip())
+        assert printed("price", fill) == f"[0.10 {exact} 12345678901234567890.20]\n"
+    assert printed("price,weight", "0.50").split()[4:6] == ["0.50", "0.5"]
+    assert printed("price", "5.00", "count") == "[1 5 1]\n"
+    for fill, found in (("nan", "nan"), ("1_0", "'1_0'"), ("1j", "1j"), ("-inf", "-inf")):
+        message = f"gatherum: groups: `fill_value` must be a Decimal or an integer, got {found}\n"
+        assert printed("price", fill) == message
+    message = "gatherum: groups: `fill_value` must convert exactly to the dtype of the result"
+    assert printed("price", "0.50", "count").startswith(message)

@@ -166,3 +166,11 @@ def test_the_command(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     )
     assert run(["groups", words[1], words[0], "--func", "sum,maxx"]) == 2
     assert "'maxx' is not a function, such as max" in capsys.readouterr().err
+    arguments = ["groups", words[1], words[0], "--func", "median,quantile"]
+    assert run([*arguments, "--q", "0.75", "--method", "higher"]) == 0
+    lines = "group  median  quantile\n    a     2.0         2\n    b     2.5         4\n"
+    assert capsys.readouterr().out == lines
+    assert run(arguments) == 1
+    assert "`q` must be a number in [0, 1]" in capsys.readouterr().err
+    assert run([*arguments, "--q", "x"]) == 1
+    assert "for 'quantile', got 'x'" in capsys.readouterr().err

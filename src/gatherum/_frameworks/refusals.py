@@ -121,7 +121,8 @@ def refuse_nulls(
     instead = f"write {without}" if integers else f"write {without}, or {as_nan} for NaN"
     advice = instead.format("item" if in_list else operand)
     type_name = f"{root}.{type(value).__name__}"
-    raise framework_errors.has_nulls(op, operand, type_name, advice, in_list=in_list)
+    found = f"a list of {type_name} objects with nulls" if in_list else f"a {type_name} with nulls"
+    raise framework_errors.has_nulls(f"{op}: `{operand}`", found, advice)
 
 
 def _arrow_nulls(value: Any) -> bool:

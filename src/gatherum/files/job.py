@@ -113,13 +113,13 @@ class Job:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Raise OSError instead of ValueError if an operand changed.
+        """Raise OSError instead of TypeError or ValueError if an operand changed.
 
         The bytes of a changing file may be damaged.
         """
         try:
             yield
-        except ValueError:
+        except (TypeError, ValueError):
             self.check_unchanged()
             raise
 

@@ -7,6 +7,7 @@ it. Other compositions are in `spreads`, `weighted`, `order_statistics` and `cum
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -81,16 +82,20 @@ def position_of_extreme(
         return grouping.first_positions(attains, initial)
 
 
-def log_sum(values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int) -> AnyArray:
-    """Return the logarithm of the sum of the exponentials of each group."""
-    floats, xp = in_working_dtype(values, grouping), grouping.xp
+def log_sum(
+    values: AnyArray, grouping: Grouping, initial: AnyArray, ddof: int,
+    fold: Callable[[AnyArray, str, AnyArray], AnyArray] | None = None,
+) -> AnyArray:  # fmt: skip
+    """Return the logarithm of the sum of the exponentials of each group.
+
+    `fold` replaces the scatters, for example by folds that skip NaN.
+    """
+    floats, xp, fold = in_working_dtype(values, grouping), grouping.xp, fold or grouping.scatter
     with grouping.sharing_calls():
-        shift = grouping.scatter(xp.stop_gradient(floats), "max", grouping.zero(floats))
+        shift = fold(xp.stop_gradient(floats), "max", grouping.zero(floats))
         shift = xp.replaced(shift, xp.isinf(shift), 0)  # infinite values need no shift
         shifts = grouping.gather(shift, np.inf)  # exp(x - inf) is 0, and so is its gradient
-        total = grouping.scatter(
-            xp.exp(xp.subtract(floats, shifts, shifts)), "add", grouping.zero(floats)
-        )
+        total = fold(xp.exp(xp.subtract(floats, shifts, shifts)), "add", grouping.zero(floats))
         result = xp.rounded(xp.add(shift, xp.log(total)), initial.dtype)
         return xp.replaced(result, grouping.count() == 0, initial)
 

@@ -63,7 +63,7 @@ def reduce_decimals(
         if name == "count":
             results[name] = counts
             if fill is not None:
-                whole_fill = fill_value if fill % 1 else int(fill)
+                whole_fill = int(fill) if fill.is_finite() and not fill % 1 else fill_value
                 results[name] = run(["count"], _countable(numbers), whole_fill)["count"]
             continue
         if fill is None and name != "sum" and is_empty.any():

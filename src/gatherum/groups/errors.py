@@ -53,13 +53,6 @@ def size_of_keys(op: str, value: object) -> ValueError:
     return ValueError(f"{op}: {argument('size')} must not be given for keys, got {value}")
 
 
-def no_quantiles(op: str, func: str) -> ValueError:
-    return ValueError(
-        f"{op}: `func` {func!r} is not available for files, because it needs a sort of all values "
-        "and the argument `q`; read the values, and call gatherum.groups.reduce"
-    )
-
-
 def no_column(op: str, out: object, dtype: str) -> ValueError:
     return ValueError(f"{op}: {out} has no columns of {dtype}; write a .npy or .csv file")
 
@@ -157,8 +150,8 @@ def not_quantiles(op: str, value: object) -> ValueError:
     )
 
 
-def one_quantile(op: str) -> ValueError:
-    return ValueError(f"{op}: `q` must be one number for values with names of dimensions")
+def one_quantile(op: str, operands: str) -> ValueError:
+    return ValueError(f"{op}: `q` must be one number for {operands}")
 
 
 def no_ddof(op: str, value: int) -> ValueError:

@@ -14,14 +14,6 @@ ReduceName: TypeAlias = Literal[
     "nanquantile", "nanmedian", "nannunique", "nanmode",
 ]  # fmt: skip
 ReduceNames: TypeAlias = list[ReduceName] | tuple[ReduceName, ...]
-FileFunction: TypeAlias = Literal[
-    "sum", "prod", "mean", "var", "std", "max", "min", "argmax", "argmin", "first", "last", "count",
-    "any", "all", "logsumexp", "fsum", "fmean", "median", "nunique", "mode", "nansum", "nanprod",
-    "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "nanargmax", "nanargmin", "nanfirst",
-    "nanlast", "nancount", "nanany", "nanall", "nanlogsumexp", "nanfsum", "nanfmean", "nanmedian",
-    "nannunique", "nanmode",
-]  # fmt: skip
-FileFunctions: TypeAlias = list[FileFunction] | tuple[FileFunction, ...]
 TransformName: TypeAlias = Literal[
     "normalize", "centre", "softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin",
     "cumcount", "rank",

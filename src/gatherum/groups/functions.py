@@ -105,7 +105,7 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
         method=Method.TRUTH,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=partial(nan_skipping.truth, extreme),
         copies=dtypes.nothing,
     )
 
@@ -195,7 +195,7 @@ _ROWS = (
         method=Method.COMPOSITION,
         takes=(),
         weighted=None,
-        skip_nan=None,
+        skip_nan=nan_skipping.log_sum,
         copies=dtypes.anything,
     ),
     _fold_row("fsum", "fsum", 0),
@@ -271,7 +271,6 @@ TAKERS = {
     argument: tuple(row.name for row in _ROWS if argument in row.takes)
     for argument in get_args(Argument)
 } | {"weights": tuple(row.name for row in _ROWS if row.weighted is not None)}
-IN_FILES = tuple(name for name, row in FUNCTIONS.items() if "q" not in row.takes)
 
 
 def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], bool]) -> TransformRow:

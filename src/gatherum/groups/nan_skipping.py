@@ -7,7 +7,10 @@ import numpy as np
 from gatherum._model.arrays import AnyArray, NumpyArray
 from gatherum._model.dtypes import is_real_float
 
+from . import compositions
 from .grouping import Grouping
+
+BLOCK = 1 << 15  # items whose copies stay in the processor's cache
 
 
 def fold(
@@ -54,6 +57,54 @@ def count(
     if counts is None:
         counts = grouping.count() - _masked_counts(np.isnan(values), grouping)
     return grouping.xp.replaced(counts, counts == 0, initial) if initial != 0 else counts
+
+
+def truth(
+    extreme: str, values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+) -> NumpyArray | None:
+    """Return whether a value that is not NaN, or each of them, differs from 0.
+
+    Return None if `initial` is not the truth value of a group without values.
+    """
+    if not _is_array_of_floats(values) or bool(initial) != (extreme == "min"):
+        return None
+    # NaN differs from 0, and so it changes no minimum.
+    truths = grouping.xp.nonzero(values) if extreme == "min" else _nonzero_numbers(values)
+    result: NumpyArray = grouping.scatter(truths, extreme, initial)
+    return result
+
+
+def log_sum(
+    values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
+) -> NumpyArray | None:
+    """Return the logarithms of the sums of the exponentials of the values that are not NaN.
+
+    Return None if `initial` is not the logarithm of 0.
+    """
+    if not _is_array_of_floats(values) or initial != -np.inf:
+        return None
+
+    def fold(values: NumpyArray, reduction: str, initial: NumpyArray) -> NumpyArray:
+        result: NumpyArray | None = grouping.fold_skipping_nan(values, reduction, initial)
+        if result is None:
+            neutral = values.dtype.type(-np.inf if reduction == "max" else 0)
+            numbers = np.where(grouping.xp.isnan(values), neutral, values)
+            result = grouping.scatter(numbers, reduction, initial)
+        return result
+
+    sums: NumpyArray = compositions.log_sum(values, grouping, initial, ddof, fold)
+    return sums
+
+
+def _nonzero_numbers(values: NumpyArray) -> NumpyArray:
+    """Return a mask of the numbers that are neither 0 nor NaN."""
+    flat = values.reshape(-1)
+    mask = np.empty(flat.size, np.bool_)
+    for start in range(0, flat.size, BLOCK):
+        block, result = (array[start : start + BLOCK] for array in (flat, mask))
+        np.not_equal(block, 0, out=result)
+        result &= np.equal(block, block)
+    return mask.reshape(values.shape)
 
 
 def _is_array_of_floats(values: AnyArray) -> bool:

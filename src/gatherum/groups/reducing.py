@@ -214,7 +214,7 @@ def reduce(
     quantiles = options.as_q(REDUCE, names, q)
     checked_method = plain_values.as_choice(REDUCE, "method", method, METHODS, {})
     if isinstance(quantiles, tuple) and has_labels(values):
-        raise errors.one_quantile(REDUCE)
+        raise errors.one_quantile(REDUCE, "values with names of dimensions")
     if weights is not None and checked_ddof:
         raise errors.no_ddof(REDUCE, checked_ddof)
     arguments = ReduceOptions(

@@ -14,12 +14,13 @@ from click.shell_completion import CompletionItem
 
 from gatherum._model.operators import OPERATORS
 from gatherum.groups.errors import DECIMALS, KEYS
-from gatherum.groups.functions import IN_FILES
+from gatherum.groups.functions import REDUCES
+from gatherum.groups.order_statistics import METHODS
 
 from . import options as shared
 from .command_group import OUTPUT, commands
 from .indices import NotIntegers, as_operand
-from .numbers import Integer, Parsed, number_or_text, short
+from .numbers import Integer, Parsed, number_or_text, short, text_and_number
 from .options import FILE
 from .streams import DASH, check_one, named_file, read_array, stream_folder, write_to_output
 
@@ -36,8 +37,8 @@ class Functions(Parsed):
     def parse(self, text: str) -> str | list[str] | None:
         """Return the name of one function, or the names of several."""
         names = text.split(",")
-        if unknown := [name for name in names if name not in IN_FILES]:
-            close = get_close_matches(unknown[0], IN_FILES, 1)
+        if unknown := [name for name in names if name not in REDUCES]:
+            close = get_close_matches(unknown[0], REDUCES, 1)
             hint = f", such as {close[0]}" if close else ""
             raise click.BadParameter(f"{short(unknown[0])} is not a function{hint}.")
         return names[0] if len(names) == 1 else names
@@ -47,7 +48,7 @@ class Functions(Parsed):
     ) -> list[CompletionItem]:
         """Complete the last name."""
         *before, last = incomplete.split(",")
-        names = (name for name in IN_FILES if name.startswith(last))
+        names = (name for name in REDUCES if name.startswith(last))
         return [CompletionItem(",".join((*before, name))) for name in names]
 
 
@@ -60,11 +61,18 @@ class Functions(Parsed):
 @click.option(
     "--func", type=Functions(), default="sum", show_default=True, metavar="NAMES",
     help="The function of the values of a group, or several, separated by commas: "
-    f"{', '.join(IN_FILES[: len(IN_FILES) // 2])}, or with the prefix nan, which skips NaN.",
+    f"{', '.join(REDUCES[: len(REDUCES) // 2])}, or with the prefix nan, which skips NaN.",
 )  # fmt: skip
 @click.option(
     "--weights", type=FILE, metavar="FILE",
     help="The weight of each value, for sums, means, variances and deviations.",
+)  # fmt: skip
+@click.option(
+    "--q", callback=number_or_text, metavar="X", help="The probability of a quantile, in [0, 1]."
+)
+@click.option(
+    "--method", type=click.Choice(METHODS), default="linear", show_default=True,
+    help="The method of a quantile, as in numpy.quantile.",
 )  # fmt: skip
 @click.option(
     "--size",
@@ -78,7 +86,7 @@ class Functions(Parsed):
 )  # fmt: skip
 @click.option(
     "--fill-value",
-    callback=number_or_text,
+    callback=text_and_number,
     metavar="X",
     help="The value of an empty group; by default 0 for a sum, 1 for a product, else NaN. "
     "Required for integers, which have no NaN, if such a group is empty.",
@@ -126,6 +134,7 @@ def _run(
     from gatherum import files
     from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
+    from gatherum.files.grouped.decimals import FillText
     from gatherum.files.grouped.outputs import TABLES, table_suffix, table_target
 
     def operand(role: str, path: str) -> Any:
@@ -147,6 +156,8 @@ def _run(
     groups_source = operand("GROUPS", values if groups is None else groups)
     if options["weights"] is not None:
         options["weights"] = operand("WEIGHTS", options["weights"])
+    if options["fill_value"] is not None:
+        options["fill_value"] = FillText(*options["fill_value"])
     target: Any = out
     if out == DASH:
         target = named_file(folder, OUTPUT)

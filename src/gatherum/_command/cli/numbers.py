@@ -78,6 +78,13 @@ def number_or_text(ctx: click.Context, param: click.Parameter, text: str | None)
     return value
 
 
+def text_and_number(
+    ctx: click.Context, param: click.Parameter, text: str | None
+) -> tuple[str, object] | None:
+    """Return a string, and the number in it or the same string; None if the option is missing."""
+    return None if text is None else (text, number_or_text(ctx, param, text))
+
+
 def short(text: str) -> str:
     """Return a string in quotes, truncated if it is long."""
     return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}...")

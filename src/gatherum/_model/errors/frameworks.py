@@ -27,9 +27,8 @@ def foreign_array(op: str, operand: str, found: str, instead: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must be a NumPy array, got a {found}{advice}")
 
 
-def has_nulls(op: str, operand: str, found: str, instead: str, *, in_list: bool) -> TypeError:
-    items = f"a list of {found} objects with nulls" if in_list else f"a {found} with nulls"
-    return TypeError(f"{op}: `{operand}` must be without nulls, got {items}; {instead}")
+def has_nulls(subject: str, found: str, instead: str) -> TypeError:
+    return TypeError(f"{subject} must be without nulls, got {found}; {instead}")
 
 
 def no_out_with_labels(op: str) -> TypeError:

@@ -19,6 +19,7 @@ from gatherum.files.formats.arrow_groups import (
     FEATHER1,
     STREAM,
     Groups,
+    NullsError,
     ParquetGroups,
     groups_in,
     plain_errors,
@@ -31,8 +32,6 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxArray
 
 __all__ = ["Arrow"]
-
-NULLS = "has nulls, which arrays lack; write it anew after pyarrow's fill_null or drop_null"
 
 
 class Arrow(Format):
@@ -175,7 +174,8 @@ def _measured(location: Location, groups: Groups, widths: list[int | None]) -> l
     lengths: list[int] = []
     for width in widths:
         if row is not None and not row.is_valid:
-            raise ValueError(f"{location}: {NULLS}")
+            with plain_errors(f"{location}: group {group_number}"):
+                raise NullsError
         lengths.append((0 if row is None else len(row)) if width is None else width)
         row = row[0] if row is not None and lengths[-1] else None
     return lengths
@@ -191,7 +191,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     if isinstance(values, pyarrow.ExtensionArray):
         values = values.storage
     if values.null_count:
-        raise ValueError(NULLS)
+        raise NullsError
     if not (pyarrow.types.is_fixed_size_list(values.type) or _has_lists(values.type)):
         return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
     if _has_lists(values.type):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gatherum.files.formats.arrow import NULLS, Arrow, ArrowColumn
-from gatherum.files.formats.arrow_groups import groups_of, plain_errors
+from gatherum.files.formats.arrow import Arrow, ArrowColumn
+from gatherum.files.formats.arrow_groups import NullsError, groups_of, plain_errors
 from gatherum.files.formats.format import Location, choose_member
 from gatherum.files.resources.resources import Resources
 from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in, largest_of, part_of
@@ -65,7 +65,7 @@ class IntegerColumn(ArrowColumn):
 
 def _numbers(values: Any) -> DecimalNumbers:
     if values.null_count:
-        raise ValueError(NULLS)
+        raise NullsError
     numbers = decimals_in(OP, values)
     assert numbers is not None
     return numbers

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gatherum._model.errors.frameworks import has_nulls
 from gatherum.files.formats.format import Location, first_line
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 
 __all__ = [
-    "FEATHER1", "STREAM", "Groups", "ParquetGroups", "groups_in", "groups_of", "plain_errors",
+    "FEATHER1", "STREAM", "Groups", "NullsError", "ParquetGroups", "groups_in", "groups_of",
+    "plain_errors",
 ]  # fmt: skip
 
 FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # the first bytes of a file
@@ -144,12 +146,22 @@ def _valid(batch: Any) -> Any:
     return batch.column(0)
 
 
+class NullsError(Exception):
+    """A column has nulls."""
+
+
 @contextmanager
 def plain_errors(where: str) -> Iterator[None]:
-    """Convert pyarrow's exceptions for damaged files to a one-line ValueError."""
+    """Convert pyarrow's exceptions for damaged files to a one-line ValueError.
+
+    Raise TypeError for nulls, as for nulls in memory.
+    """
     import pyarrow
 
     try:
         yield
+    except NullsError:
+        advice = "write it anew after pyarrow's fill_null or drop_null"
+        raise has_nulls(where, "some", advice) from None
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise ValueError(f"{where}: {first_line(error)}") from None

@@ -55,6 +55,8 @@ class GroupCall:
     attributes: Attributes  # of the scatter of slices
     fill_value: object
     settings: RunSettings
+    quantile: float | None = None  # the probability of a quantile, and its method
+    quantile_method: str = "linear"
 
     def run(self, out: Path | None, *, direct: bool = False) -> tuple[Results, Stats]:
         """Return the result of each function, and the statistics of the run.
@@ -178,7 +180,8 @@ class _Opened:
             size = max(0, int(arrays["groups"].max(initial=-1)) + 1)
         options = ReduceOptions(
             size=size, axis=attributes.axis, mode=attributes.mode, negative=attributes.negative,
-            weights=weights, fill_value=self.call.fill_value,
+            weights=weights, fill_value=self.call.fill_value, quantiles=self.call.quantile,
+            quantile_method=self.call.quantile_method,
         )  # fmt: skip
         results: Results = run_functions(REDUCE_FILE, names, values, groups, options)
         return results
@@ -301,10 +304,10 @@ def _windows(
 
 @contextmanager
 def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
-    """Raise OSError, even in place of a ValueError, if an operand changed during the run."""
+    """Raise OSError, even in place of another error, if an operand changed during the run."""
     try:
         yield
-    except ValueError:
+    except (TypeError, ValueError):
         _check_unchanged(sources)
         raise
     _check_unchanged(sources)

@@ -1,12 +1,14 @@
-"""Columns of decimals, whose groups are reduced as integers of the smallest unit."""
+"""Decimals in files and in memory, whose groups are reduced as integers of the smallest unit."""
 
 from __future__ import annotations
 
+import math
 import operator
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
 from gatherum.files.file_call import RunSettings
@@ -14,27 +16,44 @@ from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.arrow_decimals import DecimalColumn, WideError, open_decimals
 from gatherum.files.resources.stats import Stats
 from gatherum.groups import decimals, errors
+from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in
 from gatherum.groups.reducing import ReduceOptions, results_of_decimals
 
 from .batches import read_whole
 from .calls import REDUCE_FILE, SORTING, GroupCall, Results
 from .keys import located, resources_of
 
-__all__ = ["find_decimals", "reduce_column"]
+__all__ = ["FillText", "find_decimals", "reduce_column"]
 
 NUMBER_BYTES = 16
 
 
-def find_decimals(operand: Operand | None, settings: RunSettings) -> DecimalColumn | None:
-    """Return a column of decimals, None for other operands."""
+class FillText(NamedTuple):
+    """The text of a fill value, and the number or string for values other than decimals."""
+
+    text: str
+    value: object
+
+    def exact(self) -> object:
+        """Return the fill value for decimals, which has all digits of the text."""
+        is_float = isinstance(self.value, float) and math.isfinite(self.value)
+        return Decimal(self.text.strip()) if is_float else self.value
+
+
+def find_decimals(
+    operand: Operand | None, settings: RunSettings
+) -> DecimalColumn | DecimalNumbers | None:
+    """Return the decimals in a column of a file or in memory, None for other operands."""
     location = None if operand is None else located(operand)
-    if location is None or not isinstance(location.format, Arrow):
+    if location is None:
+        return decimals_in(REDUCE_FILE, operand)
+    if not isinstance(location.format, Arrow):
         return None
     with ExitStack() as stack:
         return open_decimals(location, resources_of(stack, settings))
 
 
-def reduce_column(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stats]:
+def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tuple[Results, Stats]:
     """Return the result of each function, as `groups.reduce` does, and the statistics."""
     if "weights" in call.operands:
         raise errors.no_argument_of_decimals(REDUCE_FILE, "weights")
@@ -51,6 +70,7 @@ def reduce_column(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stat
     try:
         results = decimals.reduce_decimals(REDUCE_FILE, call.names, column, run, axis, fill_value)
     except WideError:
+        assert isinstance(column, DecimalColumn)
         results, stats = _in_memory(call, column)
         runs.append(stats)
     return results, reduce(operator.add, runs)

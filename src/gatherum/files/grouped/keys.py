@@ -155,7 +155,12 @@ def _encoded(keys: Any) -> tuple[NDArray[Any], Arrays]:
 
     if not hasattr(keys, "dictionary"):
         keys = keys.dictionary_encode()
-    codes = keys.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    indices = keys.indices
+    if indices.type.bit_width < 32:
+        indices = indices.cast("int32")
+    if indices.null_count:
+        indices = indices.cast("int64").fill_null(-1)
+    codes = indices.to_numpy(zero_copy_only=False)
     used = np.zeros(len(keys.dictionary) + 1, np.bool_)
     used[codes] = True
     used = used[:-1]
@@ -187,7 +192,8 @@ def _numbered(
 ) -> Keys:
     """Return the numbers of all keys, stored in an unnamed file, and the distinct keys."""
     with tempfile.TemporaryFile(dir=settings.spill_dir) as file:
-        numbers = np.memmap(file, np.int64, "w+", shape=(max(length, 1),))[:length]
+        dtype = np.int32 if length < 2**31 else np.int64  # there are at most as many numbers
+        numbers = np.memmap(file, dtype, "w+", shape=(max(length, 1),))[:length]
     meter.in_chunks = False
     labels, ends = _Labels(), [0]
     for keys in (part for batch in rows for part in _parts(batch)):
@@ -200,5 +206,6 @@ def _numbered(
         return Keys(np.empty(0, np.int64), empty, meter.stats())
     final, maps = labels.finish()
     for start, stop, numbers_of in zip(ends, ends[1:], maps, strict=False):
-        numbers[start:stop] = np.append(numbers_of, -1)[numbers[start:stop]]
+        final_numbers = np.append(numbers_of, -1).astype(numbers.dtype)
+        numbers[start:stop] = final_numbers[numbers[start:stop]]
     return Keys(numbers, dict(zip(names, final, strict=True)), meter.stats())

@@ -21,11 +21,11 @@ from gatherum.files.formats import locate
 from gatherum.files.options import EveryOption
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.groups import errors, options
-from gatherum.groups.function_names import FileFunction, FileFunctions
-from gatherum.groups.functions import IN_FILES
+from gatherum.groups.function_names import ReduceName, ReduceNames
+from gatherum.groups.order_statistics import METHODS, QuantileMethod
 
 from .calls import REDUCE_FILE, GroupCall
-from .decimals import find_decimals, reduce_column
+from .decimals import FillText, find_decimals, reduce_column
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
@@ -36,33 +36,37 @@ class _Options(EveryOption, total=False):
     size: int | None
     axis: int
     weights: Operand
+    q: float
+    method: QuantileMethod
     fill_value: object
 
 
 @overload
 def reduce_file(
-    values: Operand | None, groups: Operand, out: None = None, *, func: FileFunction = "sum",
+    values: Operand | None, groups: Operand, out: None = None, *, func: ReduceName = "sum",
     **options: Unpack[_Options],
 ) -> NDArray[Any]: ...  # fmt: skip
 @overload
 def reduce_file(
-    values: Operand | None, groups: Operand, out: None = None, *, func: FileFunctions,
+    values: Operand | None, groups: Operand, out: None = None, *, func: ReduceNames,
     **options: Unpack[_Options],
 ) -> dict[str, NDArray[Any]]: ...  # fmt: skip
 @overload
 def reduce_file(
     values: Operand | None, groups: Operand, out: Path, *,
-    func: FileFunction | FileFunctions = "sum", **options: Unpack[_Options],
+    func: ReduceName | ReduceNames = "sum", **options: Unpack[_Options],
 ) -> Stats: ...  # fmt: skip
 def reduce_file(
     values: Operand | None,
     groups: Operand,
     out: Path | None = None,
     size: int | None = None,
-    func: FileFunction | FileFunctions = "sum",
+    func: ReduceName | ReduceNames = "sum",
     axis: int = 0,
     *,
     weights: Operand | None = None,
+    q: float | None = None,
+    method: QuantileMethod = "linear",
     fill_value: object = None,
     memory: str | int = MEMORY,
     mode: ModeName = "raise",
@@ -93,13 +97,14 @@ def reduce_file(
         The number of groups. The default is the largest entry plus one. It must not be given for
         keys.
     func : str or list of str, default "sum"
-        The function, or several: all functions of `gatherum.groups.reduce` except ``"quantile"``
-        and ``"nanquantile"``.
+        The function, or several, as in `gatherum.groups.reduce`.
     axis : int, default 0
         The axis of `values` along which groups are formed.
     weights : path or array, optional
         As in `gatherum.groups.reduce`.
-    fill_value, mode, negative
+    q : float, optional
+        The probability of ``"quantile"``, one number.
+    method, fill_value, mode, negative
         As in `gatherum.groups.reduce`. `mode` and `negative` do not apply to keys.
     memory, spill_dir, overwrite, progress, decode,
     storage_options
@@ -126,12 +131,12 @@ def reduce_file(
     their nan forms are computed in one pass, with accumulators in memory. If the accumulators do
     not fit, sum, prod, mean, max, min, last, count, fsum and fmean are computed with scratch files;
     other functions raise ValueError. The functions var, std, argmax, argmin, first, logsumexp,
-    median, nunique and mode, their nan forms, and functions with weights, need all values in
-    memory.
+    quantile, median, nunique and mode, their nan forms, and functions with weights, need all values
+    in memory.
 
-    Columns of decimals are reduced as by `gatherum.groups.reduce`, and the results are arrays of
-    ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits, in units of the last
-    digit, need all values in memory.
+    Decimals in columns of files and in memory are reduced as by `gatherum.groups.reduce`, and the
+    results are arrays of ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits,
+    in units of the last digit, need all values in memory.
 
     In an array file, several results are stored as records with named fields. The first column of a
     table of group numbers contains the number of each group, and is named like the column of
@@ -151,6 +156,10 @@ def reduce_file(
         raise unknown_argument("reduce_file", unknown)
     started = time.perf_counter()
     names = _names(func, values, weights)
+    quantile = options.as_q(REDUCE_FILE, names, q)
+    if isinstance(quantile, tuple):
+        raise errors.one_quantile(REDUCE_FILE, "files")
+    quantile_method = plain_values.as_choice(REDUCE_FILE, "method", method, METHODS, {})
     attributes = _attributes(axis, mode, negative)
     plain_values.as_boolean(REDUCE_FILE, "decode", decode)
     settings = RunSettings(
@@ -164,7 +173,10 @@ def reduce_file(
         if group_count is not None:
             raise errors.size_of_keys(REDUCE_FILE, group_count)
         groups, group_count, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
-    call = GroupCall(names, {"groups": groups}, group_count, attributes, fill_value, settings)
+    call = GroupCall(
+        names, {"groups": groups}, group_count, attributes, fill_value, settings, quantile,
+        quantile_method,
+    )  # fmt: skip
     columns = _columns(values, settings)
     plain = isinstance(func, str) and keys is None and len(columns) == 1
     direct = plain and out is not None and suffix is None
@@ -196,13 +208,10 @@ def _checked_suffix(
 
 
 def _names(
-    func: FileFunction | FileFunctions, values: Operand | None, weights: Operand | None
+    func: ReduceName | ReduceNames, values: Operand | None, weights: Operand | None
 ) -> tuple[str, ...]:
     """Return the names of the functions, after checking that the operands suit them."""
     names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES)))
-    for name in names:
-        if name not in IN_FILES:
-            raise errors.no_quantiles(REDUCE_FILE, name)
     options.check_taken(REDUCE_FILE, names, "weights", weights)
     if values is None and (others := [name for name in names if name != "count"]):
         raise errors.no_values_of(REDUCE_FILE, others[0])
@@ -236,8 +245,11 @@ def _run(
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}
-        of_one = replace(call, operands=used)
-        if (decimals := exact[column]) is not None:
+        decimals, fill_value = exact[column], call.fill_value
+        if isinstance(fill_value, FillText):
+            fill_value = fill_value.value if decimals is None else fill_value.exact()
+        of_one = replace(call, operands=used, fill_value=fill_value)
+        if decimals is not None:
             of_column, stats = reduce_column(of_one, decimals)
         else:
             of_column, stats = of_one.run(out, direct=direct)

@@ -27,6 +27,7 @@ from gatherum.files.remote import ServerError
 from gatherum.files.resources.resources import Resources
 from gatherum.files.stream import RowSource
 
+from .kept_chunks import keeping_chunks
 from .row_reads import CALL, OtherReads, cache_of, reads_of
 from .writes import WriteLock, write_rows
 
@@ -83,7 +84,8 @@ class State:
         with ExitStack() as stack:
             options, decode = settings.storage_options, settings.decode
             resources = Resources.of(stack, storage_options=options, decode=decode)
-            self.table = open_all({"table": where}, resources)["table"]
+            table = open_all({"table": where}, resources)["table"]
+            self.table = keeping_chunks(table, resources.budget.window)
             self.shape, self.dtype = self.table.shape, self.table.dtype
             self.lookups, self.meter = Lookups(self.table, resources), resources.meter
             self.reads = reads_of(self.table, self.lookups, settings.readers, settings.direct)

@@ -35,6 +35,7 @@ class BoxArray:
     shape: tuple[int, ...]
     chunks: tuple[int, ...]
     dtype: np.dtype[Any]
+    keeps_boxes = False  # whether `view_box` keeps the boxes that it returns for the next calls
 
     def read_box(self, box: Box) -> NDArray[Any]:
         """Return a box of the array."""
@@ -89,6 +90,7 @@ class GridRows(RowTable):
         buffer = np.empty((min(step, len(row_numbers)), self.width), self.dtype)
         self.array.announce(self._boxes_of(row_numbers))
         chunk_count = 0
+        limit = 0 if self.array.keeps_boxes else limit  # one chunk at a time needs no copy
         for start, stop, runs in read_runs(self, row_numbers, limit):
             chunk_count += runs.first.size
             for begin in range(start, stop, step):
@@ -124,11 +126,15 @@ class GridRows(RowTable):
         return RowRuns(first, count, rows, rows)
 
     def _view(self, first: int) -> NDArray[Any] | None:
-        """Return, without a copy, the rows of a chunk that is in memory."""
+        """Return, without a copy, the rows of a chunk that is in memory.
+
+        A chunk at the end of the first dimension may have fewer rows.
+        """
         view = self.array.view_box(self._box(first))
-        if view is None or view.size != self.chunk_rows * self.width:
+        if view is None or not view.flags.c_contiguous:
             return None
-        return view.reshape(self.chunk_rows, self.width) if view.flags.c_contiguous else None
+        rows = view.shape[0] * math.prod(self.chunk[1:]) if self.depth else 1
+        return view.reshape(rows, self.width) if view.size == rows * self.width else None
 
     def write(self, runs: RowRuns) -> None:
         """Write whole chunks."""
