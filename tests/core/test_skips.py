@@ -294,7 +294,8 @@ def test_other_dtypes_have_no_calls_that_skip_nan(name):
     values, grouping = np.zeros((6, 2), name), _grouping_of_rows()
     assert not is_real_float(values.dtype)
     for row in _rows_in_one_call():
-        assert _skipped(row, values, grouping) is None, row.full_name
+        if row.accepts(values.dtype):
+            assert _skipped(row, values, grouping) is None, row.full_name
 
 
 def _grouping_of_rows():
@@ -306,4 +307,4 @@ def _rows_in_one_call():
 
 
 def _skipped(row, values, grouping):
-    return row.skip_nan(values, grouping, np.zeros((), row.result(values.dtype)), 0)
+    return row.skip_nan(values, grouping, np.full((), row.empty or 0, row.result(values.dtype)), 0)

@@ -152,7 +152,7 @@ def test_derivatives_in_graphs(func):
 
 
 def test_the_table_of_segments_in_the_documentation():
-    """The table of docs/groups.md, compared with jax.ops."""
+    """The table of docs/group-libraries.md, compared with jax.ops."""
     values, groups = jnp.array([2.0, 2.0, 3.0]), jnp.array([0, 0, 1])
     outside = jnp.array([0, 5, -1])
     sums = jax.ops.segment_sum(values, outside, 2)

@@ -231,7 +231,7 @@ def test_lists_and_numbers():
 
 @pytest.mark.parametrize("reduction", ["add", "mean", "max"])
 def test_a_bag_of_embeddings(reduction):
-    """The recipe of docs/groups.md, compared with torch's own, forward and backward."""
+    """The recipe of docs/group-frameworks.md, compared with torch's own, forward and backward."""
     torch.manual_seed(5)
     table = torch.randn(9, 4, requires_grad=True)
     words, offsets = torch.randint(0, 9, (12,)), torch.tensor([0, 3, 3, 8])
