@@ -290,7 +290,7 @@ def fold_routed_updates(
     call: DaskCall,
     checked: None,
     initial: Sequence[NumpyArray],
-    first: int,
+    first_owner: int,
     route: ChunkRoute,
     values: NumpyArray,
 ) -> list[BlockFold]:
@@ -299,7 +299,7 @@ def fold_routed_updates(
         call,
         checked,
         initial,
-        [updates_for_owners(call, route, values, first, first + len(initial))],
+        [updates_for_owners(call, route, values, first_owner, first_owner + len(initial))],
     )
 
 

@@ -22,8 +22,15 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 
 __all__ = [
-    "MOST_LISTED", "Format", "KeyColumn", "Location", "choose_member", "find_named", "first_line",
-    "in_zarr", "is_group",
+    "MOST_LISTED",
+    "Format",
+    "KeyColumn",
+    "Location",
+    "choose_member",
+    "find_named",
+    "first_line",
+    "group_given",
+    "in_zarr",
 ]  # fmt: skip
 
 MOST_LISTED = 1000  # maximum number of members of a file or a group to search
@@ -289,7 +296,7 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
     raise ValueError(f"{name}: the file has no such {what}; it holds {_listed(names)}")
 
 
-def is_group(name: object, what: str, names: list[str], encoding: object) -> ValueError:
+def group_given(name: object, what: str, names: list[str], encoding: object) -> ValueError:
     """Return the error for a group where an array is expected.
 
     `what` is what the format calls an array, and `names` are the names of the arrays in the group.

@@ -23,7 +23,7 @@ from gatherum.files.formats.format import (
     Location,
     choose_member,
     first_line,
-    is_group,
+    group_given,
 )
 from gatherum.files.formats.hdf5_chunks import ChunkedDataset
 from gatherum.files.formats.npy import checked_shape
@@ -244,7 +244,7 @@ def _is_group(location: Location, group: Any) -> ValueError:
     encoding = None
     with suppress(*DAMAGED):
         encoding = group.attrs.get("encoding-type")
-    return is_group(location, "dataset", names, encoding)
+    return group_given(location, "dataset", names, encoding)
 
 
 def _variable(dataset: Any) -> Any:

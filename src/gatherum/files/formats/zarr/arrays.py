@@ -24,9 +24,9 @@ from gatherum.files.formats.format import first_line
 from gatherum.files.formats.zarr.nodes import (
     LONGEST_METADATA,
     METADATA,
-    is_zarr_group,
     metadata_name,
     parsed,
+    zarr_group_given,
 )
 from gatherum.files.resources.disk import check_within
 from gatherum.files.resources.resources import Budget
@@ -247,7 +247,7 @@ def check_metadata(path: str) -> int:
         raise FileNotFoundError(f"{path}: there is no such Zarr directory")
     name = metadata_name(path)
     if name is None:
-        raise is_zarr_group(path) or ValueError(
+        raise zarr_group_given(path) or ValueError(
             f"{path}: not a Zarr array (neither zarr.json nor .zarray is there)"
         )
     file = os.path.join(path, name)
@@ -258,7 +258,7 @@ def check_document(path: str, file: str, content: bytes) -> int:
     """Check metadata, and return the bytes of an element. Raise ValueError if they are invalid."""
     metadata = parsed(file, content)
     if not isinstance(metadata, dict) or metadata.get("node_type", "array") != "array":
-        raise is_zarr_group(path, metadata) or ValueError(f"{path}: not a Zarr array")
+        raise zarr_group_given(path, metadata) or ValueError(f"{path}: not a Zarr array")
     if re.search(r'"[^"]*pickle[^"]*"', json.dumps(metadata.get("codecs", [])), re.IGNORECASE) or (
         "pickle" in json.dumps([metadata.get("filters"), metadata.get("compressor")]).lower()
     ):

@@ -5,9 +5,16 @@ import os
 from typing import Any
 
 from gatherum._system.regular_files import read_regular
-from gatherum.files.formats.format import MOST_LISTED, is_group
+from gatherum.files.formats.format import MOST_LISTED, group_given
 
-__all__ = ["ATTRIBUTES", "LONGEST_METADATA", "METADATA", "is_zarr_group", "metadata_name", "parsed"]
+__all__ = [
+    "ATTRIBUTES",
+    "LONGEST_METADATA",
+    "METADATA",
+    "metadata_name",
+    "parsed",
+    "zarr_group_given",
+]
 
 METADATA = ("zarr.json", ".zarray")
 GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2
@@ -28,7 +35,7 @@ def parsed(file: str, content: bytes) -> Any:
         raise ValueError(f"{file}: not valid JSON: {error}") from None
 
 
-def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
+def zarr_group_given(path: str, metadata: Any = None) -> ValueError | None:
     """Return the error for a group where an array is expected, or None if the node is not a group.
 
     `metadata` is the content of zarr.json, or None in format 2. The members of a group at a URL are
@@ -48,7 +55,7 @@ def is_zarr_group(path: str, metadata: Any = None) -> ValueError | None:
     else:
         names = _consolidated(metadata)
     encoding = attributes.get("encoding-type") if isinstance(attributes, dict) else None
-    return is_group(path, "array", names, encoding)
+    return group_given(path, "array", names, encoding)
 
 
 def _kind_of(metadata: Any) -> object:
