@@ -123,7 +123,7 @@ class DeviceAccumulator(Accumulator):
         raise NotImplementedError
 
     def _allocate_state(self, framework: DeviceFramework, view: View, data: Any) -> None:
-        device_number = view.device or 0
+        device_number = view.device_number or 0
         self._framework, self._device_number = framework, device_number
         self._stream = framework.stream(device_number, [data])
         device_stream = _AccumulatorStream(framework, device_number, self._stream)
