@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Never
+from typing import Any, NamedTuple, Never
 
 import numpy as np
 
@@ -43,6 +43,13 @@ _INT64 = np.dtype(np.int64)
 _COPY = Attributes("gather_nd", mode="clip")
 
 
+class _Placed(NamedTuple):
+    """The layout of an array on the device, and its address."""
+
+    spec: ArraySpec
+    address: int
+
+
 @dataclass(frozen=True)
 class _AccumulatorStream:
     """The device of an accumulator, and the stream of one of its calls."""
@@ -64,9 +71,17 @@ class _AccumulatorStream:
         index = ArraySpec.of(ALL)
         plan_launches.run(self.device, _plan(_COPY, spec, index), source, 0, 0, target)
 
-    def launch(self, name: str, total: int, fields: list[int], **macros: object) -> None:
+    def scatter(
+        self, attributes: Attributes, target: _Placed, indices: _Placed, updates: _Placed
+    ) -> None:
+        """Scatter in place."""
+        plan = _plan(attributes, target.spec, indices.spec, updates.spec, target.spec)
+        addresses = target.address, indices.address, updates.address, target.address
+        plan_launches.run(self.device, plan, *addresses)
+
+    def launch(self, kernel_name: str, total: int, fields: list[int], **macros: object) -> None:
         if total:
-            kernel = Kernel.of(name, **macros)
+            kernel = Kernel.of(kernel_name, **macros)
             blocks = block_count(self.device.processors, total, THREADS)
             self.device.launch(kernel, blocks, THREADS, Arguments.of(fields).content)
 
@@ -97,8 +112,8 @@ class DeviceAccumulator(Accumulator):
         check_data(spec.shape, spec.dtype, attributes.reduction)  # type: ignore[arg-type]  # it also checks dtypes without arithmetic
         if not _is_supported(spec.dtype, attributes.reduction, attributes.include_self):
             raise cuda_errors.no_device_accumulator(attributes.reduction, spec.dtype)
-        self._attributes, self._lock, self._most = attributes, threading.RLock(), 0
-        self._kept: tuple[object, ...] = ()  # host items, until the driver has read them
+        self._attributes, self._lock, self._update_count = attributes, threading.RLock(), 0
+        self._host_items: tuple[object, ...] = ()  # host items, until the driver has read them
         self._spec = ArraySpec.contiguous(spec.shape, spec.dtype)
         self._allocate_state(framework, view, data)
 
@@ -108,7 +123,7 @@ class DeviceAccumulator(Accumulator):
         raise NotImplementedError
 
     def _allocate_state(self, framework: DeviceFramework, view: View, data: Any) -> None:
-        device_number = view.device or 0
+        device_number = view.device_number or 0
         self._framework, self._device_number = framework, device_number
         self._stream = framework.stream(device_number, [data])
         device_stream = _AccumulatorStream(framework, device_number, self._stream)
@@ -118,27 +133,27 @@ class DeviceAccumulator(Accumulator):
         dtype, reduction = self._spec.dtype, self._attributes.reduction
         self._device_data = device_stream.allocate(self._spec)
         device_stream.copy(view.address, view.spec, self._device_data.address)
-        sums = dtype if reduction == "none" else accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # exact sums have raised
-        self._sum_spec = ArraySpec.contiguous(self._spec.shape, sums)
+        sum_dtype = dtype if reduction == "none" else accumulator_dtype(dtype, reduction)  # type: ignore[arg-type]  # exact sums have raised
+        self._sum_spec = ArraySpec.contiguous(self._spec.shape, sum_dtype)
         self._counts_spec = ArraySpec.contiguous(self._spec.shape, _INT64)
-        self._one = self._item(device_stream, np.array(1, np.int64))
-        zero = self._item(device_stream, np.array(0, np.int64))
-        self._device_counts = self._filled(device_stream, zero, self._counts_spec)
-        self._last = None
+        self._device_one = self._item(device_stream, np.array(1, np.int64))
+        device_zero = self._item(device_stream, np.array(0, np.int64))
+        self._device_counts = self._filled(device_stream, device_zero, self._counts_spec)
+        self._device_last = None
         if reduction == "none":
             self._device_sums = device_stream.allocate(self._spec)
             device_stream.copy(self._device_data.address, self._spec, self._device_sums.address)
         elif self._attributes.include_self:
             self._device_sums = self._widened(device_stream, self._device_data.address, self._spec)
         else:
-            item = neutral_item(sums, reduction)
-            assert item is not None
-            neutral = self._item(device_stream, np.frombuffer(item, np.uint8))
-            self._device_sums = self._filled(device_stream, neutral, self._sum_spec)
+            neutral_bytes = neutral_item(sum_dtype, reduction)
+            assert neutral_bytes is not None
+            device_neutral = self._item(device_stream, np.frombuffer(neutral_bytes, np.uint8))
+            self._device_sums = self._filled(device_stream, device_neutral, self._sum_spec)
             if reduction != "mean" and dtype.kind not in "iub":
-                self._last = device_stream.allocate(self._spec)
-                device_stream.copy(self._device_data.address, self._spec, self._last.address)
-        framework.keep([view.holder, *self._kept], device_number, self._stream)
+                self._device_last = device_stream.allocate(self._spec)
+                device_stream.copy(self._device_data.address, self._spec, self._device_last.address)
+        framework.keep([view.holder, *self._host_items], device_number, self._stream)
 
     def _item(self, device_stream: _AccumulatorStream, item: np.ndarray[Any, Any]) -> Buffer:
         """Return device memory with one item."""
@@ -150,7 +165,7 @@ class DeviceAccumulator(Accumulator):
             driver.copy_to_device(
                 buffer.address, item.ctypes.data, item.nbytes, device_stream.stream
             )
-        self._kept = (*self._kept, item)
+        self._host_items = (*self._host_items, item)
         return buffer
 
     @staticmethod
@@ -213,65 +228,55 @@ class DeviceAccumulator(Accumulator):
         data = View(self._device_data.address, self._spec, self._device_number, self)
         operands: dict[str, Operand | None] = {"data": data, "indices": entries, "updates": values}
         device_calls.common_device(op, operands)
-        size = int(np.prod(entries.spec.shape, dtype=object))
+        batch_size = int(np.prod(entries.spec.shape, dtype=object))
         with self._on_stream_of(
             [each for each in (indices, updates) if framework.owns(each)]
         ) as device_stream:
             device_and_stream = device_stream.device_number, device_stream.stream
             device_calls.check_capture(framework, op, plan, operands, *device_and_stream)
-            if self._most + size > MOST_UPDATES:
+            if self._update_count + batch_size > MOST_UPDATES:
                 raise errors.too_many_updates(MOST_UPDATES)
             addresses, holders = device_calls.copy_host_operands(
                 framework, operands, *device_and_stream
             )
             try:
                 self._fold_batch(
-                    device_stream, attributes, plan, addresses["indices"], addresses["updates"]
+                    device_stream,
+                    attributes,
+                    _Placed(entries.spec, addresses["indices"]),
+                    _Placed(values.spec, addresses["updates"]),
                 )
             finally:
                 framework.keep(holders, *device_and_stream)
-            self._most += size
+            self._update_count += batch_size
         return self
 
     def _fold_batch(
         self,
         device_stream: _AccumulatorStream,
         attributes: Attributes,
-        plan: Plan,
-        indices: int,
-        updates: int,
+        indices: _Placed,
+        updates: _Placed,
     ) -> None:
         """Fold a batch into the sums. Only the first scatter checks the indices."""
-        call, reduction = plan.call, attributes.reduction
-        values, address = call.updates, updates
-        assert values is not None
-        wide = None
-        if self._sum_spec.dtype != call.data.dtype:
-            wide = self._widened(device_stream, updates, values)
-            address = wide.address
-            values = ArraySpec.contiguous(values.shape, self._sum_spec.dtype)
+        values, values_buffer = updates, None  # the buffer keeps the memory until the fold runs
+        if self._sum_spec.dtype != self._spec.dtype:
+            values_buffer = self._widened(device_stream, updates.address, updates.spec)
+            values_spec = ArraySpec.contiguous(updates.spec.shape, self._sum_spec.dtype)
+            values = _Placed(values_spec, values_buffer.address)
         fold = attributes._replace(include_self=True)
-        if reduction == "mean":
+        if attributes.reduction == "mean":
             fold = fold._replace(reduction="add")
-        spec = self._sum_spec
-        in_place = _plan(fold, spec, call.indices, values, spec)
-        plan_launches.run(
-            device_stream.device,
-            in_place,
-            self._device_sums.address,
-            indices,
-            address,
-            self._device_sums.address,
-        )
-        mode = "drop" if attributes.mode == "raise" else attributes.mode
-        fold, spec = fold._replace(mode=mode, reduction="add"), self._counts_spec
-        ones = ArraySpec(values.shape, _INT64, (0,) * len(values.shape))
-        at, counted = self._device_counts.address, _plan(fold, spec, call.indices, ones, spec)
-        plan_launches.run(device_stream.device, counted, at, indices, self._one.address, at)
-        if self._last is not None:
-            fold, at = fold._replace(reduction="none"), self._last.address
-            last = _plan(fold, self._spec, call.indices, call.updates, self._spec)
-            plan_launches.run(device_stream.device, last, at, indices, updates, at)
+        sums = _Placed(self._sum_spec, self._device_sums.address)
+        device_stream.scatter(fold, sums, indices, values)
+        unchecked = fold._replace(mode="drop" if attributes.mode == "raise" else attributes.mode)
+        counts = _Placed(self._counts_spec, self._device_counts.address)
+        ones_spec = ArraySpec(updates.spec.shape, _INT64, (0,) * len(updates.spec.shape))
+        ones = _Placed(ones_spec, self._device_one.address)
+        device_stream.scatter(unchecked._replace(reduction="add"), counts, indices, ones)
+        if self._device_last is not None:
+            last = _Placed(self._spec, self._device_last.address)
+            device_stream.scatter(unchecked._replace(reduction="none"), last, indices, updates)
 
     def counts(self) -> Any:
         """Return the number of updates of each element, as an array on the device."""
@@ -331,7 +336,7 @@ class DeviceAccumulator(Accumulator):
             device_stream.copy(self._device_sums.address, self._spec, out)
             return
         total = int(np.prod(self._spec.shape, dtype=object))
-        last = 0 if self._last is None else self._last.address
+        last = 0 if self._device_last is None else self._device_last.address
         fields = [
             self._device_sums.address,
             self._device_counts.address,

@@ -134,8 +134,10 @@ class Protocols(DeviceFramework):
 
     def stream(self, device_number: int, operands: Sequence[object]) -> int:
         """Return the first stream that an array names, or the legacy default stream."""
-        named = dict.fromkeys(stream for stream in map(_stream_of, operands) if stream is not None)
-        first, *others = named or (LEGACY_STREAM,)
+        streams = dict.fromkeys(
+            stream for stream in map(_stream_of, operands) if stream is not None
+        )
+        first, *others = streams or (LEGACY_STREAM,)
         driver = open_driver()
         with driver.on(device_number):
             for other in others:

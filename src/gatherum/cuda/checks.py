@@ -36,7 +36,7 @@ def new_record(recording: CallRecording) -> Slot | None:
     """Return a cleared record, or None if the call cannot raise."""
     if recording.plan.call.mode != "raise" or not recording.nest.check_loops:
         return None
-    return recording.program.cleared(RECORD_BYTES)
+    return recording.recorder.cleared(RECORD_BYTES)
 
 
 def or_null(slot: Slot | None) -> int | Slot:
@@ -52,12 +52,12 @@ def check_indices(recording: CallRecording, record: Slot, only_component: int = 
 def read_record(recording: CallRecording, record: Slot | None) -> None:
     """Wait for the device and read the record."""
     if record is not None:
-        recording.program.read(record, RECORD_BYTES)
+        recording.recorder.read(record, RECORD_BYTES)
 
 
 def find_first_invalid(recording: CallRecording, only_component: int = -1) -> None:
     """Find the first invalid tuple again and record it for the error message."""
-    record = recording.program.cleared(RECORD_BYTES)
+    record = recording.recorder.cleared(RECORD_BYTES)
     check_indices(recording, record, only_component)
     find_component(recording, record, only_component)
     read_record(recording, record)

@@ -188,12 +188,12 @@ def common_device(op: str, operands: NamedOperands) -> int:
     """Return the number of the device that all arrays are on, or raise TypeError."""
     common: int | None = None
     for name, operand in operands.items():
-        if not isinstance(operand, View) or operand.device is None:
+        if not isinstance(operand, View) or operand.device_number is None:
             continue
         if common is None:
-            common = operand.device
-        elif operand.device != common:
-            devices = f"cuda:{common}", f"cuda:{operand.device}"
+            common = operand.device_number
+        elif operand.device_number != common:
+            devices = f"cuda:{common}", f"cuda:{operand.device_number}"
             raise framework_errors.other_device(op, name, *devices, "copy it there")
     return common or 0
 

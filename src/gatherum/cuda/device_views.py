@@ -18,7 +18,7 @@ class View(NamedTuple):
 
     address: int  # address of the first element
     spec: ArraySpec
-    device: int | None  # device number; None for an array without memory
+    device_number: int | None  # None for an array without memory
     holder: object  # keeps the memory alive
     writable: bool = True
 

@@ -62,7 +62,10 @@ def fold_rows(
     arrays = data, table, edges.targets, edges.sources
     views = [framework.view(NAME, *named) for named in zip(names, arrays, strict=True)]
     rows, initial, targets, sources = views
-    device_and_stream = rows.device or 0, framework.stream(rows.device or 0, (data, edges.targets))
+    device_and_stream = (
+        rows.device_number or 0,
+        framework.stream(rows.device_number or 0, (data, edges.targets)),
+    )
     device = device_calls.open_device(framework, *device_and_stream)
     specs = initial.spec, targets.spec, rows.spec
     sorting_plan, folding_plan = _plans(*specs, edges.mode, edges.negative, reduction)

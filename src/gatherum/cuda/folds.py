@@ -162,7 +162,7 @@ def _launch_groups(
     macros = macros | {"THREADS": threads, "GROUP_THREADS": tier.group_threads}
     kernel, fields = sorted_kernel(recording, kernel_name, updates, numbers, [stretches], macros)
     blocks = block_count(recording.processors, candidates, groups * per_group)
-    recording.program.launch(kernel, blocks, threads, Arguments.of(fields))
+    recording.recorder.launch(kernel, blocks, threads, Arguments.of(fields))
 
 
 def _candidates_per_group(candidates: int, groups: int, most: int) -> int:

@@ -67,14 +67,14 @@ def _write_pattern(
     if recording.plan.call.mode not in FILLING or not any(fill):
         return None, 1
     nbytes = lcm(len(fill), chunk_bytes)
-    buffer = recording.program.allocate(nbytes)
+    buffer = recording.recorder.allocate(nbytes)
     whole = fill * (nbytes // len(fill))
     kernel = Kernel.of("pattern", PATTERN_BYTES=PATTERN_BYTES)
     for begin in range(0, nbytes, PATTERN_BYTES):
         piece = whole[begin : begin + PATTERN_BYTES]
         fields = buffer._replace(distance=begin), len(piece)
         arguments = Arguments.of(fields, piece.ljust(PATTERN_BYTES, b"\0"))
-        recording.program.launch(kernel, 1, THREADS, arguments)
+        recording.recorder.launch(kernel, 1, THREADS, arguments)
     return buffer, nbytes // chunk_bytes
 
 
@@ -118,7 +118,7 @@ def scatter(recording: CallRecording, record: Slot | None, winners: Slot | None)
 def find_winners(recording: CallRecording) -> Slot:
     """Return a table of the last update of every destination."""
     entry_bytes = winner_bytes(recording.nest)
-    table = recording.program.cleared(recording.nest.destinations * entry_bytes)
+    table = recording.recorder.cleared(recording.nest.destinations * entry_bytes)
     macros = recording.index_macros(writing_mode(recording)) | {"WINNER_BYTES": entry_bytes}
     nest = recording.nest
     recording.launch_nest(

@@ -80,7 +80,7 @@ def run(
         Addresses of the operands' first elements; a gather ignores `updates`. `out` has the layout
         of the plan's ``out``, or is in C order if the plan has none. If `out` is `data` with the
         same layout, a scatter works in place.
-    fill : bytes
+    fill_item : bytes
         The item that a gather stores for an invalid index in modes "fill" and "drop"; empty for
         zeros.
     order : Pairs, optional
@@ -141,7 +141,7 @@ def finding_program(
     """Return the program that records the first invalid index, or the first of one component."""
     recording = recording_of(plan, placement, processors, Recorder())
     checks.find_first_invalid(recording, only_component)
-    return recording.program.program()
+    return recording.recorder.program()
 
 
 @native.emptied_at_exit
@@ -160,7 +160,7 @@ def program_of(
     else:
         _gather(recording, record, fill)
     checks.read_record(recording, record)
-    return recording.program.program()
+    return recording.recorder.program()
 
 
 @native.emptied_at_exit

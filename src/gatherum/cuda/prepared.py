@@ -42,7 +42,7 @@ class PreparedOnDevice(PreparedOnDevices):
             item = conversion.fill_item(op, dtype, fill_value).tobytes()
             return item if any(item) else b""
 
-        device_number = view.device or 0
+        device_number = view.device_number or 0
         owned = [value for value in (data, updates, out) if framework.owns(value)]
         device_and_stream = device_number, framework.stream(device_number, owned)
         indices, shared = self.indices_at(

@@ -47,14 +47,16 @@ def source_of(result: Pair, other: Pair, bits: int) -> tuple[Pair, Pair]:
     return (result, other) if len(digits_of(bits)) % 2 == 0 else (other, result)
 
 
-def record_passes(program: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pair) -> Pair:
+def record_passes(
+    recorder: Recorder, length: int, widths: Widths, pairs: Pair, spare: Pair
+) -> Pair:
     """Record the passes, which move the pairs from one buffer to the other and back.
 
     Return the buffers that contain the sorted pairs: `pairs` after an even number of passes.
     """
     tiles, digits = tiles_of(length), digits_of(widths.bits)
-    count = program.allocate(4 * tiles << max(digits))
-    total = program.allocate(4 << max(digits))
+    tile_counts = recorder.allocate(4 * tiles << max(digits))
+    digit_totals = recorder.allocate(4 << max(digits))
     macros = {
         "THREADS": RADIX_THREADS,
         "PER_THREAD": PAIRS_PER_THREAD,
@@ -63,9 +65,11 @@ def record_passes(program: Recorder, length: int, widths: Widths, pairs: Pair, s
     macros |= {"KEY_BYTES": widths.key, "PAYLOAD_BYTES": widths.payload}
     shift = 0
     for bits in digits:
-        fields = *pairs, *spare, count, total, length, tiles, shift, 1 << bits
-        for name, grid in zip(SORT_KERNELS, (tiles, 1 << bits, tiles), strict=True):
-            program.launch(Kernel.of(name, **macros), grid, RADIX_THREADS, Arguments.of(fields))
+        fields = *pairs, *spare, tile_counts, digit_totals, length, tiles, shift, 1 << bits
+        for kernel_name, grid in zip(SORT_KERNELS, (tiles, 1 << bits, tiles), strict=True):
+            recorder.launch(
+                Kernel.of(kernel_name, **macros), grid, RADIX_THREADS, Arguments.of(fields)
+            )
         shift += bits
         pairs, spare = spare, pairs
     return pairs

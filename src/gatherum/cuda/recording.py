@@ -24,7 +24,7 @@ Macros: TypeAlias = dict[str, object]
 class CallRecording:
     """One call: its program so far, the plan and its nest, and the slots of the operands."""
 
-    program: Recorder
+    recorder: Recorder  # of the call's program so far
     processors: int  # of the device
     plan: Plan
     nest: DeviceNest
@@ -95,4 +95,4 @@ class CallRecording:
         sizes = {"OFFSET_BITS": bits, "LOOPS": size, "COMPONENTS": tuple_size}
         kernel = Kernel.of(kernel_name, **macros, **sizes)
         blocks = block_count(self.processors, total, threads * per_thread, most_blocks)
-        self.program.launch(kernel, blocks, threads, Arguments.of(fields))
+        self.recorder.launch(kernel, blocks, threads, Arguments.of(fields))

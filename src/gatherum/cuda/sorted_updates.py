@@ -56,11 +56,11 @@ def sort_updates(
     The payload of a tuple is its update of `carried_bytes` bytes, or its position if that is 0. If
     the sort consists of launches, `into` may be the memory of the results.
     """
-    program, nest = recording.program, recording.nest
+    recorder, nest = recording.recorder, recording.nest
     pair_count, widths = nest.entries, widths_of(nest, carried_bytes)
 
     def buffers() -> radix_sort.Pair:
-        return program.allocate(pair_count * widths.key), program.allocate(
+        return recorder.allocate(pair_count * widths.key), recorder.allocate(
             pair_count * widths.payload
         )
 
@@ -68,12 +68,12 @@ def sort_updates(
     if sorts_in_launches(nest):
         pairs, spare = radix_sort.source_of(into or buffers(), buffers(), widths.bits)
         write_pairs(recording, carried_bytes, *pairs, in_block)
-        pairs = radix_sort.record_passes(program, pair_count, widths, pairs, spare)
+        pairs = radix_sort.record_passes(recorder, pair_count, widths, pairs, spare)
     else:
         pairs = buffers()
         write_pairs(recording, carried_bytes, *pairs, in_block)
         if not in_block:
-            pairs = program.sort(*pairs, pair_count, widths)
+            pairs = recorder.sort(*pairs, pair_count, widths)
     return Pairs(*pairs, pair_count, widths)
 
 
@@ -148,7 +148,7 @@ def launch_threads(
     total = updates.pairs.length * count_points(updates.row_loops)
     kernel, fields = sorted_kernel(recording, kernel_name, updates, [total, *limits], [], macros)
     blocks = block_count(recording.processors, total, THREADS)
-    recording.program.launch(kernel, blocks, THREADS, Arguments.of(fields))
+    recording.recorder.launch(kernel, blocks, THREADS, Arguments.of(fields))
 
 
 def sorted_kernel(

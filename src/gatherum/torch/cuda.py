@@ -215,7 +215,10 @@ def keep_adjacent(indices: Tensor) -> None:
     if shared is None:
         return
     view = FRAMEWORK.view("", "indices", indices)
-    device_and_stream = view.device or 0, FRAMEWORK.stream(view.device or 0, (indices,))
+    device_and_stream = (
+        view.device_number or 0,
+        FRAMEWORK.stream(view.device_number or 0, (indices,)),
+    )
     SharedIndices(shared, *device_and_stream, view.address, view.spec, view.holder).keep_adjacent()
 
 
