@@ -19,8 +19,8 @@ LEAST = 256 << 10  # bytes of a chunk; smaller ones take less time to decode tha
 def keeping_chunks(table: Source, limit: int) -> Source:
     """Return a table that keeps the chunks used last, decoded, in at most `limit` bytes.
 
-    Only tables in local files with large chunks do: the caller may change an array object, and at a
-    URL nothing tells that a chunk has changed.
+    Return other tables unchanged. Only tables in local files with large chunks keep them, because
+    the caller may change an array object, and a server does not tell that a chunk has changed.
     """
     storage, location = table.storage, table.location
     is_local = isinstance(location, Location) and location.remote is None
@@ -40,7 +40,8 @@ class KeptChunks(BoxArray):
     def __init__(self, array: BoxArray, limit: int) -> None:
         self._array, self._limit = array, limit
         self.shape, self.chunks, self.dtype = array.shape, array.chunks, array.dtype
-        self._boxes: dict[tuple[tuple[int, int], ...], NDArray[Any]] = {}  # the last one used last
+        # In the order of their last use.
+        self._boxes: dict[tuple[tuple[int, int], ...], NDArray[Any]] = {}
 
     def view_box(self, box: Box) -> NDArray[Any]:
         """Return a box without a copy. It must not be changed."""
@@ -57,10 +58,14 @@ class KeptChunks(BoxArray):
     read_box = view_box
 
     def _make_room(self, nbytes: int) -> None:
-        """Forget the boxes that were not used for longest."""
-        held = sum(values.nbytes for values in self._boxes.values())
-        while self._boxes and held + nbytes > self._limit:
-            held -= self._boxes.pop(next(iter(self._boxes))).nbytes
+        """Forget the boxes that have not been used for the longest time."""
+        boxes = list(self._boxes.items())  # a copy, because other threads add and remove boxes
+        kept_bytes = sum(values.nbytes for _, values in boxes)
+        for key, values in boxes:
+            if kept_bytes + nbytes <= self._limit:
+                break
+            self._boxes.pop(key, None)
+            kept_bytes -= values.nbytes
 
     def announce(self, boxes: Iterator[Box]) -> None:
         """Prepare to read these boxes next, in this order."""
