@@ -1,7 +1,9 @@
 """Open tables keep decoded chunks: the next call does not decode them again."""
 
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -146,3 +148,21 @@ def test_an_array_object_is_read_again(tmp_path: Path) -> None:
         table.gather([3])
         array[3] = 7.0
         assert table.gather([3]).tolist() == [7.0]
+
+
+def test_threads_share_the_chunks(tmp_path: Path) -> None:
+    path = put_zarr(tmp_path / "t.zarr", VALUES, (40_000,))
+    kept = kept_chunks.KeptChunks(files_array(path), 700_000)  # two of five chunks
+    boxes = [(slice(start, start + 40_000),) for start in range(0, LENGTH, 40_000)]
+
+    def check(seed: int) -> bool:
+        order = np.random.default_rng(seed).integers(0, len(boxes), 100)
+        return all(np.array_equal(kept.view_box(boxes[n]), VALUES[boxes[n]]) for n in order)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            assert all(pool.map(check, range(8)))
+    finally:
+        sys.setswitchinterval(interval)
