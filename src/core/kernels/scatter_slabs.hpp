@@ -159,18 +159,16 @@ GATHERUM_NOINLINE inline Task slab_task(const SlabScatter& call, const Operands&
   const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
   Task t{};
   t.unit = task / call.ranges;
-  t.first = task % call.ranges * call.range_size;
+  t.first = call.near != nullptr ? call.near->cuts[task] : task % call.ranges * call.range_size;
+  const int64_t size = call.near != nullptr ? call.near->cuts[task + 1] - t.first : call.range_size;
   t.chunk_begin = t.unit % chunks * call.chunk;
   t.lead = Odometer(numbering.loops, call.unit_loops, t.unit / chunks).offsets().data;
   const int64_t start = t.lead + t.first * call.step + t.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : operands.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - t.chunk_begin) : 1;
-  t.layout = {from + start,
-              operands.data + start,
-              call.step,
-              line.data,
-              std::min(call.range_size, call.destinations - t.first),
-              columns};
+  t.layout = {
+      from + start, operands.data + start, call.step, line.data, std::min(size, call.destinations - t.first),
+      columns};
   return t;
 }
 
@@ -198,6 +196,25 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
   }
   const Owned owned{t.first, t.first + t.layout.count};  // a scatter with several ranges has no columns
   share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
+}
+
+// Folds the updates of the pieces that have destinations in the range of a share.
+template <class Stored, class Slab>
+bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operands, const Share& share) {
+  const NearUpdates& all = *call.near;
+  const auto meets = [&](int64_t i) {
+    return all.lowest[i] < share.owned.high && all.highest[i] >= share.owned.low;
+  };
+  bool valid = true;
+  for (int64_t begin = 0, end = 0; begin < all.pieces; begin = end) {
+    for (end = begin; end < all.pieces && meets(end);) ++end;
+    const Range range{all.chunk, begin * all.piece_units, std::min(end * all.piece_units, all.units)};
+    if (begin < end)
+      valid &= take_units<Stored>(slab, *call.numbering, call.numbering->line, range, operands, share);
+    else
+      ++end;
+  }
+  return valid;
 }
 
 // Returns true if a task folds updates one by one.
@@ -233,6 +250,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
       return valid;
     }
   }
+  if (call.near != nullptr) return take_near<typename F::Stored>(slab, call, operands, input.share);
   return take_units<typename F::Stored>(slab, input.numbering(), call.unit_loops, input.range, operands,
                                         input.share);
 }
