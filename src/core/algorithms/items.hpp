@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "algorithms/algorithms.hpp"
 
@@ -58,6 +59,9 @@ bool keeps_one_slab(const Program& program, std::string* why);
 
 // Runs a scatter that keeps one slab, whose destinations are divided into at most this many ranges.
 RunResult run_in_ranges(const Program& program, const Execution& call, int64_t most);
+// The same with several threads, if each can skip most of the updates of other ranges. Otherwise returns
+// nothing, and has written nothing.
+std::optional<RunResult> run_near(const Program& program, const Execution& call);
 
 // Prepares a scatter into private slabs of this many bytes per thread, but does not allocate the slabs.
 PrivateScatter private_scatter_of(const Program& program, const Execution& call, Nest& numbering,

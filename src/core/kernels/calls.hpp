@@ -45,6 +45,14 @@ struct Invalid {
 // of *_elements, they take 1.5 times as long.)
 inline constexpr int64_t kFewestUpdatesToSettle = 16;
 
+// The updates of a scatter with one unit in pieces, if few pieces have destinations in several of the ranges
+// [cuts[i], cuts[i + 1]). A piece without valid updates has a highest destination below its lowest one.
+struct NearUpdates {
+  int64_t chunk, units, piece_units, pieces;  // as in PrivateScatter
+  const int32_t *lowest, *highest;            // [pieces]
+  const int32_t* cuts;
+};
+
 // A scatter through accumulators in cache (scatter_slabs.hpp). Task `t` processes range `t % ranges` of unit
 // `t / ranges`.
 struct SlabScatter {
@@ -56,8 +64,9 @@ struct SlabScatter {
   int64_t ranges, range_size;
   const char* source;  // read instead of the output; null: the output itself
   Combine combine;
-  bool direct;   // the output may be written before all indices are known to be valid
-  bool streams;  // a slab is written with streaming stores
+  bool direct;                        // the output may be written before all indices are known to be valid
+  bool streams;                       // a slab is written with streaming stores
+  const NearUpdates* near = nullptr;  // the ranges, and the updates that they read; else all updates
 };
 
 // The NaN that the pieces of a scatter with keys have found. `any_lone` is true if a NaN was the first update

@@ -58,25 +58,6 @@ struct RoundPair {
   }
 };
 
-// Writes the slots of n indices, a multiple of eight. Returns false if an index is negative or invalid.
-#if GATHERUM_LANES == 4
-template <class T>
-bool load_all_slots(const char* values, int64_t size, int n, uint32_t* slots) {
-  __m256i invalid = _mm256_setzero_si256();
-  for (int i = 0; i < n; i += 8) {
-    const __m256i v = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, invalid);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(slots + i), v);
-  }
-  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps(_mm256_castsi256_ps(invalid)) == 0;
-  return _mm256_movemask_pd(_mm256_castsi256_pd(invalid)) == 0;
-}
-#else
-template <class T>
-bool load_all_slots(const char*, int64_t, int, uint32_t*) {
-  return false;
-}
-#endif
-
 // Replaces n slots by their numbers in their lists, and writes the numbers of the lists.
 inline void number_in_lists(const RoundScatter& call, int n, uint32_t* GATHERUM_RESTRICT slots,
                             uint32_t* GATHERUM_RESTRICT lists) {

@@ -8,6 +8,8 @@
 // indices (0.8 ns if indices are staged first and then chosen).
 #pragma once
 
+#include <limits>
+
 #include "kernels/tiles.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
@@ -91,11 +93,27 @@ bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, c
   return _mm256_movemask_pd(_mm256_castsi256_pd(invalid)) == 0;
 }
 
+// Writes the slots of n indices, a multiple of eight. Returns false if an index is negative or invalid.
+template <class T>
+bool load_all_slots(const char* values, int64_t size, int n, uint32_t* slots) {
+  __m256i invalid = _mm256_setzero_si256();
+  for (int i = 0; i < n; i += 8) {
+    const __m256i v = load_slots<T>(values + i * static_cast<int64_t>(sizeof(T)), size - 1, invalid);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(slots + i), v);
+  }
+  if constexpr (sizeof(T) == 4) return _mm256_movemask_ps(_mm256_castsi256_ps(invalid)) == 0;
+  return _mm256_movemask_pd(_mm256_castsi256_pd(invalid)) == 0;
+}
+
 #else
 
 // Never called, since chooses_slots() is false.
 template <class T>
 bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t, Chosen&) {
+  return false;
+}
+template <class T>
+bool load_all_slots(const char*, int64_t, int, uint32_t*) {
   return false;
 }
 
@@ -114,6 +132,36 @@ GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* i
     to.slots[k] = static_cast<uint32_t>(b.offsets[b.chosen[k]] - owned.low);
   }
   return !b.any_invalid;
+}
+
+// Writes the lowest and the highest destination of a range of units. Returns false if it skipped an invalid
+// index. Cost: 0.3 ns per index in cache, about 1 ns from memory.
+inline bool find_lowest_and_highest(const Nest& numbering, const char* index, const Range& range,
+                                    int64_t destinations, int32_t* lowest, int32_t* highest) {
+  const int64_t size = numbering.component[0].size, width = numbering.index.width;
+  bool plain = chooses_slots(numbering, destinations), valid = true;
+  uint32_t low = std::numeric_limits<int32_t>::max(), high = 0;
+  Chosen chosen;
+  ByteOffsets base;
+  int n = 0;
+  for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n);) {
+    const char* values = index + base.index + numbering.component[0].offset;
+    if (plain && n % 8 == 0)
+      plain = width == 8 ? load_all_slots<int64_t>(values, size, n, chosen.slots)
+                         : load_all_slots<int32_t>(values, size, n, chosen.slots);
+    if (plain && n % 8 == 0)
+      chosen.n = n;
+    else
+      valid &= choose_staged(numbering, index + base.index, {0, destinations}, n, chosen);
+    for (int64_t i = 0; i < n * width; i += kCacheLine) prefetch(values + i + kIndexBytesAhead);
+    for (int k = 0; k < chosen.n; ++k) {
+      low = std::min(low, chosen.slots[k]);
+      high = std::max(high, chosen.slots[k]);
+    }
+  }
+  *lowest = static_cast<int32_t>(low);
+  *highest = low <= high ? static_cast<int32_t>(high) : -1;
+  return valid;
 }
 
 // Calls `take(slot, update)` in order, for every update in a range of units whose destination the thread

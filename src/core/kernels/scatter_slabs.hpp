@@ -24,11 +24,21 @@ inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct SlabShare {
-  Owned owned;     // the numbers of the slab's slots
-  int64_t first;   // the number of its first slot
-  bool by_column;  // a slot is a column of a destination
-  int64_t origin;  // the offset in the data of the slab's columns
+  Owned owned;        // the numbers of the slab's slots
+  int64_t first;      // the number of its first slot
+  bool by_column;     // a slot is a column of a destination
+  int64_t origin;     // the offset in the data of the slab's columns
+  bool near = false;  // most tiles have no updates that are not owned
 };
+
+// Returns true if all tuples of a tile are valid and owned.
+inline bool are_owned(const Tile& tile, const Owned& owned) {
+  const int64_t first = owned.low, last = owned.high - owned.low - 1;
+  const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
+  int64_t outside = 0;
+  for (int j = 0; j < tile.n; ++j) outside |= (offsets[j] - first) | (last - (offsets[j] - first));
+  return outside >= 0 && !tile.any_invalid;
+}
 
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
@@ -36,15 +46,18 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
                 const Operands& operands, const SlabShare& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = numbering.line_loop();
-  if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
+  if (!share.owned.all() && !share.near && chooses_slots(numbering, share.owned.high))
     return take_share<Stored>(numbering, unit_loops, range, operands, share.owned, slab.taker());
+  const Owned* const owned = share.near ? nullptr : &share.owned;
   TileIterator tiles(numbering, unit_loops, range, operands.index,
-                     {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
+                     {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = owned});
   for (; !tiles.done(); tiles.turn()) {
     const Tile& tile = tiles.current();
-    const auto take = slab.taker(share.by_column ? (tile.base.data - share.origin) / line.data : 0);
+    const int64_t column = share.by_column ? (tile.base.data - share.origin) / line.data : 0;
+    const auto take = slab.taker(column - share.first);
     const char* updates = operands.moved + tile.base.moved;
-    if (share.owned.all() && !tile.any_invalid && line.moved == packed) {
+    const bool all = share.near ? are_owned(tile, share.owned) : share.owned.all() && !tile.any_invalid;
+    if (all && line.moved == packed) {
       const int64_t *GATHERUM_RESTRICT offsets = tile.offsets, *next = tiles.following().offsets;
       const bool far = numbering.far;
       const char* beside = share.by_column ? updates + tiles.ahead().moved : nullptr;
@@ -55,9 +68,12 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
       });
     } else {
       if (share.by_column) prefetch_rows_ahead(numbering, tiles.ahead(), operands, tile);
+      Tile rest;
+      if (share.near) choose(rest = tile, share.owned);
       const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
-      const int64_t first = share.first, step = line.moved;
-      each_chosen(tile, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
+      const int64_t step = line.moved;
+      each_chosen(share.near ? rest : tile,
+                  [=](int j) { take(offsets[j], load_value<Stored>(updates + j * step)); });
       tiles.stage();
     }
   }
@@ -159,7 +175,8 @@ GATHERUM_NOINLINE inline TaskPart part_of_task(const SlabScatter& call, const Op
   const int64_t chunks = by_column ? (line.extent - 1) / call.chunk + 1 : 1;
   TaskPart part{};
   part.unit = task / call.ranges;
-  part.first = task % call.ranges * call.range_size;
+  part.first = call.near != nullptr ? call.near->cuts[task] : task % call.ranges * call.range_size;
+  const int64_t size = call.near != nullptr ? call.near->cuts[task + 1] - part.first : call.range_size;
   part.chunk_begin = part.unit % chunks * call.chunk;
   part.lead = Odometer(numbering.loops, call.unit_loops, part.unit / chunks).offsets().data;
   const int64_t start = part.lead + part.first * call.step + part.chunk_begin * line.data;
@@ -169,7 +186,7 @@ GATHERUM_NOINLINE inline TaskPart part_of_task(const SlabScatter& call, const Op
                  operands.data + start,
                  call.step,
                  line.data,
-                 std::min(call.range_size, call.destinations - part.first),
+                 std::min(size, call.destinations - part.first),
                  columns};
   return part;
 }
@@ -199,7 +216,26 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
   const Owned owned{part.first,
                     part.first + part.layout.count};  // a scatter with several ranges has no columns
   share = {call.ranges == 1 ? Owned{} : owned, part.first, by_column,
-           part.lead + part.chunk_begin * line.data};
+           part.lead + part.chunk_begin * line.data, call.near != nullptr};
+}
+
+// Folds the updates of the pieces that have destinations in the range of a share.
+template <class Stored, class Slab>
+bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operands, const SlabShare& share) {
+  const NearUpdates& all = *call.near;
+  const auto meets = [&](int64_t i) {
+    return all.lowest[i] < share.owned.high && all.highest[i] >= share.owned.low;
+  };
+  bool valid = true;
+  for (int64_t begin = 0, end = 0; begin < all.pieces; begin = end) {
+    for (end = begin; end < all.pieces && meets(end);) ++end;
+    const Range range{all.chunk, begin * all.piece_units, std::min(end * all.piece_units, all.units)};
+    if (begin < end)
+      valid &= take_units<Stored>(slab, *call.numbering, call.numbering->line, range, operands, share);
+    else
+      ++end;
+  }
+  return valid;
 }
 
 // Returns true if a task folds updates one by one.
@@ -235,6 +271,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
       return valid;
     }
   }
+  if (call.near != nullptr) return take_near<typename F::Stored>(slab, call, operands, input.share);
   return take_units<typename F::Stored>(slab, input.numbering(), call.unit_loops, input.range, operands,
                                         input.share);
 }

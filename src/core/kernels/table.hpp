@@ -22,6 +22,10 @@ struct Kernels {
   int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
   // Returns true if a thread can cheaply select the updates of its range of destinations.
   bool (*chooses_slots)(const Nest&, int64_t destinations);
+  // Writes the lowest and the highest destination of a range of units; if there are none, the highest is -1.
+  // Returns false if it found an invalid index. There are fewer than 2^31 destinations.
+  bool (*find_lowest_and_highest)(const Nest& numbering, const char* index, const Range&,
+                                  int64_t destinations, int32_t* lowest, int32_t* highest);
   // slab_take folds the updates of one task into a slab in scratch. slab_write writes the slab to the output.
   bool (*slab_take)(const SlabScatter&, const Operands&, int64_t task, char* scratch);
   void (*slab_write)(const SlabScatter&, const Operands&, int64_t task, char* scratch);

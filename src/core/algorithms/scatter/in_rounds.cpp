@@ -184,6 +184,7 @@ void place_lists(RoundScatter& rounds, const Rounds& all, char* memory) {
 
 // Nothing is written before all indices have been checked.
 RunResult run_in_rounds(const Program& p, const Execution& call) {
+  if (const std::optional<RunResult> near = run_near(p, call)) return *near;
   const auto& kernels = chosen_kernels();
   const Nest numbering = number_destinations(p.nest);
   const Rounds all = rounds_of(p, call.threads);

@@ -185,6 +185,7 @@ void list_items(const ListFold& call, int64_t list, char* scratch) {
 void add_slab_kernels(Kernels& all) {
   all.slab_bytes = slab_bytes;
   all.chooses_slots = chooses_slots;
+  all.find_lowest_and_highest = find_lowest_and_highest;
   all.slab_take = slab_take;
   all.slab_write = slab_write;
   all.private_bytes = private_bytes;
