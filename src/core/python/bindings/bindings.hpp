@@ -18,6 +18,7 @@ void bind_row_caches(nb::module_& m);    // a cache of rows
 void bind_elementary(nb::module_& m);    // exp and log of arrays
 void bind_quantized(nb::module_& m);     // gathers of quantized rows
 void bind_memory_calls(nb::module_& m);  // calls on memory outside NumPy
+void bind_group_calls(nb::module_& m);   // scatters for functions over groups
 void bind_tensors(nb::module_& m);       // calls on tensors
 void bind_tensor_gradients(nb::module_& m);
 void bind_tensor_routes(nb::module_& m);  // whether the core runs a call on tensors

@@ -94,6 +94,7 @@ NB_MODULE(_core, m) {
   bind_elementary(m);
   bind_quantized(m);
   bind_memory_calls(m);
+  bind_group_calls(m);
   m.def("xla_handler",
         [] { return nb::capsule(reinterpret_cast<void*>(gatherum_xla_call), "xla._CUSTOM_CALL_TARGET"); });
   bind_tensors(m);

@@ -8,8 +8,8 @@
 #include "python/bindings/bindings.hpp"
 #include "python/device/device_calls.hpp"
 #include "python/guarded.hpp"
+#include "python/memory_calls.hpp"
 #include "python/runs.hpp"
-#include "python/torch/memory_calls.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,8 +1,8 @@
 #include "python/torch/device_tensors.hpp"
 
 #include "python/bindings/bindings.hpp"
+#include "python/memory_calls.hpp"
 #include "python/runs.hpp"
-#include "python/torch/memory_calls.hpp"
 #include "python/torch/tensors.hpp"
 
 namespace gatherum {

@@ -3,8 +3,8 @@
 
 #include "include/gatherum.h"
 #include "python/bindings/bindings.hpp"
+#include "python/memory_calls.hpp"
 #include "python/runs.hpp"
-#include "python/torch/memory_calls.hpp"
 #include "python/torch/tensor_result.hpp"
 #include "python/torch/tensor_view.hpp"
 #include "python/torch/tensors.hpp"

@@ -4,10 +4,10 @@
 
 #include "include/gatherum.h"
 #include "python/bindings/bindings.hpp"
+#include "python/memory_calls.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
 #include "python/torch/device_tensors.hpp"
-#include "python/torch/memory_calls.hpp"
 #include "python/torch/tensor_result.hpp"
 #include "python/torch/tensor_routes.hpp"
 

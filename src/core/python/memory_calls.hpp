@@ -14,6 +14,9 @@ using Allocate = std::function<void*(const Shape&)>;
 // may have changed operands.
 using Changed = std::function<int()>;
 
+// Returns the view of an array, or the view itself. None gives a view without memory.
+View view_of_operand(nb::handle operand);
+
 // Returns the plan of a call from the table of all frameworks. If the table does not have the plan, makes it
 // and sets `is_new`.
 CachedPlan plan_of(const Call& call, bool& is_new);
