@@ -36,7 +36,7 @@ class Case:
     """One call: its shapes and dtype, the size of the indexed dimension, and the attributes.
 
     The call is measured on each number of threads, `loops` times per measurement. `sizes` are other
-    thresholds. A share `heavy` of the indices is the same.
+    thresholds. A share `heavy` of the indices is the same. Indices are sorted if `ordered`.
     """
 
     algorithm: str
@@ -49,6 +49,7 @@ class Case:
     sizes: dict[str, int] = field(default_factory=dict)
     loops: int = 1
     heavy: float = 0
+    ordered: bool = False
 
     def operands(self) -> list[Array]:
         rng = np.random.default_rng(0)
@@ -56,6 +57,8 @@ class Case:
         indices = rng.integers(0, self.data[axis], self.indices, np.int64)
         if self.heavy:
             indices[rng.random(self.indices) < self.heavy] = self.data[axis] // 3
+        if self.ordered:
+            indices.sort()
         shapes = [self.data]
         if self.op == "scatter_elements":
             shapes.append(self.indices)
@@ -73,6 +76,8 @@ class Case:
         call = f"`{self.op}`, {indices} indices, {self.dtype} data of {data}"
         if self.heavy:
             call += f", {self.heavy:.0%} of the indices the same"
+        if self.ordered:
+            call += ", sorted indices"
         return f"{call}, {named}" if named else call
 
 
@@ -114,6 +119,16 @@ CASES = [
     Case("in_rounds", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, ROUNDS),
     Case("divided_accumulators", "scatter_slices", (1_000_000,), (20_000_000,), "f4", ADD, (2, 3)),
     Case("divided_accumulators", "scatter_slices", (100_000,), (10_000_000,), "f8", ADD, (3,)),
+    Case(
+        "divided_accumulators",
+        "scatter_slices",
+        (1_000_000,),
+        (20_000_000,),
+        "f4",
+        ADD,
+        (2, 3, 5),
+        ordered=True,
+    ),
     Case("serial_accumulators", "scatter_slices", (10_000,), (10_000_000,), "f4", ADD, ONE),
     Case("serial_accumulators", "scatter_slices", (10_000,), (10_000_000,), "f2", ADD, ONE),
     Case("batch_accumulators", "scatter_elements", (4096, 4096), (4096, 4096), "f4", ADD),

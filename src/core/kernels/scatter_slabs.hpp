@@ -25,11 +25,21 @@ inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneUpdates = 1
 
 // The updates of a slab, and their slots in it.
 struct Share {
-  Owned owned;     // the numbers of the slab's slots
-  int64_t first;   // the number of its first slot
-  bool by_column;  // a slot is a column of a destination
-  int64_t origin;  // the offset in the data of the slab's columns
+  Owned owned;        // the numbers of the slab's slots
+  int64_t first;      // the number of its first slot
+  bool by_column;     // a slot is a column of a destination
+  int64_t origin;     // the offset in the data of the slab's columns
+  bool near = false;  // most tiles have no updates that are not owned
 };
+
+// Returns true if all tuples of a tile are valid and owned.
+inline bool are_owned(const Tile& tile, const Owned& owned) {
+  const int64_t first = owned.low, last = owned.high - owned.low - 1;
+  const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
+  int64_t outside = 0;
+  for (int j = 0; j < tile.n; ++j) outside |= (offsets[j] - first) | (last - (offsets[j] - first));
+  return outside >= 0 && !tile.any_invalid;
+}
 
 // Folds the updates of a range of units, in order. Returns false if it skipped an invalid tuple.
 template <class Stored, class Slab>
@@ -37,15 +47,18 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
                 const Operands& operands, const Share& share) {
   constexpr auto packed = static_cast<int64_t>(sizeof(Stored));
   const Loop& line = numbering.line_loop();
-  if (!share.owned.all() && chooses_slots(numbering, share.owned.high))
+  if (!share.owned.all() && !share.near && chooses_slots(numbering, share.owned.high))
     return take_share<Stored>(numbering, unit_loops, range, operands, share.owned, slab.taker());
+  const Owned* const owned = share.near ? nullptr : &share.owned;
   TileIterator tiles(numbering, unit_loops, range, operands.index,
-                     {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = &share.owned});
+                     {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = owned});
   for (; !tiles.done(); tiles.turn()) {
     const Tile& tile = tiles.current();
-    const auto take = slab.taker(share.by_column ? (tile.base.data - share.origin) / line.data : 0);
+    const int64_t column = share.by_column ? (tile.base.data - share.origin) / line.data : 0;
+    const auto take = slab.taker(column - share.first);
     const char* updates = operands.moved + tile.base.moved;
-    if (share.owned.all() && !tile.any_invalid && line.moved == packed) {
+    const bool all = share.near ? are_owned(tile, share.owned) : share.owned.all() && !tile.any_invalid;
+    if (all && line.moved == packed) {
       const int64_t *GATHERUM_RESTRICT offsets = tile.offsets, *next = tiles.following().offsets;
       const bool far = numbering.far;
       const char* beside = share.by_column ? updates + tiles.ahead().moved : nullptr;
@@ -56,9 +69,12 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
       });
     } else {
       if (share.by_column) prefetch_rows_ahead(numbering, tiles.ahead(), operands, tile);
+      Tile rest;
+      if (share.near) choose(rest = tile, share.owned);
       const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
-      const int64_t first = share.first, step = line.moved;
-      each_chosen(tile, [=](int j) { take(offsets[j] - first, load_value<Stored>(updates + j * step)); });
+      const int64_t step = line.moved;
+      each_chosen(share.near ? rest : tile,
+                  [=](int j) { take(offsets[j], load_value<Stored>(updates + j * step)); });
       tiles.stage();
     }
   }
@@ -195,7 +211,8 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
     in_slots->fetches_indices = false;
   }
   const Owned owned{t.first, t.first + t.layout.count};  // a scatter with several ranges has no columns
-  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data};
+  share = {call.ranges == 1 ? Owned{} : owned, t.first, by_column, t.lead + t.chunk_begin * line.data,
+           call.near != nullptr};
 }
 
 // Folds the updates of the pieces that have destinations in the range of a share.

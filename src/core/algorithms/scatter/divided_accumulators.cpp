@@ -108,10 +108,10 @@ constexpr int64_t kMostRanges = 256, kMiddlesOfRange = 8;
 
 // Divides the destinations into ranges with about equal numbers of pieces, and writes the ranges' cuts.
 // Returns the number of ranges, or 0 if the ranges together read more than twice as many pieces as there are,
-// or one range more than one and a half threads' share.
+// or one range more than one and a half threads' share of them.
 int64_t cut_near(const NearUpdates& all, int64_t destinations, int threads, int32_t* cuts) {
-  const int64_t members = std::min({all.pieces / 4, int64_t{threads}, kMostRanges / 2}), most = 2 * members;
-  if (members < 2) return 0;
+  const int64_t most = std::min({all.pieces / 4, int64_t{threads}, kMostRanges});
+  if (most < 2) return 0;
   int32_t middles[kMostRanges * kMiddlesOfRange];
   const int64_t step = (all.pieces - 1) / (most * kMiddlesOfRange) + 1;
   int64_t n = 0, ranges = 0, read = 0, longest = 0;
@@ -130,7 +130,7 @@ int64_t cut_near(const NearUpdates& all, int64_t destinations, int threads, int3
     read += here;
     longest = std::max<int64_t>(longest, here);
   }
-  return read <= 2 * all.pieces && 2 * longest * members <= 3 * all.pieces ? ranges : 0;
+  return read <= 2 * all.pieces && 2 * longest * most <= 3 * all.pieces ? ranges : 0;
 }
 
 // Returns the updates in pieces of about this many, at most `most`, without their destinations.
