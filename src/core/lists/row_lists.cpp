@@ -122,6 +122,8 @@ Ordered order_edges(ListStage stage, char* starts, const char* targets, const ch
   // With `starts`, callers do not need the final counts, so edges that are already in order are stored
   // without updates of the counts.
   stage.in_order = starts != nullptr && in_order(orders);
+  ordered.in_place = stage.in_order && stage.edge_row != nullptr && stage.edges == nullptr;
+  if (ordered.in_place) return ordered;
   ordered.finished = run_tasks(stage.pieces, threads, poll,
                                [&](int64_t piece, int) { chosen_kernels().list_place(stage, piece); });
   return ordered;
@@ -233,7 +235,8 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   rows_ = OwnedMemory(times(edges, width));
   if (numbered || bucket_size_ > 1) edges_ = OwnedMemory(times(edges, width));
   const bool has_edge_rows = stage.sources != nullptr || bucket_size_ > 1;
-  const OwnedMemory edge_destination(times(edges, width)), edge_row(has_edge_rows ? times(edges, width) : 0);
+  const OwnedMemory edge_destination(times(edges, width));
+  OwnedMemory edge_row(has_edge_rows ? times(edges, width) : 0);
   const OwnedMemory counts(times(times(stage.pieces, lists_), width));
   stage.edge_destination = edge_destination.get();
   stage.edge_row = has_edge_rows ? edge_row.get() : nullptr;
@@ -244,6 +247,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   const Ordered ordered = order_edges(stage, starts_.get(), targets.indices, sources.indices, threads, poll);
   if (!ordered.finished) return {Status::interrupted, {}};
   kept_ = ordered.kept;
+  if (ordered.in_place) std::swap(rows_, edge_row);
   if (!ordered.valid && targets.program->invalid_is_error)
     return find_invalid_end(targets, sources, poll, invalid);
   if (bucket_size_ > 1 && !pack(edges, threads, poll)) return {Status::interrupted, {}};

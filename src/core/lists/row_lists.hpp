@@ -12,11 +12,12 @@ namespace gatherum {
 // number of threads.
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
 
-// The result of ordering edges: whether the work finished, whether all edges were valid, and how many were
-// kept.
+// The result of ordering edges: whether the work finished, whether all edges were valid, how many were kept,
+// and whether the rows of the edges are the lists, because the edges were in order.
 struct Ordered {
   bool finished, valid;
   int64_t kept;
+  bool in_place = false;
 };
 // Sorts edges by target with a stable counting sort. `starts` receives the position of the first edge of each
 // destination, and the end position; it may be null.
