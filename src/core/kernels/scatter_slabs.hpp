@@ -2,8 +2,9 @@
 // for its destinations.
 //
 // The work is divided in one of two ways. With many units (lines of *_elements), each unit is a task. With
-// only one unit, its destinations are divided into ranges. The task of a range reads every index and applies
-// the updates of its range, in order. No other task writes to this range.
+// only one unit, its destinations are divided into ranges. The task of a range reads every index, or those of
+// the pieces of near updates with destinations in its range, and applies the updates of its range, in order.
+// No other task writes to this range.
 //
 // The plan guarantees: no row loops, block == item, destination i of a unit is at i * step, and the source,
 // if it is not the output, has the output's strides. Cost: the updates are read once per range; accumulators
