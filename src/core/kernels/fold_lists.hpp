@@ -305,9 +305,9 @@ class FoldLists {
   template <class F, int K, bool Weighted>
   int64_t fold_in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset) const {
     constexpr int64_t bytes = Lines<F, K>::kBytes;
-    fold_in_registers<Lines<F, K>, F, Weighted>(
-        begin, end, to, call_.combine.include_self ? from : nullptr, call_.weights,
-        [=, this](int64_t i) { return row(i, row_offset, bytes); });
+    fold_in_registers<Lines<F, K>, F, Weighted>(begin, end, to, call_.combine.include_self ? from : nullptr,
+                                                call_.weights,
+                                                [=, this](int64_t i) { return row(i, row_offset, bytes); });
     return bytes;
   }
 
