@@ -2,6 +2,8 @@
 
 import csv
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +176,14 @@ def test_the_command(table: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "`q` must be a number in [0, 1]" in capsys.readouterr().err
     assert run([*arguments, "--q", "x"]) == 1
     assert "for 'quantile', got 'x'" in capsys.readouterr().err
+
+
+def test_pandas_is_not_imported(table: str) -> None:
+    """pyarrow imports pandas to convert arrays, which takes longer than a short call."""
+    pytest.importorskip("pandas", reason="install pandas to test whether it is imported")
+    code = (
+        "import sys; from gatherum.files import reduce_file; "
+        "reduce_file(sys.argv[1] + ':price', sys.argv[1] + ':shop', func=['sum', 'nanmean']); "
+        "reduce_file(None, sys.argv[1] + ':shop', func='count'); sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, table], check=True)

@@ -123,3 +123,17 @@ def test_a_result_much_larger_than_the_values_needs_a_size(call):
         f"groups.{call.__name__}: `size` must be given for 3 values in 1000000001 groups; or "
         "renumber them: groups, labels = gatherum.groups.factorize(groups)"
     )
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+@pytest.mark.parametrize("sign", ["int", "uint"])
+def test_codes_of_dictionaries(sign, bits):
+    arrow = pytest.importorskip("pyarrow")
+    codes = arrow.array([0, 1, None, 2, 1, None, 0] * 5, getattr(arrow, f"{sign}{bits}")())
+    column = arrow.DictionaryArray.from_arrays(codes, arrow.array(["b", "a", "c"]))
+    parts = column, column[3:], column[9:20], column[:2], column[:0]
+    for keys in (*parts, arrow.chunked_array([column[2:5], column[1:9]])):
+        numbers, labels = gatherum.groups.factorize(keys)
+        found = [None if number < 0 else labels[number] for number in numbers]
+        assert found == keys.to_pylist()

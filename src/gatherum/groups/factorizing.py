@@ -12,6 +12,7 @@ from gatherum._arguments import plain_values
 from gatherum._model.errors import unknown_argument
 
 from . import errors
+from .arrow_arrays import as_numpy, codes_of
 
 FACTORIZE = "groups.factorize"
 GroupNumbers: TypeAlias = NDArray[np.int64]
@@ -194,7 +195,7 @@ def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
     if not pyarrow.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     labels = _as_numpy(column.dictionary)
-    codes = column.indices.cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = codes_of(column)
     missing = _missing(labels)
     order = np.argsort(labels, kind="stable")
     order = order[~missing[order]]
@@ -207,7 +208,7 @@ def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
 
 def _as_numpy(column: Any) -> Labels:
     """Return Arrow values as an array; strings have NumPy's fixed width."""
-    array: Labels = column.to_numpy(zero_copy_only=False)
+    array: Labels = as_numpy(column)
     if array.dtype.kind != "O":
         return array
     for text_type in (str, bytes):

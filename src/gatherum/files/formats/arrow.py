@@ -30,6 +30,7 @@ from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxArray
+from gatherum.groups.arrow_arrays import as_numpy, dtype_of
 
 __all__ = ["Arrow"]
 
@@ -134,8 +135,7 @@ def _described(location: Location, arrow_type: Any) -> tuple[np.dtype[Any], list
             f"{location}: a column of {arrow_type}, expected numbers, bools, times without a zone, "
             f"or lists of these{_advice(item_type)}"
         )
-    # `to_pandas_dtype` may need pandas.
-    return pyarrow.array([], item_type).to_numpy(zero_copy_only=False).dtype, widths
+    return dtype_of(item_type), widths
 
 
 def _check_order(location: Location, permutation: list[int] | None) -> None:
@@ -193,7 +193,7 @@ def _flat(values: Any, widths: tuple[int, ...]) -> NDArray[Any]:
     if values.null_count:
         raise NullsError
     if not (pyarrow.types.is_fixed_size_list(values.type) or _has_lists(values.type)):
-        return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+        return as_numpy(values)
     if _has_lists(values.type):
         lengths = pyarrow.compute.list_value_length(values).unique().to_pylist()
         if other_lengths := [length for length in lengths if length != widths[0]]:

@@ -19,6 +19,7 @@ from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Stats
+from gatherum.groups.arrow_arrays import codes_of
 from gatherum.groups.factorizing import factorize
 
 from .batches import batches
@@ -155,12 +156,7 @@ def _encoded(keys: Any) -> tuple[NDArray[Any], Arrays]:
 
     if not hasattr(keys, "dictionary"):
         keys = keys.dictionary_encode()
-    indices = keys.indices
-    if indices.type.bit_width < 32:
-        indices = indices.cast("int32")
-    if indices.null_count:
-        indices = indices.cast("int64").fill_null(-1)
-    codes = indices.to_numpy(zero_copy_only=False)
+    codes = codes_of(keys)
     used = np.zeros(len(keys.dictionary) + 1, np.bool_)
     used[codes] = True
     used = used[:-1]
