@@ -30,6 +30,14 @@ def test_each_hunk_of_a_patch_is_in_its_file(name):
             assert "\n".join(old) in text, hunk
 
 
+@pytest.mark.parametrize("name", PATCHES)
+def test_added_lines_of_python_are_short(name):
+    patch = (ROOT / "tests" / "patches" / f"{name}.patch").read_text()
+    parts = re.split(r"^--- a/", patch, flags=re.MULTILINE)[1:]
+    lines = "\n".join(part for part in parts if part.split("\n", 1)[0].endswith(".py")).splitlines()
+    assert not [line for line in lines if line.startswith("+") and len(line) > 101]
+
+
 def files_named(path):
     """Return the files and folders of the project that a path of a recipe may mean."""
     exact = [root / path for root in ROOTS if (root / path).exists()]
