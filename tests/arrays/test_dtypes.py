@@ -120,8 +120,9 @@ def names_of_directml(_: Path) -> set[str]:
 
 def names_of_cuda(_: Path) -> set[str]:
     """Return the value types of the kernels. They move all dtypes by the bytes of an item."""
-    kernels = Path(gatherum.__file__).parent / "cuda" / "kernels" / "arithmetic.cuh"
-    return set(re.findall(r"^using value_(\w+) =", kernels.read_text(), re.MULTILINE))
+    kernels = Path(gatherum.__file__).parent / "cuda" / "kernels"
+    text = "".join((kernels / name).read_text() for name in ("platform.cuh", "arithmetic.cuh"))
+    return set(re.findall(r"^using value_(\w+) =", text, re.MULTILINE))
 
 
 def names_of_commands(_: Path) -> set[str]:
