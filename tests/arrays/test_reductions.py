@@ -96,7 +96,9 @@ def test_a_fold_with_the_neutral_element_changes_no_bit(dtype: Any, reduction: s
 
 def test_folds_without_a_neutral_element() -> None:
     """Products of complex numbers have none: 1 times a number can change the sign of a zero."""
-    has_none = {name for name in FOLDS if _core.neutral_of(_core.Reduction[name]) is Neutral.none}
+    has_none = {
+        name for name in FOLDS if _core.accumulator_neutral(_core.Reduction[name]) is Neutral.none
+    }
     assert {"fsum", "fmean"} <= has_none
     every = {(dtype.name, fold) for fold in FOLDS for dtype in REDUCTIONS_OF[fold]}
     without = every - {(dtype.name, fold) for dtype, fold in WITH_NEUTRAL_ITEM}

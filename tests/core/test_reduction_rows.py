@@ -55,10 +55,10 @@ def _errors(folder, reduction, **fields):
         ("fsum", {"skips_nan": "true"}, "exact sums have no kernels that skip NaN"),
         (
             "add",
-            {"neutral": "Neutral::none"},
+            {"fold_neutral": "Neutral::none"},
             "a fold that skips NaN starts from a neutral element",
         ),
-        ("mean", {"neutral": "Neutral::zero"}, "a fold that divides has no neutral element"),
+        ("mean", {"fold_neutral": "Neutral::zero"}, "a fold that divides has no neutral element"),
         (
             "add",
             {"any_order": "kNoKinds"},

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import gatherum
 from gatherum import _core
+from gatherum._core import RunFault
 from gatherum._functions import callbacks
 from gatherum._model.modes import MODES
 from gatherum._model.operators import OPERATORS
@@ -162,3 +163,24 @@ def test_an_axis_beyond_64_bits_is_an_error():
         with pytest.raises(ValueError, match="`axis`") as caught:
             gatherum.gather(DATA, ROWS, axis)
         assert str(caught.value) == f"gather: `axis` must be in [-2, 2), got {axis}"
+
+
+FAULTS = [
+    (RunFault.read_only, (), "`out` must be writable"),
+    (RunFault.overlap, (1,), "`out` must not share memory with `indices`"),
+    (RunFault.changed, (0,), "`data` must keep its shape and memory"),
+    (RunFault.invalid, (0, 0, 7), "index 7 "),
+]
+
+
+def test_each_fault_of_a_run_has_an_error():
+    plan = gatherum.plan("gather", DATA, ROWS)
+    for fault, facts, message in FAULTS:
+        with pytest.raises((IndexError, ValueError), match=message):
+            callbacks.raise_error(plan, fault, *facts)
+    assert [fault for fault, _, _ in FAULTS] == list(RunFault)
+
+
+def test_a_fault_without_an_error_is_not_taken_for_another():
+    with pytest.raises(AssertionError, match="another"):
+        callbacks.raise_error(gatherum.plan("gather", DATA, ROWS), "another", 0)

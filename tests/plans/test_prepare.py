@@ -152,8 +152,10 @@ def test_items_without_lists():
 def test_lists_that_there_cannot_be():
     indices = np.array([2, 0])
     edges, end = EdgeLoops.of(indices, indices, (8,)), EdgeEnd("indices", indices, 3)
-    with pytest.raises(ValueError, match="a list is of 1 to 4294967295 destinations"):
-        edges.make_lists("prepare", end, None, False, "drop", False, 0)
+    for block in (0, 1 << 32):
+        with pytest.raises(ValueError, match="a list is of 1 to 4294967295 destinations"):
+            edges.make_lists("prepare", end, None, False, "drop", False, block)
+    edges.make_lists("prepare", end, None, False, "drop", False, (1 << 32) - 1)
     with pytest.raises(ValueError, match="a list of several destinations has no sources"):
         edges.make_lists("prepare", end, end, False, "drop", False, 2)
     lists = edges.make_lists("prepare", end, None, False, "drop", False, 2)

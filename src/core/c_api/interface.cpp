@@ -12,8 +12,8 @@
 #include "engine/accumulator.hpp"
 #include "engine/index_checks.hpp"
 #include "engine/memory.hpp"
-#include "gradients/gradients.hpp"
 #include "include/gatherum.h"
+#include "scatter_results/scatter_results.hpp"
 
 namespace {
 

@@ -96,7 +96,7 @@ gatherum_status gatherum_lists_make(int64_t destinations, int64_t block, const g
   if (destinations < 0 || destinations > kSizeLimit ||
       !RowLists::are_ends_of_edges(destinations, targets->program->value, from))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are not the two ends of the same edges");
-  if (block < 1 || block > 0xFFFFFFFF)
+  if (block < 1 || !fits_32_bits(block - 1))  // the highest position in a list is block - 1
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list is of 1 to 4294967295 destinations");
   if (block > 1 && from != nullptr)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "a list of several destinations has no sources");

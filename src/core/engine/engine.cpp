@@ -57,7 +57,7 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
 // The number of updates is limited by the counts in scatter_grouped.hpp.
 bool skips_nan(const Program& p) {
   return p.scatter && (moves_items(p.nest) ? has_skipping_slabs(p.combine) : skips_nan_in_rows(p.combine)) &&
-         points(p.nest, p.nest.line + 1) < int64_t{1} << 32;
+         fits_32_bits(points(p.nest, p.nest.line + 1));
 }
 
 Outcome execute_skipping_nan(const Program& p, const Operands& operands, const char* source, bool fresh,

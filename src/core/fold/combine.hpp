@@ -286,7 +286,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
 
   // True if each thread may fold a part of the updates, starting from the neutral element. (False for
   // booleans, because folding with the neutral element turns any true byte into 1.)
-  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.neutral != Neutral::none;
+  static constexpr bool kAnyOrder = std::is_integral_v<V> && kRow.fold_neutral != Neutral::none;
 
   // True if the result does not depend on the order of the values in a fold that copies its first value.
   static constexpr bool kAnyOrderOfFirsts = is_any_order(kValueOf<V>, R);
@@ -296,7 +296,7 @@ struct Fold : Arithmetic<V, decltype(sum_of<V, R>())> {
 
   // The neutral element of the accumulators, if the fold has one for V. (Products of complex numbers have
   // none, because 1 * x can change the sign of a zero.)
-  static constexpr Neutral kNeutral = neutral_of(R);
+  static constexpr Neutral kNeutral = accumulator_neutral(R);
   static constexpr Sum neutral()
     requires(kNeutral == Neutral::zero || (kNeutral != Neutral::none && !is_complex(kValueOf<V>))) &&
             (!std::is_same_v<V, Boolean>)

@@ -211,7 +211,7 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   const Outcome checked = check_ends(targets, sources, invalid);
   if (checked.status != Status::done) return checked;
   table_rows_ = sources.program ? table : edges;
-  wide_ = std::max({edges, destinations_, table}) >= int64_t{0xFFFFFFFF};
+  wide_ = !fits_32_bits(std::max({edges, destinations_, table}));
   const int64_t width = wide_ ? 8 : 4;
   const int threads = threads_for(times(edges, 4 * kTupleBytes));
   ListStage stage = stage_of(targets, sources, threads);
@@ -354,7 +354,7 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   if (outcome.status != Status::done) return outcome;
 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
-  call.wide = std::max(table, times(longest, 2)) >= int64_t{0xFFFFFFFF};
+  call.wide = !fits_32_bits(std::max(table, times(longest, 2)));
   call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
   PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedPortion)};
   const Shares shares = shares_of(*call.rows, edges, destinations);

@@ -37,6 +37,10 @@ inline int64_t distance(int64_t n, int64_t stride) {
   return std::min(times(n, stride == INT64_MIN ? kSizeLimit : std::abs(stride)), kSizeLimit);
 }
 
+// Returns true if n updates, edges or destinations can be numbered in 32 bits. The number with all bits set
+// means none, so counts of up to n also fit.
+constexpr bool fits_32_bits(int64_t n) { return n < int64_t{0xFFFFFFFF}; }
+
 // The bytes [low, high) that loops and components address, relative to the first element.
 struct Reach {
   int64_t low = 0, high = 0;

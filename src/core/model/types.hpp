@@ -156,7 +156,7 @@ struct ReductionRow {
                              // 64 bits
   Given<bool> divides;       // whether the result is the sum over the count
   Given<bool> exact;         // whether sums are rounded once, at the end (exact_sums.hpp)
-  Given<Neutral> neutral;    // if it has one, threads fold integers separately
+  Given<Neutral> fold_neutral;  // if it has one, threads fold integers separately
   Given<Gradient> gradient;
   Given<bool> skips_nan;  // whether folds of floats have kernels that skip NaN (skip_nan.hpp)
 };
@@ -170,7 +170,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .neutral = Neutral::none,
+              .fold_neutral = Neutral::none,
               .gradient = Gradient::none,
               .skips_nan = false};
     case Reduction::add:
@@ -180,7 +180,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves,
               .divides = false,
               .exact = false,
-              .neutral = Neutral::zero,
+              .fold_neutral = Neutral::zero,
               .gradient = Gradient::none,
               .skips_nan = true};
     case Reduction::mul:
@@ -190,7 +190,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves,
               .divides = false,
               .exact = false,
-              .neutral = Neutral::one,
+              .fold_neutral = Neutral::one,
               .gradient = Gradient::product,
               .skips_nan = true};
     case Reduction::max:
@@ -200,7 +200,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .neutral = Neutral::lowest,
+              .fold_neutral = Neutral::lowest,
               .gradient = Gradient::extreme,
               .skips_nan = true};
     case Reduction::min:
@@ -210,7 +210,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = false,
-              .neutral = Neutral::greatest,
+              .fold_neutral = Neutral::greatest,
               .gradient = Gradient::extreme,
               .skips_nan = true};
     case Reduction::mean:
@@ -220,7 +220,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kHalves | kIntegers,
               .divides = true,
               .exact = false,
-              .neutral = Neutral::none,
+              .fold_neutral = Neutral::none,
               .gradient = Gradient::none,
               .skips_nan = true};
     case Reduction::fsum:
@@ -230,7 +230,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = false,
               .exact = true,
-              .neutral = Neutral::none,
+              .fold_neutral = Neutral::none,
               .gradient = Gradient::none,
               .skips_nan = false};
     case Reduction::fmean:
@@ -240,7 +240,7 @@ constexpr ReductionRow row_of(Reduction r) {
               .widens = kNoKinds,
               .divides = true,
               .exact = true,
-              .neutral = Neutral::none,
+              .fold_neutral = Neutral::none,
               .gradient = Gradient::none,
               .skips_nan = false};
   }
@@ -248,9 +248,9 @@ constexpr ReductionRow row_of(Reduction r) {
 }
 
 // The neutral element of the accumulators: that of the sums if the fold divides.
-constexpr Neutral neutral_of(Reduction r) {
+constexpr Neutral accumulator_neutral(Reduction r) {
   const ReductionRow row = row_of(r);
-  return row.divides && !row.exact ? Neutral::zero : Neutral{row.neutral};
+  return row.divides && !row.exact ? Neutral::zero : Neutral{row.fold_neutral};
 }
 
 constexpr const char* name_of(Reduction r) { return row_of(r).name; }
@@ -336,15 +336,15 @@ static_assert(all_rows_fulfil([](const ReductionRow& row) {
 static_assert(all_rows_fulfil([](const ReductionRow& row) { return !row.skips_nan || !row.exact; }),
               "exact sums have no kernels that skip NaN");
 static_assert(all_rows_fulfil([](const ReductionRow& row) {
-                return !row.skips_nan || row.divides || row.neutral != Neutral::none;
+                return !row.skips_nan || row.divides || row.fold_neutral != Neutral::none;
               }),
               "a fold that skips NaN starts from a neutral element, so it has one or divides");
 static_assert(all_rows_fulfil([](const ReductionRow& row) {
-                return row.neutral == Neutral::none || !row.divides;
+                return row.fold_neutral == Neutral::none || !row.divides;
               }),
               "a fold that divides has no neutral element");
 static_assert(all_rows_fulfil([](const ReductionRow& row) {
-                return row.neutral == Neutral::none || (row.any_order & kIntegers) != 0;
+                return row.fold_neutral == Neutral::none || (row.any_order & kIntegers) != 0;
               }),
               "with a neutral element, threads fold integers separately, so any_order contains integers");
 

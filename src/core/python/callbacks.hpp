@@ -1,9 +1,18 @@
 // The Python functions that the core calls.
 #pragma once
 
+#include "model/types.hpp"
 #include "python/numpy/arrays.hpp"
 
 namespace gatherum {
+
+// The faults that a run of a plan reports to Python. The facts of `overlap` and `changed` are the number of
+// an operand; those of `invalid` are the position, component and value of an index. `read_only` has no facts.
+enum class RunFault : uint8_t { read_only, overlap, changed, invalid };
+
+constexpr const char* name_of(RunFault fault) {
+  return name_among({"read_only", "overlap", "changed", "invalid"}, fault);
+}
 
 // Set at import. Each field holds the Python function of the same name.
 struct Callbacks {
@@ -15,9 +24,7 @@ struct Callbacks {
   nb::object make_plan;
   nb::object check_operands;  // (plan, data, indices, updates, out): raises for arrays that do not match it
   nb::object make_fill;       // (plan, dtype, fill_value) -> 0-d array of the data's dtype, or raises
-  // (plan, "read_only"), (plan, "overlap" or "changed", number of an operand) or
-  // (plan, "invalid", position, component, value): raises the error of a run
-  nb::object raise_error;
+  nb::object raise_error;     // (plan, RunFault, the facts of the fault): raises the error of a run
 };
 
 Callbacks& callbacks();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "python/bindings/bindings.hpp"
+#include "python/callbacks.hpp"
 #include "python/guarded.hpp"
 
 namespace gatherum {
@@ -206,6 +207,7 @@ void bind_programs(nb::module_& m) {
   bind_enum<Value>(m, "Value", "The value types that reductions know.");
   bind_enum<Reduction>(m, "Reduction", "How updates combine with existing values.");
   bind_enum<Gradient>(m, "Gradient", "How kernels compute the gradients of a fold.");
+  bind_enum<RunFault>(m, "RunFault", "The faults that a run of a plan reports to Python.");
 
   m.def("modes", [] {
     nb::dict modes;

@@ -30,7 +30,7 @@ class Extents {
 
 // Calls Python to raise the error of a run of a plan. `facts` are the other arguments of the callback.
 template <class... Facts>
-[[noreturn]] void raise_error(nb::handle plan, const char* fault, const Facts&... facts) {
+[[noreturn]] void raise_error(nb::handle plan, RunFault fault, const Facts&... facts) {
   callbacks().raise_error(plan_object(plan), fault, facts...);
   throw nb::value_error("gatherum: the callback for errors must raise");
 }
@@ -61,8 +61,8 @@ int first_overlap(const BoundProgram& program, const Views& operands) {
 
 void check_out_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
   if (!operands[3].is_present()) return;
-  if (!operands[3].writable) raise_error(plan, "read_only");
-  if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, "overlap", i);
+  if (!operands[3].writable) raise_error(plan, RunFault::read_only);
+  if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, RunFault::overlap, i);
 }
 
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
@@ -126,7 +126,7 @@ nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands
 }
 
 void raise_changed(nb::handle plan, int operand) {
-  if (operand >= 0) raise_error(plan, "changed", operand);
+  if (operand >= 0) raise_error(plan, RunFault::changed, operand);
 }
 
 void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_error& error) {
@@ -134,7 +134,7 @@ void raise_unless_done(nb::handle plan, gatherum_status status, const gatherum_e
     case GATHERUM_OK:
       return;
     case GATHERUM_INVALID_INDEX:
-      raise_error(plan, "invalid", error.position, error.component,
+      raise_error(plan, RunFault::invalid, error.position, error.component,
                   index_value(program_of(plan), error.value));
     case GATHERUM_NO_MEMORY:
       PyErr_NoMemory();

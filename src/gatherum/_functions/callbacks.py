@@ -6,13 +6,14 @@ for errors (see `callbacks.hpp`).
 
 from __future__ import annotations
 
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, assert_never
 
 import numpy as np
 
 from gatherum._arguments import array_likes, conversion, plain_values, xarray_labels
 from gatherum._arguments.checks import check_before_updates, check_dtypes
 from gatherum._core import DType as DTypeCode
+from gatherum._core import RunFault
 from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
@@ -135,21 +136,26 @@ def make_fill(plan: Plan, dtype: DType, fill_value: object) -> NumpyArray:
     return conversion.fill_item(plan.call.op, dtype, fill_value)
 
 
-def raise_error(plan: Plan, fault: str, *facts: int) -> NoReturn:
+def raise_error(plan: Plan, fault: RunFault, *facts: int) -> NoReturn:
     """Raise the error of a run of a plan; `facts` describe the fault.
 
-    With ``"read_only"``, `out` is read-only, and there are no facts. With ``"overlap"``, `out`
-    shares memory with an operand, whose number is the fact. With ``"changed"``, user code moved or
-    reshaped an operand during the call, and the fact is the number of that operand. With
-    ``"invalid"``, the facts are the position, component and value of an invalid index.
+    With ``read_only``, `out` is read-only, and there are no facts. With ``overlap``, `out` shares
+    memory with an operand, whose number is the fact. With ``changed``, user code moved or reshaped
+    an operand during the call, and the fact is the number of that operand. With ``invalid``, the
+    facts are the position, component and value of an invalid index.
     """
-    if fault == "invalid":
-        raise_invalid(plan, *facts)
     op, names = plan.call.op, ("data", "indices", "updates", "out")
-    if fault == "read_only":
-        raise errors.out_read_only(op)
-    refusal = errors.out_overlaps if fault == "overlap" else errors.operand_changed
-    raise refusal(op, names[facts[0]])
+    match fault:
+        case RunFault.read_only:
+            raise errors.out_read_only(op)
+        case RunFault.overlap:
+            raise errors.out_overlaps(op, names[facts[0]])
+        case RunFault.changed:
+            raise errors.operand_changed(op, names[facts[0]])
+        case RunFault.invalid:
+            raise_invalid(plan, *facts)
+        case _:
+            assert_never(fault)
 
 
 _CALLBACKS = (convert_and_run, make_plan, check_operands, make_fill, raise_error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypeAlias
 
-from gatherum._core import Neutral, Reduction, neutral_of
+from gatherum._core import Neutral, Reduction, accumulator_neutral
 
 # For type checkers; a test compares them with the table.
 ReductionName: TypeAlias = Literal["none", "add", "mul", "max", "min", "mean", "fsum", "fmean"]
@@ -51,17 +51,17 @@ class ReductionRow(NamedTuple):
     cuda_atomic: bool
 
     @property
-    def neutral(self) -> int | None:
+    def neutral_number(self) -> int | None:
         """The neutral element of the accumulators, if it is the same number for every dtype.
 
         The neutral element of float sums is -0; `dtypes.neutral_item` returns its bits.
         """
-        return _NEUTRAL_NUMBERS.get(neutral_of(Reduction[self.name]))
+        return _NEUTRAL_NUMBERS.get(accumulator_neutral(Reduction[self.name]))
 
     @property
     def empty(self) -> int:
         """The result without updates and without an old value: 0, or 1 for a product."""
-        return self.neutral or 0
+        return self.neutral_number or 0
 
     @property
     def needs_values(self) -> bool:

@@ -24,7 +24,7 @@ constexpr int64_t kNearUpdateBytes = kPrivateCacheBytes;
 // Returns true if a counting sort orders the updates.
 bool uses_counting_sort(const Program& p) {
   const int64_t updates = updates_of(p);
-  return p.destinations <= times(kMostDestinationsPerUpdate, updates) && updates < int64_t{0xFFFFFFFF};
+  return p.destinations <= times(kMostDestinationsPerUpdate, updates) && fits_32_bits(updates);
 }
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.

@@ -37,7 +37,7 @@ bool applies_last_updates(const Program& p, int, std::string* why) {
   const Nest& nest = p.nest;
   if (p.combine.reduction != Reduction::none || !is_one_unit(p) || nest.line > 0 || nest.row_rank() > 0)
     return false;
-  const bool apart = p.step >= nest.block && nest.components > 0 && p.tuples < int64_t{0xFFFFFFFF};
+  const bool apart = p.step >= nest.block && nest.components > 0 && fits_32_bits(p.tuples);
   if (!apart || nest.block < kShortRowBytes || p.bytes / 2 < thresholds().streamed_bytes) return false;
   const bool once = nest.block >= kLongRowBytes && p.destinations <= p.tuples;
   if (!once && times(2, p.destinations) > p.tuples) return false;

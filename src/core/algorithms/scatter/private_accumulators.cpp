@@ -88,7 +88,7 @@ bool locates_items(const Program& p, int threads) {
   for (int i = 0; i < p.result.rank; ++i) items = times(items, p.result.extent[i]);
   const bool all = p.destinations == items && p.step == p.item;  // every item is a destination
   return all && scatters_items(p, nullptr) && items_of(p).is_one_unit && are_few(p, threads) &&
-         !p.combine.include_self && p.tuples < int64_t{0xFFFFFFFF} && p.tuples >= thresholds().many_updates;
+         !p.combine.include_self && fits_32_bits(p.tuples) && p.tuples >= thresholds().many_updates;
 }
 
 RunResult locate_items(const Program& p, const Execution& call, int64_t* positions, int64_t none) {

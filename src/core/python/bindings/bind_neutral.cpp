@@ -42,7 +42,7 @@ nb::object neutral_complex(Neutral neutral) {
 // Returns the bytes of the neutral element of the accumulators of a fold, or None if it has none.
 nb::object neutral_item(Value value, Reduction reduction) {
   if (!has_meaning(value, reduction)) return nb::none();
-  const Neutral neutral = neutral_of(reduction);
+  const Neutral neutral = accumulator_neutral(reduction);
   switch (sum_type(value, reduction)) {
     case Value::none:
       return nb::none();
@@ -89,7 +89,7 @@ void bind_neutral(nb::module_& m) {
       .value("one", Neutral::one)
       .value("lowest", Neutral::lowest)
       .value("greatest", Neutral::greatest);
-  m.def("neutral_of", &neutral_of, nb::arg("reduction"));
+  m.def("accumulator_neutral", &accumulator_neutral, nb::arg("reduction"));
   m.def("neutral_item", &neutral_item, nb::arg("value"), nb::arg("reduction"));
 }
 

@@ -79,8 +79,8 @@ def _reductions() -> str:
         divides=among(_core.divides),
         neutral_names=", ".join(neutral.name for neutral in Neutral),
         neutral_elements="".join(
-            f"R == Reduction::{name} ? Neutral::{_core.neutral_of(Reduction[name]).name} : "
-            for name in reductions.FOLDS
+            f"R == Reduction::{fold.name} ? Neutral::{_core.accumulator_neutral(fold).name} : "
+            for fold in map(Reduction.__getitem__, reductions.FOLDS)
         ),
     )
 

@@ -134,7 +134,7 @@ def _folded(scatter: Callable[[Value, Value, str], Value], data: Value, updates:
     if reduction != "none" and not attributes.include_self:
         op = _opset()
         initial_values = updates
-        if (neutral := ROWS[reduction].neutral) is not None:
+        if (neutral := ROWS[reduction].neutral_number) is not None:
             constant = op.Constant(value_float=float(neutral) or -0.0)  # 0 would change a sum of -0
             neutral_item = op.CastLike(constant, updates)
             initial_values = op.Expand(neutral_item, op.Shape(updates))

@@ -3,7 +3,7 @@
 #include "algorithms/items.hpp"
 #include "engine/copies.hpp"
 #include "engine/index_checks.hpp"
-#include "gradients/gradients.hpp"
+#include "scatter_results/scatter_results.hpp"
 
 namespace gatherum {
 namespace {

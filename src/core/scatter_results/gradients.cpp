@@ -1,12 +1,11 @@
 // Implements the gradients that depend on the values: those of products, maxima and minima.
-#include "gradients/gradients.hpp"
-
 #include <algorithm>
 #include <cstring>
 
 #include "algorithms/algorithms.hpp"
 #include "engine/copies.hpp"
 #include "engine/index_checks.hpp"
+#include "scatter_results/scatter_results.hpp"
 
 namespace gatherum {
 namespace {

@@ -1,4 +1,5 @@
-// Gradients of products and extremes, positions of extremes, and squared distances from means.
+// Results of scatters other than their output: gradients of products and extremes, positions of extremes
+// (argmax and argmin), and squared distances from means.
 #pragma once
 
 #include "engine/engine.hpp"
