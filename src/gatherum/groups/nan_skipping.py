@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gatherum._model.arrays import AnyArray, NumpyArray
+from gatherum._model.dtypes import neutral_item
 
 from . import compositions
 from .grouping import Grouping
@@ -90,7 +91,9 @@ def log_sum(
     def fold(values: NumpyArray, reduction: str, initial: NumpyArray) -> NumpyArray:
         result: NumpyArray | None = grouping.fold_skipping_nan(values, reduction, initial)
         if result is None:
-            neutral = values.dtype.type(-np.inf if reduction == "max" else 0)
+            item = neutral_item(values.dtype, reduction)
+            assert item is not None
+            neutral = np.frombuffer(item, values.dtype)[0]
             numbers = np.where(grouping.xp.isnan(values), neutral, values)
             result = grouping.scatter(numbers, reduction, initial)
         return result
