@@ -453,3 +453,9 @@ def test_each_function_has_a_row_that_skips_nan():
 def test_the_oracle_has_the_same_functions():
     assert reference.REDUCES.keys() == {row.name for row in functions.FUNCTIONS.values()}
     assert reference.TRANSFORMS.keys() == functions.TRANSFORMS.keys()
+
+
+def test_the_oracle_has_no_default_function(monkeypatch):
+    monkeypatch.setitem(reference.REDUCES, "new", None)
+    with pytest.raises(KeyError, match="no definition of new"):
+        reference.reduce([1.0], [0], func="new")
