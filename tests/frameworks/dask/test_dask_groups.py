@@ -113,7 +113,7 @@ def test_on_a_cluster_of_threads():
          "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),
     ],
 )  # fmt: skip
-def test_refusals(more, error_type, message):
+def test_reduce_checks_the_arguments_of_dask_arrays(more, error_type, message):
     values = VALUES.astype(int) if more.pop("whole", False) else VALUES
     groups = GROUPS[:5] if more.pop("short", False) else GROUPS
     with pytest.raises(error_type) as refusal:

@@ -311,7 +311,7 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "groups.reduce: numbers must be in the range of `dtype`, int32, got nan (values[1])"),
     ],
 )  # fmt: skip
-def test_refusals(call, error_type, message):
+def test_reduce_and_transform_check_the_arguments_of_jax_arrays(call, error_type, message):
     with pytest.raises(error_type, match=re.escape(message)):
         call()
 

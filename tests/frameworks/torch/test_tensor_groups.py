@@ -270,7 +270,7 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "`size`"),
     ],
 )  # fmt: skip
-def test_refusals(call, error_type, message):
+def test_reduce_and_transform_check_the_arguments_of_tensors(call, error_type, message):
     with pytest.raises(error_type, match=re.escape(message)):
         call()
 
