@@ -36,7 +36,7 @@ def describe(command: list[str]) -> dict[str, Any]:
         "gatherum": {
             "level": native.level(),
             "threads": native.get_num_threads(),
-            "output_cache_bytes": native.get_output_cache_limit(),
+            "output_cache_bytes": native.get_cache_limit(),
         },
         "versions": {
             "python": platform.python_version(),

@@ -51,18 +51,18 @@ if TYPE_CHECKING:
     from ._functions.prepared import Prepared, prepare
     from ._functions.quantized import gather_quantized
     from ._functions.scatters import scatter_elements, scatter_nd, scatter_slices
-    from ._functions.settings import config, show_config
-    from ._inspection.explanations import Explanation, explain
-    from ._plans.plans import Plan, plan
-    from ._system.native import (
+    from ._functions.settings import (
         clear_output_cache,
-        get_include,
-        get_library,
+        config,
         get_num_threads,
         get_output_cache_limit,
         set_num_threads,
         set_output_cache_limit,
+        show_config,
     )
+    from ._inspection.explanations import Explanation, explain
+    from ._plans.plans import Plan, plan
+    from ._system.native import get_include, get_library
     from .conformance import vectors
 
 __all__ = [
@@ -110,13 +110,13 @@ _MODULES = {
     "gather_quantized": "gatherum._functions.quantized",
     "IndexReport": "gatherum._functions.index_reports",
     "index_report": "gatherum._functions.index_reports",
-    "clear_output_cache": "gatherum._system.native",
+    "clear_output_cache": "gatherum._functions.settings",
     "get_include": "gatherum._system.native",
     "get_library": "gatherum._system.native",
-    "get_num_threads": "gatherum._system.native",
-    "get_output_cache_limit": "gatherum._system.native",
-    "set_num_threads": "gatherum._system.native",
-    "set_output_cache_limit": "gatherum._system.native",
+    "get_num_threads": "gatherum._functions.settings",
+    "get_output_cache_limit": "gatherum._functions.settings",
+    "set_num_threads": "gatherum._functions.settings",
+    "set_output_cache_limit": "gatherum._functions.settings",
     "Plan": "gatherum._plans.plans",
     "plan": "gatherum._plans.plans",
     "Prepared": "gatherum._functions.prepared",

@@ -314,11 +314,12 @@ SENTENCES = [
     ),
     (
         "takes_no_updates", "plan", ("gather", ZEROS_2X3, [0], ZEROS_2X3), {}, TypeError,
-        "gather: takes no `updates`; the scatters do",
+        "gather: `updates` must be None, got an array of float32 (2, 3); only scatters take "
+        "updates",
     ),
     (
         "takes_no_updates", "explain", ("gather_nd", ZEROS_2X3, FIRST_ROW, 1.0), {}, TypeError,
-        "gather_nd: takes no `updates`; the scatters do",
+        "gather_nd: `updates` must be None, got 1.0; only scatters take updates",
     ),
     (
         "not_a_dtype", "plan", ("gather", ((3,), "zz"), ((1,), "i8")), {}, TypeError,

@@ -2,6 +2,7 @@
 
 import importlib
 
+import numpy as np
 import pytest
 
 import gatherum
@@ -135,10 +136,11 @@ def test_every_instruction_set_gives_the_same_bits(python):
 @pytest.mark.parametrize(
     ("function", "value", "error_type", "sentence"),
     [
-        ("set_num_threads", 0, ValueError, "`n` must be in [1, 1024], got 0"),
-        ("set_num_threads", 1025, ValueError, "`n` must be in [1, 1024], got 1025"),
+        ("set_num_threads", 0, ValueError, "`n` must be in [1, 1025), got 0"),
+        ("set_num_threads", 1025, ValueError, "`n` must be in [1, 1025), got 1025"),
         ("set_num_threads", 2.0, TypeError, "`n` must be an integer, got 2.0"),
-        ("set_output_cache_limit", -1, ValueError, "`nbytes` must be in [0, 2**62), got -1"),
+        ("set_output_cache_limit", -1, ValueError, f"`nbytes` must be in [0, {1 << 62}), got -1"),
+        ("set_output_cache_limit", 1.0, TypeError, "`nbytes` must be an integer, got 1.0"),
         ("set_output_cache_limit", "1", TypeError, "`nbytes` must be an integer, got '1'"),
     ],
 )
@@ -146,3 +148,10 @@ def test_wrong_settings(function, value, error_type, sentence):
     with pytest.raises(error_type) as caught:
         getattr(gatherum, function)(value)
     assert str(caught.value) == f"{function}: {sentence}"
+
+
+@pytest.mark.parametrize("setting", ["num_threads", "output_cache_limit"])
+def test_settings_accept_every_integer_type(setting, settings_restored):
+    for number in (3, np.int64(4), np.uint8(5)):
+        getattr(gatherum, f"set_{setting}")(number)
+        assert getattr(gatherum, f"get_{setting}")() == number

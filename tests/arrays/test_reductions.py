@@ -43,7 +43,7 @@ def test_no_field_of_a_row_has_a_default(field: str) -> None:
         reductions.ReductionRow(**fields)
 
 
-def test_no_word_means_two_reductions() -> None:
+def test_each_alias_belongs_to_one_reduction() -> None:
     for words in ("aliases", "torch_scatter"):
         all_of_them = [word for row in ROWS.values() for word in getattr(row, words)]
         assert len(set(all_of_them)) == len(all_of_them)

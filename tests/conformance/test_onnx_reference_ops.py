@@ -174,14 +174,14 @@ def test_reductions_of_the_version(op_type: str) -> None:
     assert run(op_type, 16, data, indices, updates, reduction="mul")[0].tolist() == [6, 6]
     with says(
         ValueError,
-        f"{op_type} (node 'lookup', output 'y'): `reduction` must be one of none, add, mul "
+        f"{op_type} (node 'lookup', output 'y'): `reduction` must be one of 'none', 'add', 'mul' "
         "in version 16, got 'max'",
     ):
         run(op_type, 16, data, indices, updates, reduction="max")
     with says(
         ValueError,
-        f"{op_type} (node 'lookup', output 'y'): `reduction` must be one of none, add, mul, max, "
-        "min in version 18, got 'mean'",
+        f"{op_type} (node 'lookup', output 'y'): `reduction` must be one of 'none', 'add', 'mul', "
+        "'max', 'min' in version 18, got 'mean'",
     ):
         run(op_type, 18, data, indices, updates, reduction="mean")
 

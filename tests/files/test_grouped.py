@@ -189,7 +189,9 @@ def test_groups_that_become_valid_are_reported_as_changed(monkeypatch: pytest.Mo
          "`fill_value` must convert exactly to the dtype of the result, float64, got 'x'"),
     ],
 )  # fmt: skip
-def test_refusals(tmp_path: Path, arrays: Any, more: Any, error_type: Any, message: str) -> None:
+def test_reduce_file_checks_its_arguments(
+    tmp_path: Path, arrays: Any, more: Any, error_type: Any, message: str
+) -> None:
     values, by = (None if one is None else np.array(one) for one in arrays)
     with pytest.raises(error_type) as refusal:
         reduce_file(values, by, tmp_path / "o.npy", **more)

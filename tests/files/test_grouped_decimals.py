@@ -137,7 +137,7 @@ def test_a_sum_of_more_than_38_digits(tmp_path: Path) -> None:
     assert parquet.read_table(out)["sum"].to_pylist() == [2 * (10**38 - 1)]
 
 
-def test_refusals(tmp_path: Path) -> None:
+def test_decimals_in_files_have_the_errors_of_decimals_in_memory(tmp_path: Path) -> None:
     path = f"{put(tmp_path, {'price': column_of('decimal128')})}:price"
     calls: list[tuple[dict[str, Any], str]] = [
         ({"func": "prod"}, "`func` 'prod' is not defined for decimals, only 'sum', 'mean'"),

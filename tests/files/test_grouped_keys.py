@@ -137,7 +137,7 @@ def test_tables(table: str, tmp_path: Path, suffix: str) -> None:
         reduce_file(f"{table}:price", f"{table}:number", out, func=funcs, overwrite=False)
 
 
-def test_refusals(table: str, tmp_path: Path) -> None:
+def test_columns_that_cannot_be_written_are_refused(table: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"output .* is the same file as the values"):
         reduce_file(f"{table}:price", f"{table}:number", table)
     values, message = np.ones((2, 3)), "takes results of one dimension, 'sum' has shape (2, 3)"

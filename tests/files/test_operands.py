@@ -214,7 +214,7 @@ def test_one_path_for_one_file(tmp_path: Path) -> None:
     table, paths = put(tmp_path, "t", np.ones((4, 3))), [str(tmp_path / "o.npy")]
     with pytest.raises(TypeError, match=r"^a file must be named by one str or path, got list$"):
         files.gather_file(table, [0], paths)  # type: ignore[call-overload]
-    with pytest.raises(TypeError, match=r"^`spill_dir` must be one path, got list$"):
+    with pytest.raises(TypeError, match=r"^gather: `spill_dir` must be one path, got list$"):
         files.gather_file(table, [0], spill_dir=[str(tmp_path)])  # type: ignore[call-overload]
 
 

@@ -416,7 +416,7 @@ def test_resumed_runs_keep_how_numbers_are_decoded(tmp_path: Path) -> None:
     states = []
     for decode in (True, False):
         with ExitStack() as stack:
-            resources = Resources.of(stack, decode=decode)
+            resources = Resources.of("gather", stack, decode=decode)
             states.append(open_all({"table": locate(path)}, resources)["table"].state())
     assert [state.pop("dtype")[:6] for state in states] == ["dtype("] * 2
     assert states[0] == {"decoded": True} | states[1]

@@ -125,7 +125,7 @@ def test_options_of_a_wrong_form_are_refused(call: Any, options: Any, descriptio
     with pytest.raises(TypeError) as caught:
         call("http://host/t.npy", at(0), storage_options=options)
     words = f"`storage_options` must be a dict whose keys are of type str, got {description}"
-    assert str(caught.value) == words
+    assert str(caught.value) == f"{call.__name__.removesuffix('_file')}: {words}"
 
 
 @pytest.mark.parametrize(

@@ -340,5 +340,5 @@ def test_arguments_of_open(tmp_path: Path) -> None:
         files.open(object())
     with pytest.raises(FileNotFoundError):
         files.open(tmp_path / "none.npy")
-    with pytest.raises(TypeError, match="`storage_options` must be a dict"):
+    with pytest.raises(TypeError, match=r"^open: `storage_options` must be a dict"):
         files.open(path, storage_options=3)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ def test_the_same_bits(tmp_path: Path, columns: int, file_format: str, memory: s
 
 @pytest.mark.parametrize("places", [False, True])
 @pytest.mark.parametrize("columns", [1, 5, 16, 1000])
-def test_parts_and_places(tmp_path: Path, columns: int, places: bool) -> None:
+def test_parts_of_pages_fill_the_requested_rows(tmp_path: Path, columns: int, places: bool) -> None:
     table = table_of(80_000 // columns, columns, tmp_path / "rows")
     rng = np.random.default_rng(0)
     count = max(3000, 2 * table.extent)

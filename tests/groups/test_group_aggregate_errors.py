@@ -339,7 +339,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("args", "more", "error_type", "message"), REFUSED)
-def test_refusals(args, more, error_type, message):
+def test_aggregate_checks_its_arguments(args, more, error_type, message):
     with pytest.raises(error_type) as caught:
         aggregate(*args, **more)
     assert str(caught.value) == f"groups.aggregate: {message}"

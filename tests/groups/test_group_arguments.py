@@ -163,7 +163,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("more", "error_type", "message"), REFUSED)
-def test_refusals(more, error_type, message):
+def test_reduce_checks_its_options(more, error_type, message):
     with pytest.raises(error_type) as caught:
         gatherum.groups.reduce([1, 2], [0, 0], **more)
     assert str(caught.value) == message

@@ -108,7 +108,7 @@ def test_categoricals_of_pandas_keep_the_order_of_their_categories():
         ),
     ],
 )  # fmt: skip
-def test_refusals(keys, more, error_type, message):
+def test_factorize_checks_its_arguments(keys, more, error_type, message):
     with pytest.raises(error_type) as caught:
         gatherum.groups.factorize(*keys, **more)
     assert str(caught.value) == message

@@ -45,13 +45,13 @@ CASES = {
     "var of integers": ([1, 2], [0, 0], {"func": "var"}, [0.25]),
     "var of complex numbers": ([1j, -1j, 1, -1], [0] * 4, {"func": "var"}, [1.0]),
     "std": ([1.0, 5.0], [0, 0], {"func": "std"}, [2.0]),
-    "var of what is far from 0": (
+    "var of numbers far from 0": (
         np.tile(np.float32([1e5 - 1, 1e5 + 1]), 10_000),
         np.zeros(20_000, int),
         {"func": "var"},
         np.float32([1]),
     ),
-    "std of what is far from 0": (
+    "std of numbers far from 0": (
         np.tile(np.float32([1e5 - 1, 1e5 + 1]), 10_000),
         np.zeros(20_000, int),
         {"func": "std"},
@@ -76,7 +76,7 @@ CASES = {
         {"func": "var"},
         [2.0**126],
     ),
-    "nanstd of what is far from 0": (
+    "nanstd of numbers far from 0": (
         np.float32([1e7, NAN, 1e7 + 2]),
         [0, 0, 0],
         {"func": "nanstd"},
@@ -119,7 +119,7 @@ CASES = {
     "NaN is true": ([NAN, 0.0], [0, 1], {"func": "any"}, [True, False]),
     "logsumexp": ([0.0, 0.0, 3.0], [0, 0, 1], {"func": "logsumexp"}, [np.log(2), 3.0]),
     "logsumexp of nothing": ([0.0], [1], {"func": "logsumexp"}, [-np.inf, 0.0]),
-    "logsumexp of what is infinite": (
+    "logsumexp of infinite numbers": (
         [-np.inf, -np.inf, np.inf, 1.0],
         [0, 0, 1, 1],
         {"func": "logsumexp"},
@@ -453,3 +453,9 @@ def test_each_function_has_a_row_that_skips_nan():
 def test_the_oracle_has_the_same_functions():
     assert reference.REDUCES.keys() == {row.name for row in functions.FUNCTIONS.values()}
     assert reference.TRANSFORMS.keys() == functions.TRANSFORMS.keys()
+
+
+def test_the_oracle_has_no_default_function(monkeypatch):
+    monkeypatch.setitem(reference.REDUCES, "new", None)
+    with pytest.raises(KeyError, match="no definition of new"):
+        reference.reduce([1.0], [0], func="new")

@@ -264,7 +264,7 @@ def test_a_name_of_other_libraries_is_recognized(name, func, ours):
 
 
 @pytest.mark.parametrize(("name", "args", "more", "error_type", "message"), REFUSED)
-def test_refusals(name, args, more, error_type, message):
+def test_reduce_and_transform_check_their_arguments(name, args, more, error_type, message):
     with pytest.raises(error_type) as caught:
         getattr(gatherum.groups, name)(*args, **more)
     assert str(caught.value) == message

@@ -137,7 +137,7 @@ def test_hostile_pointers(name):
         ({"weights": [1, 2, 3]}, ValueError, "`weights` must have shape (2,), got (3,)"),
     ],
 )  # fmt: skip
-def test_refusals(change, error_type, message):
+def test_aggregate_checks_indptr_and_sparse_matrices(change, error_type, message):
     arguments = {"gather_indices": [0, 1], "scatter_indices": None, "size": None,
                  "reduction": "add", "indptr": [0, 2]} | change  # fmt: skip
     with pytest.raises(error_type, match=f"^aggregate: {re.escape(message)}$"):

@@ -118,7 +118,7 @@ else:
 
 
 @needs_build
-def test_it_is_the_reduction_that_was_meant(tree: Path) -> None:
+def test_the_added_reduction_has_the_results_of_its_definition(tree: Path) -> None:
     run(tree, "-c", CALLS)
 
 

@@ -92,10 +92,8 @@ def tangent(
         )
         return destinations.scatter(data_tangent, updates_tangent, fold)
     wide_dtype, factors = xp.derivative_dtype(dtype), reduction_rule.factors(destinations, values)
-    data_tangent, updates_tangent = (
-        destinations.full(0, wide_dtype),
-        xp.full((), 0, wide_dtype, destinations.indices),
-    )
+    data_tangent = destinations.full(0, wide_dtype)
+    updates_tangent = xp.full((), 0, wide_dtype, destinations.indices)
     if of_updates is not None:
         wide_updates = xp.astype(of_updates, wide_dtype)
         updates_tangent = factors.updates(xp.broadcast_to(wide_updates, destinations.moved_shape()))
@@ -326,10 +324,8 @@ def _products_in_front(
         return xp.where(xp.reshape(mask, (1, direction_count, half, 1)), factor, 1)
 
     left, right = xp.unstack(xp.reshape(x, (before, direction_count, half, 2, behind)), 3)
-    (continues_left, continues_right), (uniform_left, uniform_right) = (
-        halves(continues),
-        halves(is_uniform),
-    )
+    continues_left, continues_right = halves(continues)
+    uniform_left, uniform_right = halves(is_uniform)
     merged = right * where(uniform_right, left)
     of_left = _products_in_front(xp, merged, continues_left, uniform_left & uniform_right)
     of_right = where(continues_right, left * where(uniform_left, of_left))

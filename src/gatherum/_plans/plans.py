@@ -306,7 +306,7 @@ def planned_with_operands(
     out, fill_value = attributes.get("out"), attributes.get("fill_value", 0)
     device = "cuda" if registry.device(data) == "cuda" else device
     if updates is not None and not operator.scatters:
-        raise errors.takes_no_updates(op)
+        raise errors.takes_no_updates(op, updates)
     data, indices = registry.spec(op, "data", data), registry.spec(op, "indices", indices)
     updates, out = registry.spec(op, "updates", updates), registry.spec(op, "out", out)
     inputs = data, indices, updates

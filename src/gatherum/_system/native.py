@@ -111,8 +111,15 @@ write_at = _core.write_at
 peak_memory = _core.peak_memory
 level = _core.level
 cached_output_bytes = _core.cached_bytes
+set_threads = _core.set_threads
+get_num_threads = _core.get_threads
+set_cache_limit = _core.set_cache_limit
+get_cache_limit = _core.get_cache_limit
+clear_cache = _core.clear_cache
 
 _DEFAULT_CACHE = 512 << 20
+MOST_THREADS = 1024
+CACHE_END = 1 << 62  # limits of the output cache are less
 
 
 read_program = Program.from_bytes  # pickles of earlier versions have this name
@@ -184,97 +191,6 @@ def available_levels() -> tuple[str, ...]:
     return tuple(_core.available_levels())
 
 
-def set_num_threads(n: int) -> None:
-    """Set the number of threads that a call may use.
-
-    Results do not depend on the number of threads. The default is the environment variable
-    ``GATHERUM_NUM_THREADS`` if set; otherwise, it is the number of processors that this process may
-    use.
-
-    Parameters
-    ----------
-    n : int
-        At least 1, at most 1024.
-
-    Raises
-    ------
-    TypeError
-        If `n` is not an integer.
-    ValueError
-        If `n` is out of range.
-
-    Examples
-    --------
-    >>> import gatherum
-    >>> before = gatherum.get_num_threads()
-    >>> gatherum.set_num_threads(1)
-    >>> gatherum.get_num_threads()
-    1
-    >>> gatherum.set_num_threads(before)
-    """
-    try:
-        n = operator.index(n)
-    except TypeError:
-        raise TypeError(f"set_num_threads: `n` must be an integer, got {n!r}") from None
-    if not 1 <= n <= 1024:
-        raise ValueError(f"set_num_threads: `n` must be in [1, 1024], got {n}")
-    _core.set_threads(n)
-
-
-def get_num_threads() -> int:
-    """Return the number of threads that a call may use.
-
-    Returns
-    -------
-    int
-        The number set by `set_num_threads` or by the environment.
-    """
-    return _core.get_threads()
-
-
-def set_output_cache_limit(nbytes: int) -> None:
-    """Set the number of bytes of freed large results that are cached for reuse.
-
-    The first access to fresh memory costs more than a gather into it, so the memory of results of 2
-    MiB or more is recycled. The default is the environment variable ``GATHERUM_OUTPUT_CACHE`` (in
-    bytes) if set; otherwise, it is 512 MiB. On systems with ``MADV_FREE`` (Linux, macOS), the
-    system may reclaim cached memory as soon as it needs memory.
-
-    Parameters
-    ----------
-    nbytes : int
-        The limit in bytes; 0 disables the cache.
-
-    Raises
-    ------
-    TypeError
-        If `nbytes` is not an integer.
-    ValueError
-        If `nbytes` is negative.
-    """
-    if not isinstance(nbytes, int):
-        raise TypeError(f"set_output_cache_limit: `nbytes` must be an integer, got {nbytes!r}")
-    if not 0 <= nbytes < 1 << 62:
-        raise ValueError(f"set_output_cache_limit: `nbytes` must be in [0, 2**62), got {nbytes}")
-    _core.set_cache_limit(nbytes)
-
-
-def get_output_cache_limit() -> int:
-    """Return the limit of the output cache in bytes.
-
-    Returns
-    -------
-    int
-        The limit set by `set_output_cache_limit` or by the environment.
-    """
-    return _core.get_cache_limit()
-
-
-def clear_output_cache() -> None:
-    """Return all cached memory to the system."""
-    _core.clear_cache()
-
-
 _Cached = TypeVar("_Cached", bound="functools._lru_cache_wrapper[Any]")
 
 
@@ -301,9 +217,9 @@ def _start() -> None:
     if forced not in ("", *available_levels()) or not _core.choose_level(forced):
         have = ", ".join(available_levels())
         raise ValueError(f"gatherum: GATHERUM_ISA must be one of {have} here, got {forced!r}")
-    threads = min(_core.usable_processors(), 1024)
-    _core.set_threads(_from_environment("GATHERUM_NUM_THREADS", threads, 1, 1024))
-    cache = _from_environment("GATHERUM_OUTPUT_CACHE", _DEFAULT_CACHE, 0, (1 << 62) - 1)
+    threads = min(_core.usable_processors(), MOST_THREADS)
+    _core.set_threads(_from_environment("GATHERUM_NUM_THREADS", threads, 1, MOST_THREADS))
+    cache = _from_environment("GATHERUM_OUTPUT_CACHE", _DEFAULT_CACHE, 0, CACHE_END - 1)
     _core.set_cache_limit(cache)
 
 

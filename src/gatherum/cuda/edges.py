@@ -84,10 +84,8 @@ def fold_rows(
         payload = SortPayload(row_number_bytes, numbers_address, identity, sources.holder)
     else:
         weights_view = framework.view(NAME, "weights", edges.weights)
-        weights, payload = (
-            Weights(row_number_bytes, numbers_address(), weights_view.address),
-            POSITIONS,
-        )
+        weights = Weights(row_number_bytes, numbers_address(), weights_view.address)
+        payload = POSITIONS
     pairs = shared_targets.sorted_pairs(device, sorting_plan, payload)
     result, out = framework.empty(folding_plan.shape, rows.spec.dtype, data, *device_and_stream)
     addresses = initial.address, 0, rows.address, out

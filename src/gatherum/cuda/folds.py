@@ -85,9 +85,10 @@ def fold_updates(recording: CallRecording, record: Slot | None) -> None:
     call, nest = recording.plan.call, recording.nest
     exact = is_exact(Reduction[call.reduction])
     kernel_name = "fold_exact" if exact else "fold"
-    value_macro, item_bytes = (
-        _exact_term(call) if exact else (_value_macro(call), call.data.dtype.itemsize)
-    )
+    if exact:
+        value_macro, item_bytes = _exact_term(call)
+    else:
+        value_macro, item_bytes = _value_macro(call), call.data.dtype.itemsize
     align = recording.alignment(item_bytes if exact else WIDEST, nest.block)
     chunk_items = max(1, align // item_bytes)
     carried_bytes = 0 if recording.order else carried_bytes_of(call, nest)

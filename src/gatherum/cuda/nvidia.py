@@ -77,10 +77,8 @@ class Nvidia:
         arena, sort, address = None, None, 0
         if program.arena:
             arena = self.allocate(program.arena)
-            sort, address = (
-                sorter(self._framework, arena, self._device_number, self._stream, results),
-                arena.address,
-            )
+            sort = sorter(self._framework, arena, self._device_number, self._stream, results)
+            address = arena.address
         result = loaded.replay(operands, address, self._stream, sort)
         if isinstance(result, tuple):
             raise self._driver.failed(*result)

@@ -77,10 +77,8 @@ class FileArray:
             _range_and_index(index_of_dim, n)
             for index_of_dim, n in zip(indices, self.shape, strict=True)
         ]
-        box, within = (
-            tuple(pair[0] for pair in ranges_and_indices),
-            tuple(pair[1] for pair in ranges_and_indices),
-        )
+        box = tuple(pair[0] for pair in ranges_and_indices)
+        within = tuple(pair[1] for pair in ranges_and_indices)
         selected: NumpyArray = self.read(box)[within]
         return selected
 

@@ -112,7 +112,7 @@ def _opened(
     where: Path | Location, folder: str, decode: bool
 ) -> Iterator[tuple[Source, Resources]]:
     with ExitStack() as stack:
-        resources = Resources.of(stack, spill_dir=folder, decode=decode)
+        resources = Resources.of("cast", stack, spill_dir=folder, decode=decode)
         yield open_all({"table": locate(where)}, resources)["table"], resources
 
 

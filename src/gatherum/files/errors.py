@@ -85,9 +85,11 @@ def half_written(path: str, table: str) -> str:
     )
 
 
-def several_folders(found: object) -> TypeError:
-    return TypeError(f"`spill_dir` must be one path, got {type(found).__name__}")
+def several_folders(op: str, found: object) -> TypeError:
+    return TypeError(f"{op}: `spill_dir` must be one path, got {type(found).__name__}")
 
 
-def not_options(found: str) -> TypeError:
-    return TypeError(f"`storage_options` must be a dict whose keys are of type str, got {found}")
+def not_options(op: str, found: str) -> TypeError:
+    return TypeError(
+        f"{op}: `storage_options` must be a dict whose keys are of type str, got {found}"
+    )

@@ -102,7 +102,7 @@ class FileCall:
         decode = as_boolean(self.op, "decode", settings.decode)
         spill_dir = settings.spill_dir or parent
         options = settings.storage_options
-        return Resources.of(stack, settings.memory, spill_dir, options, progress, decode)
+        return Resources.of(self.op, stack, settings.memory, spill_dir, options, progress, decode)
 
     def _opened(self, operands: dict[str, Location | ArrayOperand], resources: Resources) -> Job:
         """Open the operands, with the dimensions of the table in the order of `axes`."""

@@ -101,7 +101,7 @@ def rows(
         raise unknown_argument("rows", unknown)
     stack = ExitStack()
     decode = as_boolean("rows", "decode", decode)
-    resources = Resources.of(stack, memory, spill_dir, storage_options, decode=decode)
+    resources = Resources.of("rows", stack, memory, spill_dir, storage_options, decode=decode)
     attributes = {"axis": axis, "mode": mode, "negative": negative}
     location = find_operand("table", table, "rows")
     if isinstance(location, Location):

@@ -17,7 +17,8 @@ from gatherum._model.arrays import AnyArray
 from gatherum._model.dtypes import accumulator_dtype
 
 from . import errors, namespace
-from .dates import as_dates, as_integers, is_date, not_a_date
+from .dates import as_dates, as_integers
+from .dtypes import not_a_number
 from .grouping import Grouping
 from .sorting import SortedGroups, gather_flat, scatter_flat
 
@@ -69,10 +70,8 @@ def fold(reduction: str, values: AnyArray, grouping: Grouping, target: Any) -> A
     starts = np.concatenate([[0], ends]) if len(segments) else ends
     grouped = sorted_groups.cells < sorted_groups.cell_count
     result = np.zeros(values.size, values.dtype)
-    if is_date(values.dtype):
-        result[:] = not_a_date(values.dtype)
-    elif has_nan(values.dtype):
-        result[:] = complex(np.nan, np.nan) if values.dtype.kind == "c" else np.nan
+    if has_nan(values.dtype):
+        result[:] = not_a_number(values.dtype)
     result[sorted_groups.order[grouped]] = _folded(reduction, segments, starts)[grouped]
     return result.reshape(values.shape)
 

@@ -211,7 +211,8 @@ def not_a_decimal_fill(op: str, value: object) -> TypeError:
 
 def unknown_groups(op: str) -> RuntimeError:
     return RuntimeError(
-        f"{op}: `fill_value` must be given here, where it is not known yet which groups are empty"
+        f"{op}: `fill_value` must be given for arrays of Dask, and where JAX or torch traces a "
+        "call, because it is not known there which groups are empty"
     )
 
 

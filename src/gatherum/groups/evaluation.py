@@ -10,7 +10,7 @@ from gatherum._arguments.casting import has_nan
 from gatherum._model import shape_limits
 from gatherum._model.arrays import AnyArray
 from gatherum._model.callers import renamed
-from gatherum._model.dtypes import AnyDType
+from gatherum._model.dtypes import AnyDType, is_real_float
 
 from . import errors
 from .dtypes import not_a_number
@@ -42,7 +42,8 @@ def run_function(
             values = without_dropped_gradients(values, grouping)
         if row.skips_nan and has_nan(values_dtype):
             result = None
-            if row.skip_nan is not None and (initial is not None or row.locates):
+            has_initial = initial is not None or row.locates
+            if row.skip_nan is not None and has_initial and is_real_float(values_dtype):
                 result = row.skip_nan(values, grouping, initial, ddof)
             if result is not None:
                 return result

@@ -129,11 +129,9 @@ class Grouping:
             raise self._invalid_group(error) from None
 
     def count_skipping_nan(self, values: AnyArray) -> AnyArray | None:
-        """Return the number of values of each group that are not NaN, in one call to the framework.
-        Return None if the framework does not support this.
+        """Return the number of real floats of each group that are not NaN, in one call to the
+        framework. Return None if the framework does not support this.
         """
-        if not is_real_float(self.xp.plan_dtype(values)):
-            return None
         try:
             return self.xp.count_skipping_nan(values, self.destinations)
         except IndexError as error:
@@ -142,13 +140,13 @@ class Grouping:
     def fold_skipping_nan(
         self, values: AnyArray, reduction: str, initial: AnyArray, *, reverses: bool = False
     ) -> AnyArray | None:
-        """Reduce the non-NaN values of each group, in one call to the framework. A group
-        without such values becomes `initial`. Return None if the framework does not support this.
+        """Reduce the real floats of each group that are not NaN, in one call to the framework.
+
+        A group without such values becomes `initial`. Return None if the framework does not support
+        this.
 
         If `reverses`, the values are reduced in the opposite order.
         """
-        if not is_real_float(self.xp.plan_dtype(values)):
-            return None
         destinations = self.destinations
         if reverses:
             destinations, values = destinations.reversed(values)

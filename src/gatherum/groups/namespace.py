@@ -13,11 +13,12 @@ from gatherum._derivatives import elementary
 from gatherum._derivatives.array_ops import Destinations
 from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
-from gatherum._model.call import ArraySpec, Attributes, FoldRule
+from gatherum._model.call import ArraySpec, Attributes, Call, FoldRule
 from gatherum._model.dtypes import AnyDType, DType, check_movable, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
-from gatherum._plans import index_errors, nan_skipping, spreads
+from gatherum._plans import index_errors, spreads
+from gatherum._plans.plans import build_once
 from gatherum._system import native
 
 from . import integers, rounding
@@ -256,9 +257,9 @@ def fold_skipping_nan(
     indices, table = destinations.indices, broadcast_to(initial, destinations.shape)
     attributes = destinations.attributes.with_fold(FoldRule.afresh(reduction))
     specs = ArraySpec.of(table), ArraySpec.of(indices), ArraySpec.of(values)
+    plan = build_once(Call(attributes, *specs))
     result: NumpyArray = native.new_result(values.dtype, destinations.shape)
-    call = attributes, specs, table, indices, values, result
-    return result if nan_skipping.scatter_skipping_nan(*call) else None
+    return result if native.skip_nan(plan, table, indices, values, result) else None
 
 
 def integers_of(op: str, operand: str, values: NumpyArray, target: Any) -> NumpyArray:

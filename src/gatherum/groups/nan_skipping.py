@@ -1,11 +1,15 @@
-"""Reduce the values of groups that are not NaN, without a separate group number for each value."""
+"""Reduce the values of groups that are not NaN, without a separate group number for each value.
+
+The values are real floats: `evaluation.run_function` calls these functions for no others. The core
+decides whether it has a kernel for a call.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gatherum._model.arrays import AnyArray, NumpyArray
-from gatherum._model.dtypes import is_real_float
+from gatherum._model.dtypes import neutral_item
 
 from . import compositions
 from .grouping import Grouping
@@ -39,7 +43,7 @@ def position(
 
     Return None if no single call does this, or if `initial` is None and a group has no such values.
     """
-    if not _is_array_of_floats(values):
+    if not isinstance(values, np.ndarray):
         return None
     no_position = -1 if initial is None else initial
     positions = grouping.positions_of_extremes(extreme, values, no_position, skips_nan=True)
@@ -51,7 +55,7 @@ def count(
     values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
 ) -> NumpyArray | None:
     """Return the numbers of values that are not NaN, or None unless groups have several values."""
-    if grouping.has_entry_per_value or not _is_array_of_floats(values):
+    if grouping.has_entry_per_value or not isinstance(values, np.ndarray):
         return None
     counts: NumpyArray | None = grouping.count_skipping_nan(values)
     if counts is None:
@@ -66,7 +70,7 @@ def truth(
 
     Return None if `initial` is not the truth value of a group without values.
     """
-    if not _is_array_of_floats(values) or bool(initial) != (extreme == "min"):
+    if not isinstance(values, np.ndarray) or bool(initial) != (extreme == "min"):
         return None
     # NaN differs from 0, and so it changes no minimum.
     truths = grouping.xp.nonzero(values) if extreme == "min" else _nonzero_numbers(values)
@@ -81,13 +85,15 @@ def log_sum(
 
     Return None if `initial` is not the logarithm of 0.
     """
-    if not _is_array_of_floats(values) or initial != -np.inf:
+    if not isinstance(values, np.ndarray) or initial != -np.inf:
         return None
 
     def fold(values: NumpyArray, reduction: str, initial: NumpyArray) -> NumpyArray:
         result: NumpyArray | None = grouping.fold_skipping_nan(values, reduction, initial)
         if result is None:
-            neutral = values.dtype.type(-np.inf if reduction == "max" else 0)
+            item = neutral_item(values.dtype, reduction)
+            assert item is not None
+            neutral = np.frombuffer(item, values.dtype)[0]
             numbers = np.where(grouping.xp.isnan(values), neutral, values)
             result = grouping.scatter(numbers, reduction, initial)
         return result
@@ -105,11 +111,6 @@ def _nonzero_numbers(values: NumpyArray) -> NumpyArray:
         np.not_equal(block, 0, out=result)
         result &= np.equal(block, block)
     return mask.reshape(values.shape)
-
-
-def _is_array_of_floats(values: AnyArray) -> bool:
-    """Return True for a NumPy array whose NaN values kernels can skip."""
-    return isinstance(values, np.ndarray) and is_real_float(values.dtype)
 
 
 def _masked_counts(mask: NumpyArray, grouping: Grouping) -> NumpyArray:

@@ -40,8 +40,9 @@ _EXTREMES = ("max", "min")
 _DEFAULTS = {"prod": 1, "argmax": -1, "argmin": -1}
 # Functions whose result dtype is widened to hold the fill value.
 _WIDENED = ("sum", "prod", "len", *_EXTREMES, *_MOVES)
-# The next wider dtype. In the last dtype, a fill value is rounded, or raises an error if it does
-# not fit.
+# The dtype that numpy_groupies tries next. After 64-bit integers it is float32, which holds NaN and
+# infinity, although it rounds large integers. In the last dtype, a fill value is rounded, or raises
+# an error if it does not fit.
 _NEXT = {
     "bool": "i1", "int8": "i2", "uint8": "i2", "int16": "i4", "uint16": "i4", "int32": "i8",
     "uint32": "i8", "int64": "f4", "uint64": "f4", "float16": "f4", "float32": "f8",

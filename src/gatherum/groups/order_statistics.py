@@ -114,11 +114,9 @@ def _interpolated(
     if dtype.kind in "iu":
         int64, uint64 = xp.dtype(np.dtype(np.int64)), xp.dtype(np.dtype(np.uint64))
         difference = xp.astype(xp.astype(high, int64) - xp.astype(low, int64), uint64)
-        difference_of_neighbours, low, high = (
-            xp.astype(difference, target),
-            xp.astype(low, target),
-            xp.astype(high, target),
-        )
+        difference_of_neighbours = xp.astype(difference, target)
+        low = xp.astype(low, target)
+        high = xp.astype(high, target)
     else:
         difference_of_neighbours = xp.subtract(high, low, None)
     from_low = xp.add(low, xp.multiply(difference_of_neighbours, upper_share, None))

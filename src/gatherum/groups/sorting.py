@@ -63,10 +63,8 @@ class SortedGroups:
         previous_positions = xp.where(self.positions() > 0, self.positions() - 1, 0)
         previous_cells = gather_flat(xp, self.cells, previous_positions)
         keys = _comparable(xp, values)
-        value, previous_value = (
-            self.values_at(keys, self.positions()),
-            self.values_at(keys, previous_positions),
-        )
+        value = self.values_at(keys, self.positions())
+        previous_value = self.values_at(keys, previous_positions)
         equals_previous = xp.equal(value, previous_value)
         if has_nan(xp.plan_dtype(value)):
             equals_previous = equals_previous | (xp.isnan(value) & xp.isnan(previous_value))

@@ -30,10 +30,8 @@ def weighted_sum(
     dtype: Any = xp.plan_dtype(values)
     unsigned = dtype.kind == "u" and dtype.itemsize > 1  # torch multiplies only signed ones
     target = np.dtype(np.int64) if unsigned else accumulator_dtype(dtype, "add")
-    weights_of_target, wide = (
-        _as_real(weights, grouping, target),
-        _converted(values, grouping, target),
-    )
+    weights_of_target = _as_real(weights, grouping, target)
+    wide = _converted(values, grouping, target)
     with grouping.sharing_calls():
         total, counts = _weighted_sums(weights_of_target, wide, grouping), grouping.count()
     convert = xp.astype if dtype.kind in "biu" else xp.rounded
@@ -46,16 +44,12 @@ def weighted_mean(
 ) -> AnyArray:
     """Return the weighted mean of each group."""
     xp, target = grouping.xp, working_dtype(grouping.xp.plan_dtype(values))
-    weights_of_target, wide = (
-        _as_real(weights, grouping, target),
-        _converted(values, grouping, target),
-    )
+    weights_of_target = _as_real(weights, grouping, target)
+    wide = _converted(values, grouping, target)
     weight = _broadcast_weights(weights_of_target, values, grouping)
     with grouping.sharing_calls():
-        total, divisor = (
-            _weighted_sums(weights_of_target, wide, grouping),
-            group_sums(weight, grouping),
-        )
+        total = _weighted_sums(weights_of_target, wide, grouping)
+        divisor = group_sums(weight, grouping)
         counts = grouping.count()
     mean = _by_parts(grouping, lambda part: xp.divide(part, divisor, None), total)
     return xp.replaced(xp.rounded(mean, initial.dtype), counts == 0, initial)
@@ -77,10 +71,8 @@ def weighted_variance(
         values_dtype: Any = xp.plan_dtype(values)
         double = np.complex128 if values_dtype.kind == "c" else np.float64
         dtype = np.dtype(double) if in_float64 else accumulator_dtype(values_dtype, "mean")
-        weights_of_target, converted = (
-            _as_real(weights, grouping, dtype),
-            _converted(values, grouping, dtype),
-        )
+        weights_of_target = _as_real(weights, grouping, dtype)
+        converted = _converted(values, grouping, dtype)
         weight = _broadcast_weights(weights_of_target, values, grouping)
         divisor, squares = group_sums(weight, grouping), None
         for part in (converted.real, converted.imag) if values_dtype.kind == "c" else (converted,):

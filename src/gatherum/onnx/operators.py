@@ -15,6 +15,7 @@ from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.dtype_rows import spellings
 from gatherum._model.errors import Shape
+from gatherum._model.errors.texts import choices
 from gatherum._model.operators import OPERATORS
 from gatherum._model.reductions import known_to_onnx
 from gatherum._plans.index_errors import find_invalid
@@ -259,7 +260,7 @@ class FamilyOp(VersionedOp):
         if reduction not in ("none", *reductions):
             raise ValueError(
                 self._said(
-                    f"`reduction` must be one of {', '.join(reductions)} "
+                    f"`reduction` must be one of {choices(reductions)} "
                     f"in version {self.since}, got {reduction!r}"
                 )
             )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from gatherum._derivatives.array_ops import Destinations
-from gatherum._model.call import ArraySpec, FoldRule
-from gatherum._plans import nan_skipping, spreads
+from gatherum._model.call import ArraySpec, Call, FoldRule
+from gatherum._plans import spreads
+from gatherum._plans.plans import build_once
+from gatherum._system import native
 from gatherum._system.native import View
 
 from . import addresses, checks, private
@@ -41,8 +43,8 @@ def fold_skipping_nan(
     result = torch.empty(destinations.shape, dtype=values.dtype)
     data, out = (addresses.view_of(attributes.op, "data", tensor) for tensor in (table, result))
     specs = addresses.spec_of(attributes.op, "data", table), *operands[0]
-    call = attributes, specs, data, *operands[1], out
-    return result if nan_skipping.scatter_skipping_nan(*call) else None
+    call: Any = build_once(Call(attributes, *specs)), data, *operands[1], out
+    return result if native.skip_nan(*call) else None
 
 
 def _specs_and_views(

@@ -79,7 +79,7 @@ def test_a_prepared_call(scatter):
         run(lazy(ROWS, 4), *updates, out=ROWS)
 
 
-def test_refusals():
+def test_aggregate_checks_the_arguments_of_dask_arrays():
     data = lazy(ROWS, 3)
     message = "aggregate: index 99 is out of bounds for axis 1 of size 10 (gather_indices[1])"
     with pytest.raises(IndexError, match=re.escape(message)):

@@ -104,8 +104,8 @@ def test_on_a_cluster_of_threads():
          "groups.reduce: `size` must be given for arrays of Dask, because the values of `groups` "
          "are not known yet; write size=int(groups.max()) + 1"),
         ({"size": 3, "func": "max", "whole": True}, RuntimeError,
-         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
-         "are empty"),
+         "groups.reduce: `fill_value` must be given for arrays of Dask, and where JAX or torch "
+         "traces a call, because it is not known there which groups are empty"),
         ({"size": 3, "func": "cumsum"}, ValueError,
          "groups.reduce: `func` must be a function that help(gatherum.groups.reduce) lists"),
         ({"size": 3, "axis": 2}, ValueError, "groups.reduce: `axis` must be in [-2, 2), got 2"),
@@ -113,7 +113,7 @@ def test_on_a_cluster_of_threads():
          "groups.reduce: `groups` must have shape (6,), or that of `values`, (6, 2), got (5,)"),
     ],
 )  # fmt: skip
-def test_refusals(more, error_type, message):
+def test_reduce_checks_the_arguments_of_dask_arrays(more, error_type, message):
     values = VALUES.astype(int) if more.pop("whole", False) else VALUES
     groups = GROUPS[:5] if more.pop("short", False) else GROUPS
     with pytest.raises(error_type) as refusal:

@@ -81,7 +81,7 @@ def test_weights_of_heads_along_an_axis():
     check_grads(call, arrays, 1, ("fwd", "rev"), rtol=1e-3)
 
 
-def test_refusals():
+def test_aggregate_checks_the_arguments_of_jax_arrays():
     with pytest.raises(IndexError, match=re.escape(
         "aggregate: index 9 is out of bounds for axis 0 of size 2 (gather_indices[1])"
     )):  # fmt: skip

@@ -302,8 +302,8 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "`groups` are not known there"),
         (lambda: jax.jit(lambda v, g: reduce(v, g, 2, "argmax"))(jnp.ones(3), jnp.zeros(3, int)),
          RuntimeError,
-         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
-         "are empty"),
+         "groups.reduce: `fill_value` must be given for arrays of Dask, and where JAX or torch "
+         "traces a call, because it is not known there which groups are empty"),
         (lambda: reduce(jnp.arange(3), [0, 0, 2], func="max"), ValueError,
          "groups.reduce: `fill_value` must be given for 'max' of dtype int64, which has no value "
          "for an empty group: group 1 is empty"),
@@ -311,7 +311,7 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "groups.reduce: numbers must be in the range of `dtype`, int32, got nan (values[1])"),
     ],
 )  # fmt: skip
-def test_refusals(call, error_type, message):
+def test_reduce_and_transform_check_the_arguments_of_jax_arrays(call, error_type, message):
     with pytest.raises(error_type, match=re.escape(message)):
         call()
 

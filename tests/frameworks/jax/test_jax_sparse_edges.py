@@ -69,7 +69,7 @@ def test_no_edges():
         jax.jit(call)(jnp.ones((5, 2)), none, None, none)
 
 
-def test_refusals():
+def test_aggregate_checks_indptr_of_jax_arrays():
     with pytest.raises(TypeError, match=re.escape(
         "aggregate: `indptr` must have an integer dtype, got float32"
     )):  # fmt: skip

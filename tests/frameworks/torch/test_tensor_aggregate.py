@@ -281,7 +281,7 @@ def test_a_bag_of_embeddings(reduction):
         ({"out": torch.ones(2, 1)}, ValueError, "aggregate: `out` must have shape (3, 1)"),
     ],
 )  # fmt: skip
-def test_refusals(change, error_type, message):
+def test_aggregate_checks_the_arguments_of_tensors(change, error_type, message):
     arguments = {
         "data": torch.ones(2, 1), "gather_indices": [0, 1], "scatter_indices": [0, 2], "size": 3,
         "reduction": "add",

@@ -262,15 +262,15 @@ def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
          "groups.transform: `func` 'centre' is not defined for dtype bool"),
         (lambda: torch.func.vmap(lambda v, g: reduce(v, g, 1, "argmax"))(
             torch.ones(2, 2), torch.zeros(2, 2, dtype=int)), RuntimeError,
-         "groups.reduce: `fill_value` must be given here, where it is not known yet which groups "
-         "are empty"),
+         "groups.reduce: `fill_value` must be given for arrays of Dask, and where JAX or torch "
+         "traces a call, because it is not known there which groups are empty"),
         (lambda: torch.func.vmap(reduce)(
             torch.ones(2, 2), torch.zeros(2, 2, dtype=int)), RuntimeError,
          "groups.reduce: the values of `groups` cannot be read inside torch.func.vmap; give "
          "`size`"),
     ],
 )  # fmt: skip
-def test_refusals(call, error_type, message):
+def test_reduce_and_transform_check_the_arguments_of_tensors(call, error_type, message):
     with pytest.raises(error_type, match=re.escape(message)):
         call()
 

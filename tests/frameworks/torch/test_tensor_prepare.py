@@ -85,7 +85,7 @@ def test_an_index_without_dimensions():
     assert add(data, torch.ones(3)).tolist() == [[0, 2], [2, 4], [4, 6]]
 
 
-def test_refusals():
+def test_a_prepared_call_checks_its_tensors():
     prepared = gatherum.prepare("gather", torch.ones(3), [0])
     with pytest.raises(
         ValueError, match=r"^gather: the call was prepared for `data` of shape \(3,\)"

@@ -152,7 +152,7 @@ csr, coo = torch.Tensor.to_sparse_csr, torch.sparse_coo_tensor
          "`gather_indices` must have 2 dimensions, got 3"),
     ],
 )  # fmt: skip
-def test_refusals(change, error_type, message):
+def test_aggregate_checks_indptr_and_sparse_tensors(change, error_type, message):
     arguments = {
         "data": torch.ones(2, 1), "gather_indices": torch.tensor([0, 1]), "scatter_indices": None,
         "size": None, "reduction": "add", "indptr": torch.tensor([0, 2]),

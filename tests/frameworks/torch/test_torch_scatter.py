@@ -254,7 +254,7 @@ def test_a_gradient_changes_no_bits(word, dtype):
     assert torch.equal(plain.nan_to_num(7), recorded.nan_to_num(7))
 
 
-def test_refusals():
+def test_torch_scatter_functions_check_their_arguments():
     with pytest.raises(IndexError, match=r"^scatter_softmax: index 9 is out of bounds"):
         ts.scatter_softmax(torch.ones(2), [0, 9], dim_size=3)
     with pytest.raises(ValueError, match=r"^segment_coo: `index` must have at most 1"):

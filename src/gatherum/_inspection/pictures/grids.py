@@ -129,11 +129,9 @@ class Grid:
     def _locate(self, ordinal: int) -> tuple[int, int, int]:
         """Return the plane of a cell, its line in the plane, and its position in the line."""
         _, rows, columns = self.planes
-        plane, row, column = (
-            ordinal // (rows * columns),
-            ordinal // columns % rows,
-            ordinal % columns,
-        )
+        plane = ordinal // (rows * columns)
+        row = ordinal // columns % rows
+        column = ordinal % columns
         return (plane, row, column) if self.across else (plane, column, row)
 
     def box(self, ordinal: int) -> Box:

@@ -37,12 +37,10 @@ class CallShapes(NamedTuple):
     @classmethod
     def of(cls, call: Call) -> CallShapes:
         """Sort the dimensions of a call."""
-        data, indices, operator, axis = (
-            call.data.shape,
-            call.indices.shape,
-            call.operator,
-            call.resolved_axis,
-        )
+        data = call.data.shape
+        indices = call.indices.shape
+        operator = call.operator
+        axis = call.resolved_axis
         if operator.addressing.shares_back:
             return cls(operator, axis, (), data, indices, ())
         roles = operator.dimensions(len(data), indices, axis)

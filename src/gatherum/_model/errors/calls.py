@@ -83,8 +83,10 @@ def masked_array(op: str, operand: str) -> TypeError:
     return TypeError(f"{op}: `{operand}` must not be a masked array: its mask would be lost")
 
 
-def takes_no_updates(op: str) -> TypeError:
-    return TypeError(f"{op}: takes no `updates`; the scatters do")
+def takes_no_updates(op: str, updates: object) -> TypeError:
+    return TypeError(
+        f"{op}: `updates` must be None, got {short(updates)}; only scatters take updates"
+    )
 
 
 def not_array_like(op: str, operand: str, value: object) -> TypeError:

@@ -69,11 +69,9 @@ class Choice:
 
 def choose(call: DaskCall, layout: ChunkLayout) -> Choice:
     """Choose the strategy of a call."""
-    task_bytes, itemsize, setting = (
-        chunk_bytes(),
-        max(call.dtype.itemsize, 1),
-        _wanted(call.operator.name),
-    )
+    task_bytes = chunk_bytes()
+    itemsize = max(call.dtype.itemsize, 1)
+    setting = _wanted(call.operator.name)
     column_bytes = layout.column_elements * itemsize
     if call.operator.scatters and can_be_partial(call) and (why := _why_partial(call, layout)):
         return Choice(Strategy.PARTIAL, why, task_bytes)

@@ -202,10 +202,8 @@ def _routed_gather(sizes: _Sizes) -> Cost:
         + free * owners
         + column_count * block_count
     )
-    read_bytes, reply_bytes = (
-        max(sizes.owner_run_bytes, default=0),
-        sizes.largest_group * sizes.row_bytes,
-    )
+    read_bytes = max(sizes.owner_run_bytes, default=0)
+    reply_bytes = sizes.largest_group * sizes.row_bytes
     if sizes.choice.strategy is Strategy.SHUFFLE:
         barriers = shared if sizes.layout.addressed is None else _addressed(sizes.layout)
         tasks += shared + free * barriers + (shared if sends_all_indices else route_count + shared)

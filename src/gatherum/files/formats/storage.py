@@ -134,11 +134,9 @@ class FlatStorage(Storage):
         """Return the same array in C order in a file."""
         if any_order or not self.fortran:
             return self if self.array.file.local else self._fetched(resources)
-        shape, item, limit = (
-            self.array.shape[::-1],
-            self.array.dtype.itemsize,
-            resources.budget.window,
-        )
+        shape = self.array.shape[::-1]
+        item = self.array.dtype.itemsize
+        limit = resources.budget.window
         across = largest_box(shape[::-1], item, 64 * item)[::-1]
         chunks = largest_box(shape, item, limit, least_extents=across)
         boxes = FlatBoxes(self.array, True, chunks)

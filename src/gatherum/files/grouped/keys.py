@@ -100,7 +100,9 @@ def located(operand: Operand) -> Location | None:
 
 def resources_of(stack: ExitStack, settings: RunSettings) -> Resources:
     """Return the resources to read an operand before the call runs."""
-    return Resources.of(stack, settings.memory, settings.spill_dir, settings.storage_options)
+    return Resources.of(
+        "reduce_file", stack, settings.memory, settings.spill_dir, settings.storage_options
+    )
 
 
 class _Labels:

@@ -42,7 +42,8 @@ class Handle:
         follow: bool = False,
     ) -> None:
         self._where, self._original = anchored("table", table)
-        options, nbytes = checked_options(storage_options), size_of("cache", cache)
+        options = checked_options("open", storage_options)
+        nbytes = size_of("cache", cache)
         count = READERS if readers is None else as_integer("open", "readers", readers)
         if not 1 <= count <= MOST_READERS:
             raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")

@@ -118,11 +118,9 @@ class QuantizedState(State):
         axis, mode, negative = (attributes[name] for name in ("axis", "mode", "negative"))
         quantization, spec = self.attributes, self.spec
         if not (type(axis) is int and axis == 0 and mode == "raise" and negative is True):
-            q, block, result = (
-                quantization.quantize_axis,
-                quantization.block_size,
-                quantization.result,
-            )
+            q = quantization.quantize_axis
+            block = quantization.block_size
+            result = quantization.result
             quantization = as_attributes(axis, q, block, quantization.bits, result, mode, negative)
             spec = spec._replace(
                 axis=shape_limits.resolve_axis(GATHER, spec.values, quantization.axis)

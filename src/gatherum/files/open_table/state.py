@@ -83,7 +83,7 @@ class State:
     def __init__(self, where: Location | ArrayOperand, settings: Settings) -> None:
         with ExitStack() as stack:
             options, decode = settings.storage_options, settings.decode
-            resources = Resources.of(stack, storage_options=options, decode=decode)
+            resources = Resources.of("open", stack, storage_options=options, decode=decode)
             table = open_all({"table": where}, resources)["table"]
             self.table = keeping_chunks(table, resources.budget.window)
             self.shape, self.dtype = self.table.shape, self.table.dtype

@@ -141,6 +141,7 @@ class Resources:
     @classmethod
     def of(
         cls,
+        op: str,
         stack: ExitStack,
         memory: str | int = MEMORY,
         spill_dir: str | os.PathLike[str] | None = None,
@@ -148,10 +149,10 @@ class Resources:
         progress: Progress | None = None,
         decode: bool = True,
     ) -> "Resources":
-        """Return the checked settings of a caller. `stack` closes the opened files."""
-        budget, options = Budget.parse(memory), checked_options(storage_options)
+        """Return the checked settings of the call of `op`. `stack` closes the opened files."""
+        budget, options = Budget.parse(memory), checked_options(op, storage_options)
         if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
-            raise errors.several_folders(spill_dir)
+            raise errors.several_folders(op, spill_dir)
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
             raise FileNotFoundError(f"{folder}: there is no such directory")
@@ -165,7 +166,7 @@ class Resources:
         return file
 
 
-def checked_options(options: object) -> dict[str, Any]:
+def checked_options(op: str, options: object) -> dict[str, Any]:
     """Return the `storage_options` of a call.
 
     Raise TypeError if they are not a mapping with keys of type str. The error shows only a type.
@@ -178,4 +179,4 @@ def checked_options(options: object) -> dict[str, Any]:
         if not key_types:
             return dict(options)
         found = f"a key of type {key_types[0]}"
-    raise errors.not_options(found)
+    raise errors.not_options(op, found)

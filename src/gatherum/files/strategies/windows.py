@@ -164,10 +164,8 @@ class WindowPass:
             row_numbers, invalid = self.windows.row_numbers(start, stop)
             for begin in range(0, stop - start, longest):
                 piece = slice(begin, min(begin + longest, stop - start))
-                piece_numbers, invalid_in_piece = (
-                    row_numbers[piece],
-                    None if invalid is None else invalid[piece],
-                )
+                piece_numbers = row_numbers[piece]
+                invalid_in_piece = None if invalid is None else invalid[piece]
                 if invalid_in_piece is None or not invalid_in_piece.any():
                     yield start + begin, start + piece.stop, order(piece_numbers, None), None
                 else:

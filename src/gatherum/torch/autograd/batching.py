@@ -44,10 +44,8 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
     axis = operator.resolve(*shapes, arguments[0] if arguments else 0)
     op = overload(operator.name)
     if operator.addressing.shares_front:
-        data, indices = (
-            batch_first(data, data_dim, batch_size),
-            batch_first(indices, indices_dim, batch_size),
-        )
+        data = batch_first(data, data_dim, batch_size)
+        indices = batch_first(indices, indices_dim, batch_size)
         return op(data, indices, axis + 1, *options), 0
     if indices_dim is None:
         return op(data.movedim(data_dim, 0), indices, axis + 1, *options), 0
@@ -64,11 +62,9 @@ def _gather(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Ten
 
 def _scatter(operator: Operator, info: Any, dims: Any, data: Tensor, indices: Tensor,
              updates: Tensor, *arguments: Any) -> Batched:  # fmt: skip
-    batch_size, (data_dim, indices_dim, updates_dim), options = (
-        info.batch_size,
-        dims[:3],
-        arguments[1:],
-    )
+    batch_size = info.batch_size
+    data_dim, indices_dim, updates_dim = dims[:3]
+    options = arguments[1:]
     members = _member(data, data_dim), _member(indices, indices_dim), _member(updates, updates_dim)
     axis, shape = moved_shape(scatter_attributes(operator.name, *arguments), *members)
     data = batch_first(data, data_dim, batch_size)

@@ -80,24 +80,19 @@ def destinations_of(
     """Return the op's destinations, and which gradients are requested."""
     *options, needs_data, needs_updates = arguments
     attributes = scatter_attributes(scatter, *options)
-    return Destinations(namespace, attributes, indices, tuple(data.shape)), (
-        needs_data,
-        needs_updates,
-    )
+    destinations = Destinations(namespace, attributes, indices, tuple(data.shape))
+    return destinations, (needs_data, needs_updates)
 
 
 def _on_cpu(scatter: str, gradient: Tensor, data: Tensor, indices: Tensor, updates: Tensor,
             result: Tensor, *arguments: Any) -> tuple[Tensor, ...]:  # fmt: skip
     destinations, needed = destinations_of(scatter, data, indices, *arguments)
-    (reduction, include_self), moved_shape = (
-        destinations.attributes.fold,
-        destinations.moved_shape(),
-    )
+    reduction, include_self = destinations.attributes.fold
+    moved_shape = destinations.moved_shape()
     is_product = reduction in _PRODUCTS
     dtype = gradient.dtype
-    computed_dtype = (
-        dtypes.derivative_dtype(dtype) if is_product else dtype
-    )  # keep factors in the accumulation dtype
+    # The factors of products stay in the accumulation dtype.
+    computed_dtype = dtypes.derivative_dtype(dtype) if is_product else dtype
 
     def contiguous(tensor: Tensor) -> Tensor:
         return tensor.to(computed_dtype).contiguous()

@@ -20,10 +20,8 @@ from .scatter_calls import (
 )
 
 # The reductions that ``scatter_reduce`` and ``scatter`` accept.
-REDUCE_WORDS, SCATTER_WORDS = (
-    frozenset(("sum", "prod", "mean", "amax", "amin")),
-    ("add", "multiply"),
-)
+REDUCE_WORDS = frozenset(("sum", "prod", "mean", "amax", "amin"))
+SCATTER_WORDS = ("add", "multiply")
 
 
 def _scatter_elements(

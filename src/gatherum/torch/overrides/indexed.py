@@ -160,15 +160,12 @@ def _scatter_tuples(
     integer_indices = _integer_indices(data, indices)
     dims = [dim for dim, _ in integer_indices]
     components = torch.broadcast_tensors(*(index for _, index in integer_indices))
-    index_rank, other_dims = (
-        components[0].dim(),
-        [dim for dim in range(data.dim()) if dim not in dims],
-    )
+    index_rank = components[0].dim()
+    other_dims = [dim for dim in range(data.dim()) if dim not in dims]
     other_sizes = [data.shape[dim] for dim in other_dims]
     are_adjacent = dims[-1] - dims[0] == len(dims) - 1
-    dims_in_front = (
-        dims[0] if are_adjacent else 0
-    )  # the dimensions that torch leaves in front of the index's
+    # The dimensions that torch leaves in front of the dimensions of the indices.
+    dims_in_front = dims[0] if are_adjacent else 0
     moved_shape = [*other_sizes[:dims_in_front], *components[0].shape, *other_sizes[dims_in_front:]]
     if not prod(moved_shape):
         raise Declined

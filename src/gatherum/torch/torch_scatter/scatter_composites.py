@@ -182,10 +182,8 @@ def _log_sum(src: Tensor, index: Any, dim: int, size: int, out: Tensor | None) -
         if out is None:
             log_sums: Tensor = evaluation.run_function(row, src, grouping, 0, 0)
             return log_sums
-        values, old_values = (
-            compositions.in_working_dtype(src, grouping),
-            compositions.in_working_dtype(out, grouping),
-        )
+        values = compositions.in_working_dtype(src, grouping)
+        old_values = compositions.in_working_dtype(out, grouping)
         shift = grouping.destinations.scatter(old_values.detach(), values.detach(), FoldRule("max"))
         shift = torch.where(shift.isinf(), 0, shift)
         powers = namespace.exp(values - grouping.gather(shift))

@@ -160,10 +160,8 @@ def _sizes(codecs: Iterable[Any], shape: tuple[int, ...], itemsize: int) -> list
         most_bytes, is_exact = sizes[-1]
         name, config = _name(codec), _config(codec)
         if name == "sharding_indexed":
-            inner_shape, most_itemsize = (
-                tuple(codec.chunk_shape),
-                -(-most_bytes // max(1, item_count)),
-            )
+            inner_shape = tuple(codec.chunk_shape)
+            most_itemsize = -(-most_bytes // max(1, item_count))
             chunk_count = item_count // max(1, math.prod(inner_shape))
             most_bytes = chunk_count * _sizes(codec.codecs, inner_shape, most_itemsize)[-1][0]
             most_bytes += _sizes(codec.index_codecs, (chunk_count, 2), 8)[-1][0]
