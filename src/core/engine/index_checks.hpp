@@ -1,4 +1,4 @@
-// Finds invalid indices, and numbers the elements that the indices address.
+// Finds invalid indices, and the numbers of the elements that the indices address.
 #pragma once
 
 #include "engine/engine.hpp"

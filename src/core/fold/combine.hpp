@@ -221,7 +221,7 @@ struct Arithmetic {
 };
 
 // Converts a count to a float of type T. The count must be below 2^52: it is placed in the significand of a
-// double, which vectorizes.
+// double, because this conversion vectorizes.
 template <class T>
 GATHERUM_INLINE T as_float(int64_t count) {
   return static_cast<T>(std::bit_cast<double>(count | 0x4330000000000000) - 0x1p52);

@@ -83,7 +83,8 @@ struct OrderKeys<Fold<V, R>> {
   static constexpr auto kInfinity = static_cast<Bits>(Format::kInfinity),
                         kQuietNaN = static_cast<Bits>(Format::kQuietNaN);
 
-  // Converts between bits and integers in the order of their values. The function is its own inverse.
+  // Converts between bit patterns and integers that are ordered as the values are. The function is its own
+  // inverse.
   static GATHERUM_INLINE Key reorder(Bits bits) {
     if constexpr (kHasNaN) return static_cast<Key>(bits ^ (bits >> (8 * sizeof(Bits) - 1) & kMagnitudeMask));
     if constexpr (std::is_same_v<V, Boolean>) return static_cast<Key>(bits != 0);

@@ -129,7 +129,7 @@ struct PartitionScatter {
 
 // A scatter in rounds (scatter_rounds.hpp). In each round, the threads sort pieces of consecutive updates
 // into lists by destination. The lists of one round are folded in the next round, so there are two sets of
-// lists, which the rounds use in turns.
+// lists, which the rounds use alternately.
 //
 // Destination i is number i >> shift of the list i mod 2^shift. A heavy destination also has a list of its
 // own after these lists, with all its updates.

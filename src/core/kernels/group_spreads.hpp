@@ -7,7 +7,7 @@
 //
 // C[i] is the number of updates. If the call skips NaN, updates that are NaN are neither counted nor folded.
 // If S is null, only C is written. S and C are contiguous, and contain zeros at first. Cost: each part of a
-// row is read twice in short succession, so that the second time it is in cache.
+// row is read twice in quick succession, so it is in cache the second time.
 #pragma once
 
 #include "fold/exact/exact_rows.hpp"

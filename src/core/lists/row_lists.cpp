@@ -17,7 +17,8 @@ namespace {
 // edges of earlier pieces. Returns the number of edges.
 template <class Number>
 int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
-  // From this many counts on, threads share the destinations. Each of these threads reads its counts twice.
+  // If there are at least this many counts, threads share the destinations. Each of these threads reads its
+  // counts twice.
   constexpr int64_t kSharedCounts = int64_t{1} << 18;
   auto* const starts = reinterpret_cast<Number*>(to);
   auto* const counts = reinterpret_cast<Number*>(stage.counts);

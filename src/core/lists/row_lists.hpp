@@ -12,7 +12,7 @@ namespace gatherum {
 void cut_in_pieces(ListStage& stage, int64_t edges, int threads);
 
 // The result of ordering edges: whether the work finished, whether all edges were valid, how many were kept,
-// and whether the rows of the edges are the lists, because the edges were in order.
+// and whether the edges were already in order, so that their rows serve as the lists.
 struct Ordered {
   bool finished, valid;
   int64_t kept_edges;

@@ -110,7 +110,7 @@ def cotangents(
     """Return the gradients of a scatter's data and updates, or None for one that is not needed.
 
     The gradient of the updates has the moved shape. Complex factors that depend on values are
-    conjugated, by the convention of torch.
+    conjugated, as torch does.
     """
     xp, dtype, fold = destinations.xp, gradient.dtype, destinations.attributes.fold
     reduction_rule = derivative_rule(fold.reduction)

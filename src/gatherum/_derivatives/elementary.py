@@ -1,4 +1,4 @@
-"""Compute exp and log in the core, bit-for-bit equal on every machine."""
+"""Compute exp and log in the core, with the same bits on every machine."""
 
 from __future__ import annotations
 

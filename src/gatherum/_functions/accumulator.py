@@ -204,7 +204,7 @@ class Accumulator:
         axis: int = 0,
         **unknown: Never,
     ) -> Accumulator:
-        """Apply a batch of one element for each index; see `scatter_nd`.
+        """Apply a batch of updates, one element for each index; see `scatter_nd`.
 
         The arguments are the same as in `gatherum.scatter_elements`.
         """
@@ -215,7 +215,7 @@ class Accumulator:
     def scatter_slices(
         self, indices: ArrayLike, updates: ArrayLike, axis: int = 0, **unknown: Never
     ) -> Accumulator:
-        """Apply a batch of one slice for each index; see `scatter_nd`.
+        """Apply a batch of updates, one slice for each index; see `scatter_nd`.
 
         The arguments are the same as in `gatherum.scatter_slices`.
         """

@@ -80,7 +80,7 @@ class Prepared:
 
     @property
     def nbytes(self) -> int:
-        """The memory of the indices and their order, in bytes, without copies on devices."""
+        """The bytes of memory used by the indices and their order, without copies on devices."""
         return int(self.indices.nbytes) + (0 if self._sorted is None else self._sorted.lists.nbytes)
 
     def __call__(

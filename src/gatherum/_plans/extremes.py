@@ -22,7 +22,7 @@ def positions_of_extremes(
 ) -> NDArray[np.int64] | None:
     """Return the argmax or argmin of each destination of a scatter without old values.
 
-    The reduction is "max" or "min". Positions are the numbers of entries of `indices`, starting at
+    The reduction is "max" or "min". A position is the place of an entry in `indices`, counted from
     0. The first update that equals the result wins; a destination without updates has
     `no_position`. The axis must be nonnegative. +0 and -0 compare as equal, and so do all NaNs.
 

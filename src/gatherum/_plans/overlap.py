@@ -39,7 +39,7 @@ class _Place:
 
 
 def place_at(address: int, spec: ArraySpec, writable: bool = True) -> NumpyArray:
-    """Return an array at an address, only for checks of addresses: its memory must not be read."""
+    """Return an array at an address, for checks of addresses. Its memory must not be read."""
     return np.asarray(_Place(address, spec, writable))
 
 

@@ -49,7 +49,7 @@ class VirtualArray(NamedTuple):
     rows: Mapping[int, NumpyArray]
 
     def array(self) -> NumpyArray:
-        """Return the array in full size."""
+        """Return the full-size array."""
         array = np.zeros(self.shape, self.dtype)
         for row_number, row in self.rows.items():
             array[row_number] = row

@@ -163,7 +163,7 @@ class Protocols(DeviceFramework):
         return sort_with_cub(self, pairs, device_number, stream)
 
     def mark_written(self, out: object, device_number: int, stream: int) -> None:
-        """Make the stream that `out` names wait, because readers of `out` wait for it."""
+        """Make the stream of `out` wait for the call, because readers of `out` wait for it."""
         if (other := _stream_of(out)) not in (None, stream):
             driver = open_driver()
             with driver.on(device_number):

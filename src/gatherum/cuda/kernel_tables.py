@@ -101,7 +101,7 @@ def largest_number(loops: DeviceLoops, components: DeviceComponents, access_byte
 
 
 def common_alignment(most: int, *values: int) -> int:
-    """Return the greatest power of 2 up to `most`, a power of 2, that divides all numbers."""
+    """Return the greatest power of 2 that divides all numbers and is at most `most`."""
     return gcd(most, *values)
 
 

@@ -130,8 +130,8 @@ def find_winners(recording: CallRecording) -> Slot:
 def updates_of_line(nest: DeviceNest) -> int:
     """Return the number of updates of each line, or 0 if `scatter_lines` cannot scatter them.
 
-    The updates of a line are consecutive, and their destinations are the positions of one dimension
-    of the data, such as in `scatter_elements` along the last axis.
+    The updates of a line are consecutive, and their destinations are positions along one dimension
+    of the data, as in `scatter_elements` along the last axis.
     """
     moving = [loop for loop in nest.tuple_loops if loop.data]
     lines, updates = kernel_tables.count_points(moving), nest.most_updates

@@ -198,7 +198,7 @@ class GatherNd1OperatorDesc(OperatorDesc):
     batch_dimension_count: int
 
     def inspect_sizes(self, inspection: Inspection) -> tuple[int, ...] | None:
-        """Join the tuple array's sizes and the input's sizes that the tuples do not address."""
+        """Return the sizes of the array of tuples, then those that the tuples do not address."""
         return _nd_sizes(self, inspection)
 
 

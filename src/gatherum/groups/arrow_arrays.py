@@ -1,4 +1,4 @@
-"""Arrays of Arrow as NumPy arrays, without importing pandas where that is possible.
+"""Convert Arrow arrays to NumPy arrays, without importing pandas if possible.
 
 pyarrow imports pandas, if it is installed, in `to_numpy`, `fill_null` and `array`. That takes
 longer than a short call.
@@ -59,7 +59,7 @@ def _has_numbers(arrow_type: Any) -> bool:
 
 
 def _numbers(array: Any) -> NDArray[Any]:
-    """Return the numbers of an array without a copy. Those of nulls are any numbers."""
+    """Return the numbers of an array without a copy. The numbers of nulls are arbitrary."""
     dtype, count = dtype_of(array.type), len(array)
     if not count:
         return np.empty(0, dtype)

@@ -170,8 +170,10 @@ def sorted_order(values: NumpyArray | None, cells: NumpyArray) -> NumpyArray:
 
 
 def _stable_order(x: NumpyArray) -> NumpyArray:
-    """Return ``np.argsort(x, kind="stable")``. NumPy sorts in any order with vector instructions, 8
-    times as fast; the positions of equal values are then sorted.
+    """Return ``np.argsort(x, kind="stable")``.
+
+    NumPy's unstable sort uses vector instructions and is 8 times as fast as its stable sort; the
+    positions of equal values are sorted afterwards.
     """
     count = len(x)
     if x.itemsize <= 2 or not _MANY_VALUES <= count < 1 << 31 or x.dtype.kind not in "iuf":

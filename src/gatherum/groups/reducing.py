@@ -266,7 +266,7 @@ class ReduceOptions:
 def results_of_decimals(
     op: str, names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
 ) -> dict[str, Any]:
-    """Return the result of each function of decimals, computed by functions of integers."""
+    """Return the result of each function of decimals, computed with the functions for integers."""
     for argument, value in (("weights", arguments.weights), ("dtype", arguments.dtype)):
         if value is not None:
             raise errors.no_argument_of_decimals(op, argument)

@@ -1,4 +1,4 @@
-"""Items of groups as numbers: their dtypes, NaN, and rounding."""
+"""How the items of groups are treated as numbers: dtypes, NaN and rounding."""
 
 import math
 from fractions import Fraction
@@ -49,7 +49,7 @@ def real_dtype(dtype: DType) -> DType:
 
 
 def number_of(item: bytes, dtype: DType, wide: DType) -> Any:
-    """Return the number of an item, converted to a dtype."""
+    """Return the numeric value of an item, converted to a dtype."""
     return np.frombuffer(item, dtype)[0].astype(wide)
 
 

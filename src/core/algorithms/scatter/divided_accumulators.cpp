@@ -167,7 +167,7 @@ std::optional<RunResult> run_near(const Program& p, const Execution& call) {
   if (p.destinations >= int64_t{1} << 31) return std::nullopt;
   const Nest numbering = number_destinations(p.nest);
   if (!seem_near(p, call, numbering)) return std::nullopt;
-  // With shorter pieces, a few updates that are not near cost less.
+  // Shorter pieces reduce the cost of a few updates that are far from the others.
   constexpr int64_t updates = 2048, most = 8192;
   NearUpdates all = pieces_of(numbering, updates, most);
   const WorkerScratch extremes(times(2 * all.pieces, sizeof(int32_t)), 1);

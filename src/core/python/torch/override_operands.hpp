@@ -46,7 +46,7 @@ struct ComputedOperand {
   std::unique_ptr<char[]> memory;
   npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
 
-  // Allocates the memory for a view with the shape that is set.
+  // Allocates the memory for a view whose shape has already been set.
   View allocate(int rank, int dtype, int64_t item);
 };
 

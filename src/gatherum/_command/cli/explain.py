@@ -184,7 +184,7 @@ def _show(explanation: Explanation) -> None:
 
 
 def _wrapped(line: str, width: int) -> list[str]:
-    """Return a line as lines that end between words. A comment remains a comment."""
+    """Wrap a line at spaces, and return the resulting lines. A comment remains a comment."""
     indent = line[: len(line) - len(line.lstrip())]
     code, mark, comment = line.partition("# ")
     if not mark or len(line) <= width:

@@ -121,7 +121,7 @@ def letters(shape: Shape, first: str) -> list[str]:
 
 
 def _pair(scene: Scene, data: list[Cell], moved: list[Cell]) -> dict[int, list[int]]:
-    """Return the numbers of the linked moved cells, in order, for each cell of the data.
+    """For each cell of the data, return the numbers of the moved cells linked to it, in order.
 
     Linked cells get the same colour; moved cells without a link get a mark.
     """

@@ -213,7 +213,7 @@ class _Opened:
         raise group_out_of_bounds(REDUCE_FILE, 0, (0, size), None, mode, "groups")
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
-        """Compute the functions with buckets on the disk, each with a separate scatter."""
+        """Compute each function with a separate scatter, using buckets on the disk."""
         memory = Budget.parse(self.call.settings.memory).total
         for name in self.call.names:
             if not self._is_one_scatter(name):

@@ -1,4 +1,4 @@
-"""Decimals in files and in memory, whose groups are reduced as integers of the smallest unit."""
+"""Reduce decimals in files and in memory as integers that count the smallest unit."""
 
 from __future__ import annotations
 

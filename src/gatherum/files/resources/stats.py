@@ -163,7 +163,7 @@ def size_text(nbytes: int) -> str:
 
 
 def amounts_text(done: int, expected: int) -> str:
-    """Format a part of a number of bytes, in the unit of the whole."""
+    """Format a number of bytes that is part of a total, in the unit of the total."""
     unit = _unit_of(expected)
     return f"{_amount(done, unit)} of {_amount(expected, unit)} {UNITS[unit]}"
 

@@ -80,7 +80,7 @@ def segment_reduce(
 
 
 def coalesce_few(data: Tensor) -> Tensor | None:
-    """Override ``_coalesce`` for few elements on the host. Return None for other tensors."""
+    """Override ``_coalesce`` on the host for a few elements. Return None for other tensors."""
     shape = data.shape
     columns_and_sums = native.coalesce(data._indices(), data._values(), shape)
     return None if columns_and_sums is None else _coalesced(*columns_and_sums, shape)

@@ -31,7 +31,7 @@ __all__ = ["CHUNK", "Zarr", "create_like"]
 
 
 class Zarr(Format):
-    """An array in a directory whose chunks are files."""
+    """An array stored as a directory, with one file for each chunk."""
 
     name, example, has_members = "zarr", "a Zarr directory such as 'x.zarr'", False
     stores_directories = stores_packed = reads_urls = writes_in_parallel = True
