@@ -14,9 +14,10 @@ from typing import Any
 class Shared:
     """Results that calls share.
 
-    Each key contains everything that the result depends on, such as an address. Each result keeps the memory of the indices alive. The calls of a gradient also use the results
-    in `parent`, which the calls of the function have stored. A prepared call keeps only the results
-    for its indices, which have this `address`. These results outlive each call.
+    Each key contains everything that the result depends on, such as an address. Each result keeps
+    the memory of the indices alive. The calls of a gradient also use the results in `parent`, which
+    the calls of the function have stored. A prepared call keeps only the results for its indices,
+    which have this `address`. These results outlive each call.
     """
 
     __slots__ = ("address", "parent", "results")
