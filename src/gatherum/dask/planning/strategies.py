@@ -47,16 +47,16 @@ class Strategy(StrEnum):
     )
     PARTIAL = (
         "partial",
-        "a scatter of many updates into a small table, if their order does not matter (integers, "
-        "bools, `max`, `min`, `fsum`, `fmean`) or the last one wins",
+        "a scatter of many updates into a small table, if the order of the updates does not matter "
+        "(integers, bools, `max`, `min`, `fsum`, `fmean`) or if the last one wins",
         "each task folds its updates into a separate table; the tables are merged",
         False,
     )
     BROADCAST = (
         "broadcast",
-        "a column of the table, or all indices and updates of a scatter, have at most "
+        "a column of the table, or all indices and updates of a scatter, need at most "
         f"{SMALL_BYTES >> 20} MiB",
-        "the small operand is sent whole to every task that needs a part of it",
+        "the whole small operand is sent to every task that needs a part of it",
     )
     TASKS = (
         "tasks",
