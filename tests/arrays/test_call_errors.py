@@ -319,7 +319,7 @@ SENTENCES = [
     ),
     (
         "takes_no_updates", "explain", ("gather_nd", ZEROS_2X3, FIRST_ROW, 1.0), {}, TypeError,
-        "gather_nd: `updates` must be None, got 1.0; only scatters take updates",
+        "gather_nd: `updates` must be None, got 1.0; only scatters have this operand",
     ),
     (
         "not_a_dtype", "plan", ("gather", ((3,), "zz"), ((1,), "i8")), {}, TypeError,

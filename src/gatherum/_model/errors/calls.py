@@ -85,7 +85,7 @@ def masked_array(op: str, operand: str) -> TypeError:
 
 def takes_no_updates(op: str, updates: object) -> TypeError:
     return TypeError(
-        f"{op}: `updates` must be None, got {short(updates)}; only scatters take updates"
+        f"{op}: `updates` must be None, got {short(updates)}; only scatters have this operand"
     )
 
 
