@@ -314,8 +314,8 @@ SENTENCES = [
     ),
     (
         "takes_no_updates", "plan", ("gather", ZEROS_2X3, [0], ZEROS_2X3), {}, TypeError,
-        "gather: `updates` must be None, got an array of float32 (2, 3); only scatters take "
-        "updates",
+        "gather: `updates` must be None, got an array of float32 (2, 3); only scatters have "
+        "this operand",
     ),
     (
         "takes_no_updates", "explain", ("gather_nd", ZEROS_2X3, FIRST_ROW, 1.0), {}, TypeError,
