@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -65,9 +64,8 @@ def files_of(patch: Path) -> list[str]:
     return re.findall(r"^\+\+\+ b/(\S+)", patch.read_text(), re.MULTILINE)
 
 
-@cache
 def built_tree(factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of the tree with the recipes of `BUILT`, built once in a run of the tests."""
+    """Return a copy of the tree with the recipes of `BUILT`, built without optimization."""
     folder = copied(factory.mktemp("built"), "src", "tests", "tools", "CMakeLists.txt")
     for name in BUILT:
         patched(folder, ROOT / "tests" / "patches" / f"{name}.patch")
