@@ -3,8 +3,8 @@
 python benchmarks/limits/groups.py [--threads 1] [--clock cpu] [--rounds 7] [--dtype float32]
                                    [--func var std]
 
-A nan form runs beside its plain function, and the ratio of both is printed: with NaN among the
-values, and along the first axis of a table, as
+A nan form and its plain function run alternately, and the ratio of their times is printed. This
+command puts NaN among the values, and reduces along the first axis of a table:
 
 python benchmarks/limits/groups.py --func nanmean nanvar --shape 2922 16290 --groups 12 --nan 0.05
 """

@@ -1,23 +1,17 @@
 """Follows the recipe "Add a function over groups": the range of the values of each group."""
 
-import os
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from recipes import copied, copy_installed_core, patched, run
+from recipes import COPIES_CORE, copied, copy_installed_core, patched, run
 from source import ROOT
 
 PATCH = ROOT / "tests" / "patches" / "ptp.patch"
 MOST_FILES = 6
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="the core's libraries are found as on Unix"),
-    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
-]
+pytestmark = COPIES_CORE
 
 
 @pytest.fixture(scope="module")

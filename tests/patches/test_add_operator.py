@@ -3,25 +3,19 @@
 ``gather_rows`` takes slices of each batch by separate indices, ``scatter_rows`` is its inverse.
 """
 
-import os
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from recipes import copied, copy_installed_core, patched, run
+from recipes import COPIES_CORE, copied, copy_installed_core, patched, run
 from source import ROOT
 
 # The patches, and how many files each may change.
 FOLDER = ROOT / "tests" / "patches"
 PATCHES = {FOLDER / "rows.patch": 6, FOLDER / "rows_on_files.patch": 3}
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.name == "nt", reason="the core's libraries are found as on Unix"),
-    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
-]
+pytestmark = COPIES_CORE
 
 
 @pytest.fixture(scope="module")

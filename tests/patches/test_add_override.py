@@ -4,25 +4,21 @@ Adaptive windows overlap, so the gradient of ``adaptive_max_pool2d`` adds severa
 elements that are the maximum of more than one window.
 """
 
-import os
 import re
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from recipes import copied, copy_installed_core, patched, run
+from recipes import COPIES_CORE, copied, copy_installed_core, patched, run
 from source import ROOT
 
 PATCH = ROOT / "tests" / "patches" / "max_pool.patch"
 MOST_FILES = 4
 pytestmark = [
-    pytest.mark.slow,
+    *COPIES_CORE,
     pytest.mark.frameworks,
     pytest.mark.skipif(not find_spec("torch"), reason="install torch to test with it"),
-    pytest.mark.skipif(os.name == "nt", reason="the core's libraries are found as on Unix"),
-    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
 ]
 
 

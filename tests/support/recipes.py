@@ -18,6 +18,12 @@ COMPILER = os.environ.get("CXX", "g++")
 MACROS = ["LEVEL=level_portable", "KERNELS=kernels_portable", "SLABS=level_portable"]
 KERNELS = ["-std=c++20", "-fsyntax-only", "-Wno-psabi", "-Werror=switch"]
 KERNELS += [f"-DGATHERUM_{macro}" for macro in (*MACROS, 'LEVEL_NAME="portable"')]
+# For recipes that do not change the core: their tests copy the installed one.
+COPIES_CORE = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name == "nt", reason="the core's libraries are found as on Unix"),
+    pytest.mark.skipif(not shutil.which("patch"), reason="applies a patch: install patch"),
+]
 # The recipes that change the core and are built together.
 BUILT = ("absmax", "first")
 CHECKS_CORE = [
