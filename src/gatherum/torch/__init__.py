@@ -24,7 +24,11 @@ from gatherum.torch.tracing.onnx_export import onnx_translations
 
 from . import dlpack  # they register kernels
 from .adapter import TorchAdapter
-from .autograd import batching, gradients  # noqa: F401  # they register kernels
+from .autograd import (  # noqa: F401  # two of them register kernels
+    autograd_kernels,
+    batching,
+    recorded_functions,
+)
 from .functions import elementary, groups  # noqa: F401  # they register kernels
 from .overrides import is_reproducible, reproducible, set_reproducible
 from .torch_scatter import (
@@ -64,4 +68,4 @@ __all__ = [
 
 registry.register(TorchAdapter())
 publish(globals(), generated_function)
-dlpack.open_exchange(gradients.record, gradients.record_total)
+dlpack.open_exchange(recorded_functions.record, recorded_functions.record_total)

@@ -84,7 +84,7 @@ def as_cuda(monkeypatch):
     torch = pytest.importorskip("torch", reason="install torch to test tensors: pip install torch")
     from gatherum._model.operators import OPERATORS
     from gatherum.torch import cuda, namespace, plain_folds, shared_results
-    from gatherum.torch.autograd import gradients
+    from gatherum.torch.autograd import autograd_kernels
     from gatherum.torch.functions import aggregation, elementary, quantized
     from gatherum.torch.library import ops
     from gatherum.torch.torch_scatter import softmax
@@ -119,7 +119,7 @@ def as_cuda(monkeypatch):
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "stream", lambda *_: 40)
     monkeypatch.setattr(cuda.FRAMEWORK.__class__, "_place", lambda *_: torch.device("cpu"))
     # The core cannot read a device's memory, so all calls use the ops.
-    monkeypatch.setattr(gradients, "_run_if_plain", lambda *_: None)
+    monkeypatch.setattr(autograd_kernels, "_run_if_plain", lambda *_: None)
     monkeypatch.setattr(plain_folds, "_specs_and_views", lambda *_: None)
     monkeypatch.setattr(shared_results, "on_device", lambda x: True)
     monkeypatch.setattr(cuda, "replayed", lambda *_: None)

@@ -145,7 +145,7 @@ def _through_the_ops(torch):
 
     native.set_torch = _other_version  # makes the core leave tensors to torch
     from gatherum.torch import adapter, cuda
-    from gatherum.torch.autograd import gradients
+    from gatherum.torch.autograd import autograd_kernels
     from gatherum.torch.library import ops
 
     library = torch.library.Library("gatherum", "IMPL")
@@ -154,7 +154,7 @@ def _through_the_ops(torch):
         for row in OPERATORS.values():
             for name, kernel in ops.kernels(row, cuda.run).items():
                 library.impl(name, kernel, "CPU")
-    gradients._run_if_plain = lambda *_: None
+    autograd_kernels._run_if_plain = lambda *_: None
     cuda.FRAMEWORK.__class__._place = lambda *_: torch.device("cpu")
     adapter.TorchAdapter.device = lambda self, value: "cuda"
     sys.modules["gatherum.torch"]._kept = library

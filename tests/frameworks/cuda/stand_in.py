@@ -90,7 +90,7 @@ def use() -> Any:
 
     from gatherum._model.operators import OPERATORS
     from gatherum.torch import adapter, cuda, dlpack, private, shared_results
-    from gatherum.torch.autograd import gradients
+    from gatherum.torch.autograd import recorded_functions
     from gatherum.torch.functions import aggregation, elementary
     from gatherum.torch.library import ops
     from gatherum.torch.torch_scatter import softmax
@@ -103,7 +103,7 @@ def use() -> Any:
     capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     api = b"dlpack_exchange_api"
     private.exchange = capsule(exchange(pointer(private.exchange, api), STREAM), api, None)
-    dlpack.open_exchange(gradients.record, gradients.record_total)
+    dlpack.open_exchange(recorded_functions.record, recorded_functions.record_total)
     library = torch.library.Library("gatherum", "IMPL")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about replaced kernels

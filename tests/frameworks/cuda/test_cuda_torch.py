@@ -21,7 +21,7 @@ from gatherum._model.reductions import FOLDS  # noqa: E402
 from gatherum.cuda import device_views  # noqa: E402
 from gatherum.cuda.device import Pairs, Widths  # noqa: E402
 from gatherum.torch import cuda  # noqa: E402
-from gatherum.torch.autograd import gradients  # noqa: E402
+from gatherum.torch.autograd import recorded_functions  # noqa: E402
 from gatherum.torch.functions import aggregation  # noqa: E402
 from gatherum.torch.library import ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS, same_bits  # noqa: E402
@@ -154,11 +154,11 @@ def test_derivatives_on_a_device_do_not_ask_twice_whether_indices_are_valid():
         data, index = torch.empty(4, 3, device="cuda"), torch.empty(5, dtype=int, device="cuda")
         for mode in MODES:
             attributes = Attributes("scatter_slices", mode=mode)
-            destinations = gradients._destinations(index, attributes, data.shape)
+            destinations = recorded_functions._destinations(index, attributes, data.shape)
             expected = {"raise": "drop", "fill": "drop"}.get(mode, mode)
             assert destinations.attributes.mode == expected
         attributes = Attributes("scatter_slices")
-        destinations = gradients._destinations(torch.zeros(2, dtype=int), attributes, (4,))
+        destinations = recorded_functions._destinations(torch.zeros(2, dtype=int), attributes, (4,))
         assert destinations.attributes.mode == "raise"
 
 

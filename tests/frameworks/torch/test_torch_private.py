@@ -89,7 +89,7 @@ def test_the_version_that_is_tested_is_this_one() -> None:
 def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
     from gatherum._system import native
     from gatherum.torch import dlpack
-    from gatherum.torch.autograd import gradients
+    from gatherum.torch.autograd import recorded_functions
 
     def refuse(*_: object) -> None:
         raise ValueError("gatherum: this torch exchanges tensors in another version of DLPack")
@@ -97,7 +97,7 @@ def test_an_exchange_of_another_version_is_not_used(monkeypatch) -> None:
     monkeypatch.setattr(private, "exchange", private.exchange)
     with monkeypatch.context() as patched:
         patched.setattr(native, "set_torch", refuse)
-        dlpack.open_exchange(gradients.record, gradients.record_total)
+        dlpack.open_exchange(recorded_functions.record, recorded_functions.record_total)
         assert private.exchange is None
     data, rows = torch.arange(6.0).reshape(3, 2), torch.tensor([2, 0])
     assert torch.ops.gatherum.gather(data, rows).tolist() == [[4, 5], [0, 1]]
