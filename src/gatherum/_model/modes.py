@@ -61,3 +61,12 @@ FILLING = tuple(name for name, mode in CORE_MODES.items() if mode is Mode.drop)
 MOVING = _rows_of_core(
     _MOVING, tuple(name for name in MODES if name != "raise" and name not in FILLING)
 )
+
+
+def mode_after_check(mode: str) -> str:
+    """Return the mode of a second call on a device, whose indices an earlier call has checked.
+
+    Another check would wait for the device. If another stream has made an index invalid since the
+    check, its update is dropped.
+    """
+    return "drop" if mode == "raise" else mode

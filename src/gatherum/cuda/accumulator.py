@@ -26,7 +26,7 @@ from gatherum._model import errors
 from gatherum._model.call import ArraySpec, Attributes, Call
 from gatherum._model.call_types import ReductionName
 from gatherum._model.dtypes import AnyDType, accumulator_dtype, neutral_item, value_of
-from gatherum._model.modes import ModeName
+from gatherum._model.modes import ModeName, mode_after_check
 from gatherum._plans.plans import Plan, build_once
 
 from . import device_calls, kernel_tables, kernels, plan_launches
@@ -269,7 +269,7 @@ class DeviceAccumulator(Accumulator):
             fold = fold._replace(reduction="add")
         sums = _Placed(self._sum_spec, self._device_sums.address)
         device_stream.scatter(fold, sums, indices, values)
-        unchecked = fold._replace(mode="drop" if attributes.mode == "raise" else attributes.mode)
+        unchecked = fold._replace(mode=mode_after_check(attributes.mode))
         counts = _Placed(self._counts_spec, self._device_counts.address)
         ones_spec = ArraySpec(updates.spec.shape, _INT64, (0,) * len(updates.spec.shape))
         ones = _Placed(ones_spec, self._device_one.address)

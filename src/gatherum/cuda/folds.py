@@ -14,7 +14,6 @@ from . import kernels
 from .checks import or_null
 from .kernel_tables import DeviceLoop, DeviceLoops, count_points
 from .launch_sizes import CHUNKS_PER_THREAD, WARP, block_count
-from .movement import writing_mode
 from .programs import WIDEST, Arguments, Field, Slot
 from .recording import CallRecording, Macros
 from .sorted_updates import (
@@ -205,7 +204,7 @@ def fold_atomic(recording: CallRecording, record: Slot | None) -> None:
     """Fold integers in place."""
     call, nest = recording.plan.call, recording.nest
     item_bytes = call.data.dtype.itemsize
-    macros = recording.index_macros(writing_mode(recording))
+    macros = recording.writing_macros()
     macros |= {"VALUE": _value_macro(call), "REDUCTION": call.reduction}
     leading_fields = recording.data, recording.indices, recording.moved, or_null(record)
     row_loops = nest.row_chunk_loops(item_bytes)

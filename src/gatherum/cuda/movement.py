@@ -97,7 +97,7 @@ def scatter(recording: CallRecording, record: Slot | None, winners: Slot | None)
     """Move `moved` to the indexed positions. With `winners`, move only the winning updates."""
     nest = recording.nest
     chunk_bytes = recording.alignment(WIDEST, nest.block)
-    macros = recording.index_macros(writing_mode(recording)) | {
+    macros = recording.writing_macros() | {
         "CHUNK_BYTES": chunk_bytes,
         "PER_THREAD": CHUNKS_PER_THREAD,
     }
@@ -119,7 +119,7 @@ def find_winners(recording: CallRecording) -> Slot:
     """Return a table of the last update of every destination."""
     entry_bytes = winner_bytes(recording.nest)
     table = recording.recorder.cleared(recording.nest.destinations * entry_bytes)
-    macros = recording.index_macros(writing_mode(recording)) | {"WINNER_BYTES": entry_bytes}
+    macros = recording.writing_macros() | {"WINNER_BYTES": entry_bytes}
     nest = recording.nest
     recording.launch_nest(
         "winners", (recording.indices, table), nest.tuple_loops, nest.components, macros
@@ -147,7 +147,7 @@ def scatter_lines(recording: CallRecording, record: Slot | None) -> None:
     """Move the last update of every destination, line by line."""
     nest, updates_per_line = recording.nest, updates_of_line(recording.nest)
     chunk_bytes = recording.alignment(WIDEST, nest.block)
-    macros = recording.index_macros(writing_mode(recording)) | {
+    macros = recording.writing_macros() | {
         "CHUNK_BYTES": chunk_bytes,
         "TABLE_BYTES": LINE_TABLE_BYTES,
     }
@@ -175,13 +175,3 @@ def scatter_lines(recording: CallRecording, record: Slot | None) -> None:
 def winner_bytes(nest: DeviceNest) -> int:
     """Return the size in bytes of a table entry for a winner, which is from 0 to `positions`."""
     return 4 if nest.most_updates < 1 << 32 else 8
-
-
-def writing_mode(recording: CallRecording) -> str:
-    """Return the mode of a scatter's writing launches.
-
-    In mode "raise" the indices are already checked. Indices that another stream has made invalid
-    since the check are dropped.
-    """
-    mode = recording.plan.call.mode
-    return "drop" if mode == "raise" else mode

@@ -1,4 +1,4 @@
-"""Record the launches of a call as a program, which any device can run at any addresses.
+"""A program of launches, which any device can run at any addresses.
 
 A program contains no address. Its kernels' arguments have gaps. When the program runs, a patch
 writes the address of a **slot** into each gap. The first four slots are the operands of the call;

@@ -1,4 +1,4 @@
-"""Record the launches of one call as a program."""
+"""Select the kernels and arguments of one call, and record their launches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gatherum._model.modes import CORE_MODES
+from gatherum._model.modes import CORE_MODES, mode_after_check
 from gatherum._plans.plans import Plan
 
 from . import kernel_tables, kernels
@@ -47,6 +47,10 @@ class CallRecording:
             "INDEX_SWAPPED": int(not dtype.isnative),
             "MODE": kernels.mode_macro(CORE_MODES[mode]),
         }
+
+    def writing_macros(self) -> Macros:
+        """Return the macros of a scatter's writing kernels, which run after the index check."""
+        return self.index_macros(mode_after_check(self.plan.call.mode))
 
     def alignment(self, most: int, *values: int) -> int:
         """Return the common alignment of data, the moved operand and all their steps."""

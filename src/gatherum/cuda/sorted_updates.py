@@ -12,7 +12,6 @@ from .device import Kernel, Pairs, Widths
 from .device_nests import DeviceNest
 from .kernel_tables import DeviceLoops, Fields, count_points
 from .launch_sizes import THREADS, WARP, block_count, offset_bits
-from .movement import writing_mode
 from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 from .recording import CallRecording, Macros
 
@@ -93,7 +92,7 @@ def write_pairs(
 ) -> None:
     """Write the key and the payload of each tuple, sorted if one block sorts them."""
     nest, widths = recording.nest, widths_of(recording.nest, carried_bytes)
-    macros = recording.index_macros(writing_mode(recording))
+    macros = recording.writing_macros()
     macros |= {
         "KEY_BYTES": widths.key,
         "PAYLOAD_BYTES": widths.payload,
