@@ -127,7 +127,7 @@ SENTENCES = [
     ),
     (
         "operand_too_big", "plan", ("gather", ((3,), "f4"), ((10**20,), "i8")), {}, ValueError,
-        "gather: `indices`, shape (100000000000000000000,), has more elements than can be "
+        "gather: `indices`, shape (100000000000000000000,), has more bytes than can be "
         "addressed",
     ),
     (

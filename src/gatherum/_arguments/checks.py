@@ -89,7 +89,7 @@ def shape_error(call: Call, fault: shape_limits.Fault) -> ValueError:
     if spec is None:
         return errors.result_too_big(op, details, call.data.dtype)
     if problem == "operand_too_big":
-        return errors.operand_too_big(op, operand, spec.shape)
+        return errors.operand_too_big(op, operand, spec.shape, spec.dtype.itemsize)
     if operand == "indices":
         return shape_limits.misfit(op, fault, call.data.shape, call.indices.shape)
     if operand == "updates":

@@ -171,7 +171,7 @@ def _numbered_space(
     operand = "`updates`" if operator.scatters else "the result"
     shape_limits.check_rank(op, operand, len(moved_shape))
     space, axis = operator.space(data, indices.shape, axis)
-    shape_limits.check_size(op, "data", space, 1)
+    shape_limits.check_size(op, "data", space, 0)
     return space, axis
 
 

@@ -63,10 +63,11 @@ def check_rank(op: str, subject: str, rank: int) -> None:
 def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
     """Raise ValueError if an operand has more bytes than can be addressed.
 
-    If the itemsize is 0, which NumPy allows, the limit applies to the number of elements.
+    If the itemsize is 0, the limit applies to the number of elements: NumPy allows this itemsize,
+    and a report has no dtype.
     """
     if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
-        raise errors.operand_too_big(op, operand, shape)
+        raise errors.operand_too_big(op, operand, shape, itemsize)
 
 
 def resolve_axis(op: str, data: Shape, axis: int, operand: str = "data") -> int:

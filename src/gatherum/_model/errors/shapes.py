@@ -69,15 +69,16 @@ def other_shape_than_indices(op: str, expected: Shape, found: Shape, slices: boo
 
 
 def result_too_big(op: str, shape: Shape, dtype: Any) -> ValueError:
-    unit_name = "bytes" if dtype.itemsize else "elements"
-    return ValueError(
-        f"{op}: the result, shape {shape} of dtype {dtype}, has more {unit_name} than can be "
-        "addressed"
-    )
+    return _too_big(op, f"the result, shape {shape} of dtype {dtype}", dtype.itemsize)
 
 
-def operand_too_big(op: str, operand: str, shape: Shape) -> ValueError:
-    return ValueError(f"{op}: `{operand}`, shape {shape}, has more elements than can be addressed")
+def operand_too_big(op: str, operand: str, shape: Shape, itemsize: int) -> ValueError:
+    return _too_big(op, f"`{operand}`, shape {shape}", itemsize)
+
+
+def _too_big(op: str, subject: str, itemsize: int) -> ValueError:
+    unit_name = "bytes" if itemsize else "elements"
+    return ValueError(f"{op}: {subject}, has more {unit_name} than can be addressed")
 
 
 def not_a_shape(op: str, name: str, value: object) -> TypeError:
