@@ -146,12 +146,12 @@ def aggregate_with_messages(
         targets = valid_targets(xp, sources, targets, row_count, options)
         options = options._replace(negative=False)
     attributes = Attributes(
-        scatter_op,
-        len(shape_before),
-        options.reduction,
-        False,
-        options.mode,
-        options.negative,
+        op=scatter_op,
+        axis=len(shape_before),
+        reduction=options.reduction,
+        include_self=False,
+        mode=options.mode,
+        negative=options.negative,
         caller=_TARGETS,
     )
     table = empty_table(xp, data, options, batched)

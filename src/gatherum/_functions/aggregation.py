@@ -216,7 +216,9 @@ def aggregate(
     mode_name = plain_values.as_choice(NAME, "mode", mode, MODES)
     negative = plain_values.as_boolean(NAME, "negative", negative)
     operands = {"data": data, "gather_indices": gather_indices, "scatter_indices": scatter_indices}
-    options = AggregateOptions(size, reduction, mode_name, negative, "", fill_value, axis)
+    options = AggregateOptions(
+        size, reduction, mode_name, negative, fill_value=fill_value, axis=axis
+    )
     run = registry.adapter_member(NAME, operands | {"weights": weights}, "aggregate") or _on_arrays
     return run(data, gather_indices, scatter_indices, options, weights, out)
 
@@ -243,14 +245,16 @@ def _on_arrays(
     if _has_short_parts(row_result):
         contiguous_result = native.new_result(table.dtype, row_result.shape)
     edge_fold = _EdgeFold(
-        rows,
-        contiguous_result,
-        _broadcast_weights(operands.weights, operands.sources.indices.shape, table.shape, axis),
-        options.reduction,
-        options.mode,
-        options.negative,
-        operands.item_without_edges,
-        out is None or contiguous_result is not row_result,
+        table=rows,
+        out=contiguous_result,
+        weights=_broadcast_weights(
+            operands.weights, operands.sources.indices.shape, table.shape, axis
+        ),
+        reduction=options.reduction,
+        mode=options.mode,
+        negative=options.negative,
+        item_without_edges=operands.item_without_edges,
+        discards_on_error=out is None or contiguous_result is not row_result,
     )
     fold = edge_fold.fold_pointed if operands.has_pointer else edge_fold.fold
     fold(operands.sources, operands.targets)
@@ -301,14 +305,14 @@ class _Operands(NamedTuple):
         source_end = EdgeEnd("gather_indices", source_array, table.shape[axis], axis)
         target_end = EdgeEnd(operand, target_array, size, axis)
         return cls(
-            table,
-            source_end,
-            target_end,
-            has_pointer,
-            weight_array,
-            axis,
-            shape,
-            item_without_edges,
+            table=table,
+            sources=source_end,
+            targets=target_end,
+            has_pointer=has_pointer,
+            weights=weight_array,
+            axis=axis,
+            result_shape=shape,
+            item_without_edges=item_without_edges,
         )
 
     def arrays(self) -> dict[str, NumpyArray | None]:
@@ -322,9 +326,8 @@ class _EdgeFold(NamedTuple):
 
     table: NumpyArray
     out: NumpyArray
-    weights: (
-        NumpyArray | None
-    )  # with the dimensions of the edges, then the first dimensions of a row
+    # With the dimensions of the edges, then the first dimensions of a row.
+    weights: NumpyArray | None
     reduction: str
     mode: str
     negative: bool

@@ -122,7 +122,7 @@ def _on_cpu(*call: Any) -> Tensor:
 def _aggregate_with_messages(*call: Any) -> Tensor:
     data, sources, targets, size, reduction, weights, *others = _with_defaults(call)
     bounds, negative, pointer, fill, axis = others
-    options = AggregateOptions(size, reduction, bounds, negative, "", fill, axis)
+    options = AggregateOptions(size, reduction, bounds, negative, fill_value=fill, axis=axis)
     targets = _targets_of_edges(targets, sources.shape[0], pointer)
     with namespace.float_mode():
         result: Tensor = edge_reductions.aggregate_with_messages(
@@ -150,7 +150,7 @@ def _on_cuda(*call: Any) -> Tensor:
         if not folds_rows or shared is None or 0 in (*data.shape, size):
             edges = data, sources, targets, size, reduction, weights
             return _aggregate_with_messages(*edges, bounds, negative, "", fill, axis)
-        options = AggregateOptions(size, reduction, bounds, negative, "", fill)
+        options = AggregateOptions(size, reduction, bounds, negative, fill_value=fill)
         return _fold_rows(data, sources, targets, weights, options, shared)
 
 
