@@ -24,6 +24,9 @@ from gatherum._model.errors import frameworks as framework_errors
 class Framework(Protocol):
     """The adapter of a framework, which runs calls on the framework's arrays.
 
+    `aggregate`, `prepared`, `quantized` and `accumulator` have arguments of private types, so they
+    are for adapters inside this package.
+
     Attributes
     ----------
     name : str

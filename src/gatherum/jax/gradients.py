@@ -40,9 +40,9 @@ def _scatter_jvp(
     data, indices, updates = primals
     result = bind(attributes, data, indices, updates)
     of_data, _, of_updates = (None if type(tangent) is ad.Zero else tangent for tangent in tangents)
-    where = destinations_of(attributes, data.shape, indices)
+    destinations = destinations_of(attributes, data.shape, indices)
     values = ScatterValues(data, updates, result)
-    return result, derivatives.tangent(where, values, of_data, of_updates)
+    return result, derivatives.tangent(destinations, values, of_data, of_updates)
 
 
 def _scatter_transpose(
@@ -55,8 +55,10 @@ def _scatter_transpose(
             ad.Zero(data.aval) if to_data else None, None,
             ad.Zero(updates.aval) if to_updates else None,
         ]  # fmt: skip
-    where = destinations_of(attributes, cotangent.shape, indices)
-    of_data, of_updates = derivatives.cotangents(where, None, cotangent, (to_data, to_updates))
+    destinations = destinations_of(attributes, cotangent.shape, indices)
+    of_data, of_updates = derivatives.cotangents(
+        destinations, None, cotangent, (to_data, to_updates)
+    )
     return [of_data, None, sum_to(of_updates, updates.aval.shape) if to_updates else None]
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gatherum._arguments.conversion import is_integer_zero
 from gatherum._edges.edge_reductions import NAME
 from gatherum._functions.quantized.spec import QuantizedAttributes
 from gatherum._model.call import Attributes
@@ -131,7 +132,7 @@ def run(
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
 
-    fills_zero = isinstance(fill, int) and fill == 0
+    fills_zero = is_integer_zero(fill)
     if out is None and fills_zero:
         result_of_replay = replayed(attributes, data, indices, updates)
         if result_of_replay is not None:

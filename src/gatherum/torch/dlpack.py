@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gatherum._arguments.conversion import is_integer_zero
 from gatherum._model.call import ArraySpec, Attributes
 from gatherum._model.modes import FILLING
 from gatherum._plans import index_errors
@@ -27,7 +28,7 @@ def needs_fill_item(mode: str, fill: Any) -> bool:
 
     The default item has only zero bits, so -0.0 is not the default.
     """
-    return mode in FILLING and not (isinstance(fill, int) and fill == 0)
+    return mode in FILLING and not is_integer_zero(fill)
 
 
 def run(

@@ -8,6 +8,10 @@ advice for users of NumPy, of PyTorch or of the command line, and `texts` format
 A message used only by one framework, by `groups`, by `files` or by `quantized` is in the
 `errors.py` of its folder. Messages about the contents of a file are written where they are raised,
 and so are all messages of `onnx`, `directml` and `cli`.
+
+In a message of an operator, the words `data`, `indices` and `updates` refer to the operands, except
+between quotes: `_model/callers.py: renamed` replaces them by the names of the function that the
+user called.
 """
 
 from .audience import for_tensors as for_tensors

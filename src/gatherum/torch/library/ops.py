@@ -49,19 +49,20 @@ LIBRARY = _new_library()
 
 
 def _define(operator: Operator) -> None:
-    name, operands = operator.name, "Tensor data, Tensor indices"
+    name, operands = operator.name, "{} data, Tensor indices"
     attributes = (_SCATTERS if operator.scatters else _GATHERS).format(operator.attribute)
     attributes += f", {CALLER}"
     if operator.scatters:
         operands += ", Tensor updates"
-        _define_one(f"{name}_", f"({operands.replace('data', '(a!) data', 1)}, {attributes}) -> ()")
+        _define_one(f"{name}_", f"({operands.format('Tensor(a!)')}, {attributes}) -> ()")
+    operands = operands.format("Tensor")
     _define_one(name, f"({operands}, {attributes}) -> Tensor")
     _define_one(f"{name}_out", f"({operands}, Tensor(a!) out, {attributes}) -> ()")
 
 
 def _define_one(name: str, schema: str) -> None:
     for op_name in with_below(name):
-        LIBRARY.define(op_name + schema.replace("Tensor (a!)", "Tensor(a!)"), tags=_TAGS)
+        LIBRARY.define(op_name + schema, tags=_TAGS)
 
 
 def with_below(name: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Translate the ops to ONNX's Gather, GatherElements, GatherND, ScatterElements and ScatterND.
+"""The table with which ``torch.onnx.export`` translates the ops to ONNX.
 
 ``torch.onnx.export`` accepts the functions of `onnx_translations`. The export raises an error for
 calls that ONNX cannot express.

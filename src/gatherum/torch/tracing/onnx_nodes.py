@@ -1,4 +1,4 @@
-"""Write the ops as ONNX's Gather, GatherElements, GatherND, ScatterElements and ScatterND."""
+"""Write the ONNX nodes of each op: Gather or ScatterND, and the conversions of its operands."""
 
 from __future__ import annotations
 
