@@ -1,7 +1,7 @@
-// Checks the functions of platform.hpp on files and memory, on the system that it is compiled for.
+// Checks the functions of system.hpp on files and memory, on the system that it is compiled for.
 //
 //     platform FILE      writes FILE; prints "ok", or the line of a failed check
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 #include <array>
 #include <cstdio>

@@ -22,7 +22,7 @@ def test_the_core_describes_files_and_memory_correctly(tmp_path):
 
 
 LEVELS = """
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 #include <cstdio>
 int main() {
   __builtin_cpu_init();

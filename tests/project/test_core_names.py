@@ -76,18 +76,39 @@ def test_no_constant_hides_one_of_a_header():
     assert {name: places[name] for name in sorted(shared) if len(places[name]) > 1} == {}
 
 
-def test_the_map_lists_the_folders_that_each_folder_includes():
-    folders = {path.name for path in (ROOT / "src" / "core").iterdir() if path.is_dir()}
-    included = defaultdict(set)
+def included_folders() -> dict[str, set[str]]:
+    """Return the other folders of the core that each folder includes."""
+    folders = {path.name for path in (ROOT / "src" / "core").iterdir() if path.is_dir()} - {"cmake"}
+    included: dict[str, set[str]] = {folder: set() for folder in folders}
     for path, text in CODE.items():
         folder = path.removeprefix("src/core/").partition("/")[0]
-        included[folder] |= set(re.findall(r'#include "(\w+)/', text)) & folders - {folder}
-    rows = 0
+        if folder in folders:
+            included[folder] |= set(re.findall(r'#include "(\w+)/', text)) & folders - {folder}
+    return included
+
+
+def listed_folders() -> dict[str, set[str]]:
+    """Return the folders in the map of the core, in order, and the folders that it says they include."""
+    listed = {}
     for line in (ROOT / "src" / "core" / "README.md").read_text().splitlines():
-        if line.startswith("| `") and line.count(" | ") == 3:
-            names, _, includes, _ = line.split(" | ")
-            row = set(re.findall(r"`(\w+)", names))
-            listed = set(re.findall(r"`(\w+)", includes)) & folders
-            assert listed == set().union(*(included[folder] for folder in row)) - row, names
-            rows += len(row)
-    assert rows == len(folders - {"cmake"})
+        if line.startswith("| `") and line.count("|") == 5:
+            _, name, _, includes, *_ = line.split("|")
+            listed[name.strip(" `")] = set(re.findall(r"`(\w+)", includes))
+    return listed
+
+
+def test_the_map_lists_the_folders_that_each_folder_includes():
+    included = included_folders()
+    assert {name: names & set(included) for name, names in listed_folders().items()} == included
+
+
+def test_a_folder_includes_only_folders_above_it_in_the_map():
+    order = list(listed_folders())
+    included = included_folders()
+    upward = [
+        (folder, other)
+        for i, folder in enumerate(order)
+        for other in included[folder]
+        if other not in order[:i]
+    ]
+    assert upward == []

@@ -7,15 +7,17 @@
 // functions at the end of this file, and add a row to the list of gathers or scatters (list.cpp).
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <string>
 
 #include "algorithms/reasons.hpp"
 #include "algorithms/rows.hpp"
-#include "algorithms/thresholds.hpp"
+#include "engine/levels.hpp"
+#include "engine/outcome.hpp"
 #include "engine/owned_memory.hpp"
 #include "engine/schedule.hpp"
+#include "engine/thresholds.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 
@@ -81,18 +83,6 @@ const char* algorithm_name(int i);
 
 // The scratch function for algorithms without scratch memory.
 inline int64_t no_scratch(const Program&, int) { return 0; }
-
-// True if all tasks reported true.
-class All {
- public:
-  void operator&=(bool one) {
-    if (!one) all_.store(false, std::memory_order_relaxed);
-  }
-  explicit operator bool() const { return all_.load(); }
-
- private:
-  std::atomic<bool> all_{true};
-};
 
 // Sorts the updates of each unit by destination. If there is only one unit, divides its groups among threads.
 // Calls `work` for each share, to compute folds, gradients, or argmax and argmin. If an index is invalid, its

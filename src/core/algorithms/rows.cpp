@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "algorithms/thresholds.hpp"
+#include "engine/thresholds.hpp"
 #include "model/program.hpp"
 
 namespace gatherum {

@@ -9,9 +9,13 @@
 #include <utility>
 
 #include "algorithms/algorithms.hpp"
+#include "algorithms/execute.hpp"
 #include "engine/accumulator.hpp"
 #include "engine/index_checks.hpp"
+#include "engine/levels.hpp"
 #include "engine/memory.hpp"
+#include "engine/schedule.hpp"
+#include "engine/thresholds.hpp"
 #include "include/gatherum.h"
 #include "scatter_results/scatter_results.hpp"
 

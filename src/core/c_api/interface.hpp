@@ -6,7 +6,7 @@
 #include <new>
 #include <string>
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
 #include "engine/overlaps.hpp"
 #include "model/program.hpp"
 

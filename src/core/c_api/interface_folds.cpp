@@ -5,6 +5,7 @@
 
 #include "c_api/interface.hpp"
 #include "engine/accumulator.hpp"
+#include "engine/levels.hpp"
 #include "engine/schedule.hpp"
 #include "quantized/quantized.hpp"
 

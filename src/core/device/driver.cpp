@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum::device {
 namespace {

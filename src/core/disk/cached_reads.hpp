@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "disk/row_requests.hpp"
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum {
 

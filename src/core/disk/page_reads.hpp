@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum {
 

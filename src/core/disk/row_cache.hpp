@@ -13,7 +13,7 @@
 #include <new>
 #include <vector>
 
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 

@@ -14,10 +14,10 @@
 
 #include "disk/page_reads.hpp"
 #include "disk/row_requests.hpp"
-#include "engine/platform.hpp"
 #include "engine/pool.hpp"
-#include "engine/processor.hpp"
 #include "model/widths.hpp"
+#include "platform/processor.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
 #include "include/gatherum.h"
 
 namespace gatherum {

@@ -3,6 +3,7 @@
 #include "engine/accumulator.hpp"
 
 #include "engine/index_checks.hpp"
+#include "engine/levels.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {

@@ -2,7 +2,9 @@
 // number of batches. The result can be computed any number of times, even between batches.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
+#include "kernels/calls.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 

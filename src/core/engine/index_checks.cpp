@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "engine/levels.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {

@@ -1,7 +1,8 @@
 // Finds invalid indices, and the numbers of the elements that the indices address.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 

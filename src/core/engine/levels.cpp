@@ -1,7 +1,8 @@
-// Chooses the instruction-set level, whose kernels all programs use.
+#include "engine/levels.hpp"
+
 #include <cstring>
 
-#include "engine/engine.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum {
 namespace {

@@ -5,8 +5,8 @@
 #include <new>
 #include <utility>
 
-#include "engine/processor.hpp"
 #include "model/nest.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <thread>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum {
 namespace {

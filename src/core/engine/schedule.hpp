@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
 #include "engine/pool.hpp"
+#include "kernels/calls.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 
@@ -27,6 +30,8 @@ inline constexpr int64_t kSharesPerThread = 8;
 inline constexpr int64_t kWriteTaskBytes = int64_t{1} << 20;
 
 inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
+// Returns true if the call is long enough that other Python threads should run during the call.
+inline bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
 
 // A division of the work into tasks of `units_per_task` units each. A unit is at most `chunk` points of the
@@ -69,6 +74,18 @@ bool run_tasks(int64_t tasks, int threads, const Poll& poll, const Body& body) {
   loop.poll = poll;
   return parallel_run(loop, threads);
 }
+
+// True if all tasks reported true.
+class All {
+ public:
+  void operator&=(bool one) {
+    if (!one) all_.store(false, std::memory_order_relaxed);
+  }
+  explicit operator bool() const { return all_.load(); }
+
+ private:
+  std::atomic<bool> all_{true};
+};
 
 // Runs `body(begin, end, worker)` over the units of a split.
 template <class Body>

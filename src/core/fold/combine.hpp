@@ -17,7 +17,8 @@
 #include <type_traits>
 
 #include "fold/neutral.hpp"
-#include "kernels/calls.hpp"
+#include "model/types.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -8,7 +8,7 @@
 #include <bit>
 #include <type_traits>
 
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -7,7 +7,7 @@
 #include "fold/exact/exact_sums.hpp"
 #include "fold/order_keys.hpp"
 #include "fold/skip_nan.hpp"
-#include "fold/slabs.hpp"
+#include "kernels/slabs.hpp"
 #include "kernels/table.hpp"
 #include "model/widths.hpp"
 

@@ -10,7 +10,7 @@
 // accumulators are in cache.
 #pragma once
 
-#include "fold/slabs.hpp"
+#include "kernels/slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

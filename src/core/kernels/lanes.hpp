@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 

@@ -13,8 +13,8 @@
 
 #include <optional>
 
-#include "fold/slabs.hpp"
 #include "kernels/scatter_shares.hpp"
+#include "kernels/slabs.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

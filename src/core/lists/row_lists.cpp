@@ -7,8 +7,10 @@
 #include <numeric>
 #include <vector>
 
-#include "algorithms/algorithms.hpp"
 #include "engine/index_checks.hpp"
+#include "engine/levels.hpp"
+#include "engine/schedule.hpp"
+#include "engine/thresholds.hpp"
 
 namespace gatherum {
 namespace {

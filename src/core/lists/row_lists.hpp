@@ -2,8 +2,10 @@
 // their edges.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
 #include "engine/owned_memory.hpp"
+#include "kernels/calls.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 

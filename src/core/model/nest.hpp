@@ -24,9 +24,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "engine/processor.hpp"
 #include "model/types.hpp"
 #include "model/widths.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 

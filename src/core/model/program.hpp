@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "include/gatherum.h"
-#include "kernels/calls.hpp"
+#include "model/nest.hpp"
 
 namespace gatherum {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 #include "python/callbacks.hpp"
 #include "python/device/device_arrays.hpp"
 #include "python/jax/jax_call_cache.hpp"

@@ -15,7 +15,7 @@
 
 #include "disk/cached_reads.hpp"
 #include "disk/row_reads.hpp"
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/gil_release.hpp"
 

@@ -1,5 +1,6 @@
 #include "quantized/quantized.hpp"
 
+#include "engine/levels.hpp"
 #include "engine/schedule.hpp"
 
 namespace gatherum {

@@ -1,7 +1,7 @@
 // Gathers of quantized rows, on all threads.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
 #include "kernels/calls.hpp"
 
 namespace gatherum {

@@ -1,6 +1,7 @@
 // Implements a scatter of maxima or minima with argmax or argmin.
+#include "algorithms/copies.hpp"
+#include "algorithms/execute.hpp"
 #include "algorithms/items.hpp"
-#include "engine/copies.hpp"
 #include "engine/index_checks.hpp"
 #include "scatter_results/scatter_results.hpp"
 

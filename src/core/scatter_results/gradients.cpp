@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "algorithms/algorithms.hpp"
-#include "engine/copies.hpp"
+#include "algorithms/copies.hpp"
 #include "engine/index_checks.hpp"
 #include "scatter_results/scatter_results.hpp"
 

@@ -2,7 +2,9 @@
 // (argmax and argmin), and squared distances from means.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
+#include "kernels/calls.hpp"
+#include "model/program.hpp"
 
 namespace gatherum {
 

@@ -1,7 +1,7 @@
 // Implements a scatter of squared distances from exact means. Kernels: kernels/scatter_spreads.hpp for items,
 // kernels/group_spreads.hpp for rows.
+#include "algorithms/copies.hpp"
 #include "algorithms/items.hpp"
-#include "engine/copies.hpp"
 #include "engine/index_checks.hpp"
 #include "scatter_results/scatter_results.hpp"
 

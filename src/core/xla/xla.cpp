@@ -3,7 +3,7 @@
 // another process.
 #include <algorithm>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 #include "xla/xla_calls.hpp"
 
 namespace gatherum::xla {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 
 namespace gatherum::xla {
 namespace {

@@ -1,5 +1,5 @@
 // Binds exp and log of arrays, and the floating-point mode of kernels.
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/runs.hpp"
 

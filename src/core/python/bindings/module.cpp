@@ -1,6 +1,6 @@
 // Defines the Python module `_core` and calls the bindings of the other files.
 #define GATHERUM_OWNS_NUMPY_API
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/call_plans.hpp"
 #include "python/callbacks.hpp"

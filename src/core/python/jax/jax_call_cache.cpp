@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/platform.hpp"
+#include "platform/system.hpp"
 #include "python/bindings/bindings.hpp"
 #include "python/guarded.hpp"
 

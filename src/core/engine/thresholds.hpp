@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 

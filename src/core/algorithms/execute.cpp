@@ -1,7 +1,7 @@
-#include "engine/engine.hpp"
+#include "algorithms/execute.hpp"
 
 #include "algorithms/algorithms.hpp"
-#include "engine/copies.hpp"
+#include "algorithms/copies.hpp"
 #include "engine/index_checks.hpp"
 
 namespace gatherum {
@@ -40,8 +40,6 @@ Outcome scatter(const Program& p, const Operands& operands, const char* source, 
 }
 
 }  // namespace
-
-bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 
 Outcome execute(const Program& p, const Operands& operands, const char* source, bool fresh,
                 const Poll& poll) {

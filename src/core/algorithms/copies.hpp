@@ -1,7 +1,8 @@
 // Copies arrays, and fills them with one item.
 #pragma once
 
-#include "engine/engine.hpp"
+#include "engine/outcome.hpp"
+#include "model/nest.hpp"
 
 namespace gatherum {
 

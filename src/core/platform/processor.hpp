@@ -1,4 +1,4 @@
-// Functions and macros that differ between compilers and processors. platform.hpp contains the functions that
+// Functions and macros that differ between compilers and processors. system.hpp contains the functions that
 // differ between operating systems.
 #pragma once
 

@@ -12,7 +12,7 @@
 
 #include "fold/exact/exact_sums.hpp"
 #include "fold/skip_nan.hpp"
-#include "fold/slab_sums.hpp"
+#include "kernels/slab_sums.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

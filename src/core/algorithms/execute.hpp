@@ -2,20 +2,10 @@
 // uses Python.
 #pragma once
 
-#include "include/gatherum.h"
-#include "kernels/table.hpp"
+#include "engine/outcome.hpp"
 #include "model/program.hpp"
 
 namespace gatherum {
-
-enum class Status : uint8_t { done, invalid_index, interrupted, no_memory };
-
-struct Outcome {
-  Status status = Status::done;
-  Invalid invalid;
-};
-
-using Poll = gatherum_poll;
 
 // Runs the program. `source` is the data of a scatter that is not in place; it is copied to operands.data
 // first. For gathers and scatters in place, `source` is null. `fresh` is true if the output is discarded
@@ -33,15 +23,5 @@ bool skips_nan(const Program& program);
 // its old value.
 Outcome execute_skipping_nan(const Program& program, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll);
-
-// Returns true if the call is long enough that other Python threads should run during the call.
-bool is_long(const Program& program);
-
-// The i-th instruction-set level that both this build and the processor support, best level first. Null if i
-// is too large.
-const char* available_level(int i);
-// Selects a level by name, "" for the best. Returns false if it is not available.
-bool choose_level(const char* name);
-const Kernels& chosen_kernels();
 
 }  // namespace gatherum

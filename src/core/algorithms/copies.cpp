@@ -1,4 +1,4 @@
-#include "engine/copies.hpp"
+#include "algorithms/copies.hpp"
 
 #include <cstring>
 

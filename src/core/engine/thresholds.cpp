@@ -1,8 +1,8 @@
-#include "algorithms/thresholds.hpp"
+#include "engine/thresholds.hpp"
 
 #include <iterator>
 
-#include "engine/processor.hpp"
+#include "platform/processor.hpp"
 
 namespace gatherum {
 // Two cache lines. With fewer cache lines, most of the memory traffic would double. Intel processors prefetch
