@@ -345,8 +345,35 @@ def run_on_views(
     negative: object,
     fill: object,
     out: object,
-    allocate: Callable[[tuple[int, ...]], int] | None,
-    only_plain: bool,
+    allocate: Callable[[tuple[int, ...]], int],
+    /,
+) -> None: ...
+def run_on_tensors(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill: object,
+    out: object,
+    /,
+) -> Any: ...
+def run_if_plain(
+    op: str,
+    data: object,
+    indices: object,
+    updates: object,
+    axis: object,
+    reduction: object,
+    include_self: object,
+    mode: object,
+    negative: object,
+    fill: object,
+    out: object,
     /,
 ) -> Any: ...
 def scatter_into_zeros(

@@ -88,7 +88,7 @@ def included_folders() -> dict[str, set[str]]:
 
 
 def listed_folders() -> dict[str, set[str]]:
-    """Return the folders in the map of the core, in order, and the folders that it says they include."""
+    """Return the folders of the core in the order of its map, each with those that it includes."""
     listed = {}
     for line in (ROOT / "src" / "core" / "README.md").read_text().splitlines():
         if line.startswith("| `") and line.count("|") == 5:

@@ -46,6 +46,5 @@ def call(op, data, indices, updates=None, *, out=None, dtype=None, **attributes)
         *merged.values(),
         None if out is None else view(out, dtype),
         allocate,
-        False,
     )
     return results[0] if out is None else out

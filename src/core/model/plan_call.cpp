@@ -14,11 +14,11 @@ Finding check_attribute(const ShapedCall& call) {
 }
 
 Finding check_dtypes(const CallSpec& call) {
-  if (!call.indices.is_index()) return {Fault::not_an_index_dtype, Operand::indices, 0, 0, 0, {}};
+  if (!call.indices.is_index()) return {.fault = Fault::not_an_index_dtype, .operand = Operand::indices};
   if (call.updates && !call.updates->has_dtype_of(call.data))
-    return {Fault::other_dtype, Operand::updates, 0, 0, 0, {}};
+    return {.fault = Fault::other_dtype, .operand = Operand::updates};
   if (!has_meaning(call.data.value(), call.reduction))
-    return {Fault::not_reducible, Operand::data, 0, 0, 0, {}};
+    return {.fault = Fault::not_reducible, .operand = Operand::data};
   return {};
 }
 
@@ -52,7 +52,7 @@ Finding plan_call(const CallSpec& call, Program& p) {
   if (other_out) shapes.out = nullptr;  // errors of the inputs have priority
   std::vector<int64_t> moved;
   if (Finding f = lower_checked(shapes, p, moved)) return f;
-  return other_out ? Finding{Fault::other_dtype, Operand::out, 0, 0, 0, {}} : Finding{};
+  return other_out ? Finding{.fault = Fault::other_dtype, .operand = Operand::out} : Finding{};
 }
 
 }  // namespace gatherum

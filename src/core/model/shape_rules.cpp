@@ -27,7 +27,7 @@ Finding wrong_shape(Fault fault, Operand operand, Sizes wanted = {}) {
 
 Finding check_rank(Operand operand, int64_t rank) {
   if (rank <= kMaxRank) return {};
-  return {Fault::too_many_dimensions, operand, 0, kMaxRank, rank, {}};
+  return {.fault = Fault::too_many_dimensions, .operand = operand, .expected = kMaxRank, .found = rank};
 }
 
 Finding check_operand(Operand operand, const OperandLayout& layout, int64_t item) {
@@ -184,9 +184,11 @@ Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
   const bool counts_indices = call.addressing.takes_tuples;
   const Operand operand = counts_indices ? Operand::indices : Operand::data;
   const int64_t rank = (counts_indices ? call.indices : call.data).rank();
-  if (rank == 0) return {Fault::too_few_dimensions, operand, 0, 1, 0, {}};
+  if (rank == 0) return {.fault = Fault::too_few_dimensions, .operand = operand, .expected = 1};
   const int64_t low = counts_indices ? 0 : -rank;
-  if (call.axis < low || call.axis >= rank) return {Fault::out_of_range, operand, low, rank, call.axis, {}};
+  if (call.axis < low || call.axis >= rank)
+    return {
+        .fault = Fault::out_of_range, .operand = operand, .expected = rank, .found = call.axis, .least = low};
   axis = call.axis < 0 ? call.axis + rank : call.axis;
   return {};
 }

@@ -55,9 +55,10 @@ struct ShapedCall {
 struct Finding {
   Fault fault = Fault::none;
   Operand operand = Operand::data;
-  int64_t dimension = 0;            // larger_than_data
+  int64_t dimension = 0;            // where the sizes differ: larger_than_data
   int64_t expected = 0, found = 0;  // the limit and the actual number
   std::vector<int64_t> wanted;      // the expected shape
+  int64_t least = 0;                // the smallest valid number: out_of_range, whose limit is exclusive
   explicit operator bool() const { return fault != Fault::none; }
 };
 
@@ -69,7 +70,11 @@ template <class Fits>
 Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_rank, int64_t components,
                     int64_t axis, const Fits& fits) {
   const auto finding_of = [](Fault fault, int64_t dimension, int64_t expected, int64_t found) {
-    return Finding{fault, Operand::indices, dimension, expected, found, {}};
+    return Finding{.fault = fault,
+                   .operand = Operand::indices,
+                   .dimension = dimension,
+                   .expected = expected,
+                   .found = found};
   };
   const int64_t entries_rank = indices_rank - (addressing.takes_tuples ? 1 : 0);
   if (addressing.shares_back && indices_rank != rank)

@@ -1,6 +1,8 @@
 // A call as plans see it: attributes and the views of its operands, like call.py in Python.
 #pragma once
 
+#include <algorithm>
+
 #include "model/types.hpp"
 #include "python/views.hpp"
 
@@ -22,6 +24,21 @@ enum Argument {
   kOut
 };
 using Arguments = std::array<nb::handle, kArgumentCount>;
+
+// The first arguments of a call, with the operator's name interned. The others are None.
+class NamedArguments {
+ public:
+  NamedArguments(const nb::handle* arguments, int count) : op_(interned(arguments[kOp])) {
+    arguments_.fill(nb::handle(Py_None));
+    std::copy_n(arguments, count, arguments_.begin());
+    arguments_[kOp] = op_;
+  }
+  const nb::handle* arguments() const { return arguments_.data(); }
+
+ private:
+  nb::object op_;
+  Arguments arguments_;
+};
 
 inline OperandHandles operands_of(const nb::handle* arguments) {
   return {arguments[kData], arguments[kIndices], arguments[kUpdates], arguments[kOut]};

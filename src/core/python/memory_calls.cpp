@@ -6,7 +6,6 @@
 #include "python/call_plans.hpp"
 #include "python/positional.hpp"
 #include "python/runs.hpp"
-#include "python/torch/tensors.hpp"
 
 namespace gatherum {
 namespace {
@@ -44,34 +43,20 @@ struct BoundView {
   BoundView& operator=(const BoundView&) = delete;
 };
 
-bool is_view(nb::handle h) {
-  static const nb::handle type = nb::type<BoundView>();  // faster than isinstance
-  return h.type().is(type);
-}
-
 View view_or_empty(nb::handle h) { return h.is_none() ? View{} : nb::cast<const BoundView&>(h).view; }
 
-// Runs a call on views. `allocate` returns the address of memory for a result of a shape.
-nb::object call_on_views(const nb::handle* a, nb::handle allocate) {
+// Runs a call on views. After the arguments of every call follows `allocate`, which returns the address of
+// memory for a result of a shape.
+nb::object run_on_views(const nb::handle* arguments) {
+  const nb::handle allocate = arguments[kArgumentCount];
+  const NamedArguments named(arguments, kArgumentCount);
+  const nb::handle* const a = named.arguments();
   const Views operands = {view_or_empty(a[kData]), view_or_empty(a[kIndices]), view_or_empty(a[kUpdates]),
                           view_or_empty(a[kOut])};
   find_plan_and_run_on_views({plain_attributes(a), operands}, a[kFill], [&](const Shape& shape) {
     return reinterpret_cast<void*>(nb::cast<intptr_t>(allocate(tuple_of(shape.extent, shape.rank))));
   });
   return nb::none();
-}
-
-// See native.py. `allocate` and `only_plain` follow the arguments of every call.
-nb::object run_on_views(const nb::handle* arguments) {
-  const nb::handle allocate = arguments[kArgumentCount], only_plain = arguments[kArgumentCount + 1];
-  Arguments a;
-  std::copy_n(arguments, kArgumentCount, a.begin());
-  const nb::object op = interned(a[kOp]);
-  a[kOp] = op;
-  if (is_view(a[kData])) return call_on_views(a.data(), allocate);
-  if (only_plain.ptr() != Py_True) return call_on_tensors(a.data());
-  nb::object result = call_on_plain_tensors(a.data());
-  return result.is_valid() ? result : nb::none();
 }
 
 const void* item_of(nb::handle fill, int64_t item) {
@@ -147,10 +132,10 @@ void bind_memory_calls(nb::module_& m) {
   nb::class_<BoundView>(m, "View", nb::type_slots(guarded_slots))
       .def(nb::init<intptr_t, const nb::tuple&, const nb::tuple&, DType, bool>(), nb::arg("address"),
            nb::arg("shape"), nb::arg("strides"), nb::arg("dtype"), nb::arg("writable") = true);
-  def_positional<kArgumentCount + 2, run_on_views>(
+  def_positional<kArgumentCount + 1, run_on_views>(
       m, "run_on_views",
       "run_on_views(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
-      "allocate, only_plain, /)\n--\n\n");
+      "allocate, /)\n--\n\n");
 }
 
 }  // namespace gatherum

@@ -67,8 +67,8 @@ class Key {
 
   int n_ = 0, names_ = 0;
   bool identifies_call_ = true, is_lasting_ = true;
-  int64_t words_[3 + kMostNames + kOperandCount * (3 + 2 * NPY_MAXDIMS)];  // only the words that are needed
-                                                                           // are set
+  // Only the words that are needed are set.
+  int64_t words_[kAttributeWords + kMostNames + kOperandCount * (3 + 2 * NPY_MAXDIMS)];
 };
 
 // A plan with its program, which exists as long as the plan.

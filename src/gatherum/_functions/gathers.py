@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any, Never
 
-from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model.call_types import typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import GATHERS
-from gatherum._system.native import accelerate, dispatch_call
+from gatherum._system.native import dispatch_call
 
 from . import callbacks as _callbacks  # noqa: F401  # sets the core's callbacks
 from . import overloads
+from .core_entries import connect
 
 
 @typed_as(overloads.gather)
@@ -320,6 +320,4 @@ def gather_nd(
     )
 
 
-for _name in GATHERS:  # a KeyError if a row of the table has no function
-    accelerate(globals()[_name])
-    follow_tensors(globals()[_name])
+connect(GATHERS, globals(), __name__)

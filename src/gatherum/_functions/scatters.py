@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any, Never
 
-from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model.call_types import ReductionName, typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum._model.operators import SCATTERS
-from gatherum._system.native import accelerate, dispatch_call
+from gatherum._system.native import dispatch_call
 
 from . import callbacks as _callbacks  # noqa: F401  # sets the core's callbacks
 from . import overloads
+from .core_entries import connect
 
 
 @typed_as(overloads.scatter_slices)
@@ -406,6 +406,4 @@ def scatter_nd(
                          include_self, mode, negative, 0, out)  # fmt: skip
 
 
-for _name in SCATTERS:  # a KeyError if a row of the table has no function
-    accelerate(globals()[_name])
-    follow_tensors(globals()[_name])
+connect(SCATTERS, globals(), __name__)

@@ -9,7 +9,11 @@ Function              Operands                                      Used by
                       converts other values or calls an adapter     `plan.apply`
 `run_normalized`      NumPy arrays that Python has converted        `convert_and_run`
 `run_plan`            a plan and arrays                             `Plan.run`
-`run_on_views`        views of addresses, or tensors                torch
+`run_on_views`        views of addresses                            torch
+`run_on_tensors`      tensors that are plain arrays in memory       torch
+`run_if_plain`        any tensors; returns None for those that      torch
+                      torch must handle, such as subclasses and
+                      lazily negated tensors
 `scatter_into_zeros`  plain tensors                                 torch
 `OverrideKernel`      the operands of an operator of torch; calls   torch
                       that it does not remember run in Python
@@ -27,11 +31,9 @@ Function              Operands                                      Used by
 
 `cached_call_entry` makes an eager call take 1.1 times as long as ``jnp.take``, instead of 1.4 times
 (``benchmarks/jax_bench.py``). All arguments are positional. Attributes of calls on views and
-tensors are plain values. The last arguments of `run_on_views` are ``fill``, the bytes of an item or
-None for zeros; ``out``; ``allocate``, which returns the address of memory for the result of a call
-on views; and ``only_plain``. With ``only_plain``, the result is None for tensors that torch must
-handle, because they are not plain arrays in memory (for example, subclasses and lazily negated
-tensors). `run_on_tensors` and `run_if_plain` name the arguments for tensors.
+tensors are plain values. The last arguments of such calls are ``fill``, the bytes of an item or
+None for zeros, and ``out``. `run_on_views` also takes ``allocate``, which returns the address of
+memory for a result.
 
 Modules outside of `_system` import from `_core` only enumerations (`Reduction`, `Value`, `Mode`,
 `DType`, `Gradient`) and functions that compute facts about a call from its description, such as
@@ -74,6 +76,8 @@ dispatch_call = _core.dispatch_call
 run_normalized = _core.run_normalized
 run_plan = _core.run_plan
 run_on_views = _core.run_on_views
+run_on_tensors = _core.run_on_tensors
+run_if_plain = _core.run_if_plain
 scatter_into_zeros = _core.scatter_into_zeros
 coalesce = _core.coalesce
 OverrideKernel = _core.OverrideKernel
@@ -135,24 +139,6 @@ class FloatMode:
 
     def __exit__(self, *error: object) -> None:
         _core.set_float_control(self._previous)
-
-
-def run_on_tensors(
-    op: str, data: Any, indices: Any, updates: Any, positional: Any,
-    fill: bytes | None = None, out: Any = None,
-) -> Any:  # fmt: skip
-    """Run a call on CPU tensors, with the attributes in the order of `Attributes.positional`."""
-    call: Any = op, data, indices, updates, *positional, fill, out, None, False
-    return run_on_views(*call)
-
-
-def run_if_plain(op: str, data: Any, indices: Any, updates: Any, positional: Any) -> Any:
-    """Run a call in the same way as `run_on_tensors`.
-
-    Return None for tensors that torch must handle.
-    """
-    call: Any = op, data, indices, updates, *positional, None, None, None, True
-    return run_on_views(*call)
 
 
 def _reduce(program: Program) -> tuple[Callable[..., Program], tuple[type[Program]]]:

@@ -29,7 +29,7 @@ def run(op: str, data: Tensor, indices: Tensor, updates: Tensor | None, attribut
         view_of(op, "indices", indices),
         view_of(op, "updates", updates),
     )
-    options: Any = *attributes, item, view_of(op, "out", out), allocate, False
+    options: Any = *attributes, item, view_of(op, "out", out), allocate
     native.run_on_views(op, *views, *options)
     return results[0] if out is None else out
 

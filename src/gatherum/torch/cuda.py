@@ -183,7 +183,7 @@ def _replayed_in_order(
 
 
 def _run_if_plain(attributes: Attributes, *operands: Tensor | None) -> Tensor | None:
-    arguments = attributes.op, *operands, attributes.positional
+    arguments = attributes.op, *operands, *attributes.positional, None, None
     result: Tensor | None = index_errors.run_named(
         attributes.caller, native.run_if_plain, *arguments
     )

@@ -49,7 +49,7 @@ def run(
         check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_named(attributes.caller, run))
-    call = op, data, indices, updates, options, item, out
+    call = op, data, indices, updates, *options, item, out
     result: Tensor = index_errors.run_named(attributes.caller, native.run_on_tensors, *call)
     return result
 

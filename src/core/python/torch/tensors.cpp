@@ -74,21 +74,27 @@ nb::object run_plain(const nb::handle* arguments, const Order* order) {
 nb::object call_on_plain_tensors(const nb::handle* arguments) { return run_plain(arguments, nullptr); }
 
 nb::object scatter_ordered(const nb::handle* arguments) {
-  Arguments ordered_arguments;
-  std::copy_n(arguments, kFill, ordered_arguments.begin());
-  const nb::object op = interned(ordered_arguments[kOp]);
-  ordered_arguments[kOp] = op;
-  ordered_arguments[kFill] = ordered_arguments[kOut] = nb::handle(Py_None);
+  const NamedArguments named(arguments, kFill);
   unsigned long long stream = 0, keys = 0, payload = 0;
   if (PyArg_ParseTuple(arguments[kFill].ptr(), "KKK", &stream, &keys, &payload) == 0)
     nb::raise_python_error();
   const Order order = {stream, keys, payload};
-  nb::object result = run_plain(ordered_arguments.data(), &order);
+  nb::object result = run_plain(named.arguments(), &order);
   return result.is_valid() ? result : nb::none();
 }
 
-nb::object call_on_tensors(const nb::handle* arguments) {
-  if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be views or tensors");
+namespace {
+
+nb::object run_if_plain(const nb::handle* arguments) {
+  nb::object result = call_on_plain_tensors(NamedArguments(arguments, kArgumentCount).arguments());
+  return result.is_valid() ? result : nb::none();
+}
+
+// Runs a call on tensors that are known to be plain, as in a kernel of torch's dispatcher.
+nb::object run_on_tensors(const nb::handle* all_arguments) {
+  const NamedArguments named(all_arguments, kArgumentCount);
+  const nb::handle* const arguments = named.arguments();
+  if (torch().api == nullptr) throw nb::type_error("gatherum: operands must be tensors");
   const OperandHandles operands = operands_of(arguments);
   const char* const names[] = {"data", "indices", "updates", "out"};
   Call call{plain_attributes(arguments), {}};
@@ -98,8 +104,6 @@ nb::object call_on_tensors(const nb::handle* arguments) {
       refuse_tensor(arguments[kOp], names[i], operands[i]);
   return run(arguments, call, tensors[0].type);
 }
-
-namespace {
 
 // Returns the number of the first operand that is a tensor and reaches past the end of its storage, or -1 if
 // there is none. Other checks reject tensors without a plain storage.
@@ -121,6 +125,14 @@ int first_outside_storage(const nb::tuple& operands) {
 }  // namespace
 
 void bind_tensors(nb::module_& m) {
+  def_positional<kArgumentCount, run_on_tensors>(
+      m, "run_on_tensors",
+      "run_on_tensors(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
+      "/)\n--\n\n");
+  def_positional<kArgumentCount, run_if_plain>(
+      m, "run_if_plain",
+      "run_if_plain(op, data, indices, updates, axis, reduction, include_self, mode, negative, fill, out, "
+      "/)\n--\n\n");
   def_positional<kFill + 1, scatter_ordered>(
       m, "scatter_ordered",
       "scatter_ordered(op, data, indices, updates, axis, reduction, include_self, mode, negative, order, /)\n"

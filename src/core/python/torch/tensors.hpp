@@ -23,7 +23,4 @@ nb::object call_on_plain_tensors(const nb::handle* arguments);
 // addresses of the sorted keys and of their payload. Returns None for a call that the core cannot run.
 nb::object scatter_ordered(const nb::handle* arguments);
 
-// Runs a call on tensors that are known to be plain, as in a kernel of torch's dispatcher.
-nb::object call_on_tensors(const nb::handle* arguments);
-
 }  // namespace gatherum

@@ -93,7 +93,7 @@ def _run_if_plain(
         attributes = gather_attributes(operator.name, *arguments)
         if needs_fill_item(attributes.mode, fill_of(arguments)):
             return None
-    call = operator.name, data, indices, updates, attributes.positional
+    call = operator.name, data, indices, updates, *attributes.positional, None, None
     result: Tensor | None = index_errors.run_named(attributes.caller, native.run_if_plain, *call)
     return result
 

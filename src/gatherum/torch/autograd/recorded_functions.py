@@ -94,7 +94,9 @@ class _PlainGather(_PlainCall):
         ctx.set_materialize_grads(False)
         ctx.shape, ctx.call, ctx.shared = data.shape, call, sharing.current()
         op, axis, mode, negative = call
-        return native.run_on_tensors(op, data, indices, None, (axis, *_NO_FOLD, mode, negative))
+        return native.run_on_tensors(
+            op, data, indices, None, axis, *_NO_FOLD, mode, negative, None, None
+        )  # fmt: skip
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor | None) -> Any:
@@ -134,7 +136,7 @@ class _PlainSum(_PlainCall):
         if not is_traced():
             op, axis, mode, negative = ctx.call
             operands = _INVERSE[op], gradient, ctx.saved_tensors[0], None
-            of_updates = native.run_if_plain(*operands, (axis, *_NO_FOLD, mode, negative))
+            of_updates = native.run_if_plain(*operands, axis, *_NO_FOLD, mode, negative, None, None)
         if of_updates is None:
             of_updates = _PlainCall.destinations(ctx).gather(gradient)
         return of_updates, None, None
@@ -148,7 +150,9 @@ class _PlainScatter(_Call):  # type: ignore[misc]
         ctx: Any, operator: Operator, data: Tensor, indices: Tensor, updates: Tensor,
         *arguments: Any,
     ) -> Any:  # fmt: skip
-        result = native.run_on_tensors(operator.name, data, indices, updates, arguments)
+        result = native.run_on_tensors(
+            operator.name, data, indices, updates, *arguments, None, None
+        )
         _save_scatter(ctx, operator, result, data, indices, updates, *arguments)
         return result
 

@@ -160,7 +160,8 @@ def _scatter(
     out = None if target is None else _as_plain(data if target is call.data else target)
     operands = _as_plain(data), _as_plain(indices), _as_plain(updates)
     if private.exchange is not None and not data.is_cuda:
-        result: Tensor = native.run_on_tensors(call.op, *operands, attributes.positional, None, out)
+        arguments: Any = *attributes.positional, None, out
+        result: Tensor = native.run_on_tensors(call.op, *operands, *arguments)
     else:
         result = (_on_device if data.is_cuda else dlpack.run)(attributes, *operands, 0, out)
     return result if target is None else target

@@ -71,7 +71,7 @@ def plain_gather(op: str, src: Any, index: Any) -> Tensor | None:
         return None
     if type(index) is not Tensor or index.dim() != 1 or index.dtype in _UNREAD:
         return None
-    call = "gather", src, index, None, (0, "none", True, "raise", False)
+    call = "gather", src, index, None, 0, "none", True, "raise", False, None, None
     try:
         result: Tensor | None = native.run_if_plain(*call)
     except (IndexError, TypeError, ValueError):
