@@ -58,7 +58,8 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
   const bool streams = streams_past_cache(nest, to);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    chosen_kernels().gather(nest, nest.line, operands, {s.chunk, begin, end}, streams);
+    chosen_kernels().gather(nest, nest.line, operands, {.chunk = s.chunk, .begin = begin, .end = end},
+                            streams);
   });
 }
 

@@ -9,8 +9,10 @@ namespace {
 
 Outcome gather(const Program& p, const Operands& operands, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  return outcome_of(choose(p, threads).run(p, {operands, nullptr, true, threads, poll}), p, operands.index,
-                    poll);
+  return outcome_of(
+      choose(p, threads)
+          .run(p, {.operands = operands, .source = nullptr, .fresh = true, .threads = threads, .poll = poll}),
+      p, operands.index, poll);
 }
 
 // Copies the data, unless the algorithm reads the data itself. Also checks the indices if the algorithm would
@@ -33,8 +35,11 @@ Outcome scatter(const Program& p, const Operands& operands, const char* source, 
   if (copies && !run_copy(p.copy, source, operands.data, poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   const Poll poll_while_writing = fresh ? poll : Poll{};  // writes in place are never interrupted
-  RunResult run =
-      algorithm->run(p, {operands, reads_source ? source : nullptr, fresh, threads, poll_while_writing});
+  RunResult run = algorithm->run(p, {.operands = operands,
+                                     .source = reads_source ? source : nullptr,
+                                     .fresh = fresh,
+                                     .threads = threads,
+                                     .poll = poll_while_writing});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
   return outcome_of(run, p, operands.index, poll_while_writing);
 }

@@ -45,8 +45,12 @@ Operands operands_of(const Program& p, const gatherum_operands& operands) {
 Gradients gradients_of(const gatherum_gradients& gradients) {
   const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
   const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
-  return {in(gradients.data),     in(gradients.updates),  in(gradients.result),
-          in(gradients.gradient), out(gradients.of_data), out(gradients.of_updates)};
+  return {.data = in(gradients.data),
+          .updates = in(gradients.updates),
+          .result = in(gradients.result),
+          .gradient = in(gradients.gradient),
+          .of_data = out(gradients.of_data),
+          .of_updates = out(gradients.of_updates)};
 }
 
 // Returns the first operand that is too small for its program, or null if there is none.
@@ -153,7 +157,8 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
       if (shares_memory(written, updates)) return report_overlap(error, "updates");
     }
     if (shares_memory(square, number)) return report_overlap(error, "counts");
-    const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
+    const Spreads to{.squares = static_cast<double*>(squares->start),
+                     .counts = static_cast<int64_t*>(counts->start)};
     return report(
         find_spreads(p, static_cast<const char*>(operands->indices.start),
                      static_cast<const char*>(operands->updates.start), skips_nan, to, poll_of(poll)),
@@ -319,7 +324,10 @@ gatherum_status extremes_of(const gatherum_program* program, const gatherum_oper
   if (numbers > 0 && (positions->start == nullptr || positions->bytes_after < numbers))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
   const Operands to = operands_of(p, *operands);
-  const Extremes extremes{to.moved, to.data, static_cast<int64_t*>(positions->start), none};
+  const Extremes extremes{.updates = to.moved,
+                          .result = to.data,
+                          .positions = static_cast<int64_t*>(positions->start),
+                          .none = none};
   const auto* source = static_cast<const char*>(operands->data.start);
   return with_memory(error, [&] {
     const char* shared = find_overlap(p, *operands, {positions->start, numbers});

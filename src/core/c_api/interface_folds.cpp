@@ -114,7 +114,9 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
       if (shares_indices(written, p, index)) return report_overlap(error, "indices");
       if (shares_memory(written, moved_footprint(p.nest, updates))) return report_overlap(error, "updates");
     }
-    return report(accumulate(p, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
+    return report(
+        accumulate(p, {.sums = static_cast<char*>(sums), .counts = counts}, index, updates, poll_of(poll)),
+        error);
   });
 }
 
@@ -130,8 +132,10 @@ gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64
         (counts != other_counts && shares_memory(counted, number)) || shares_memory(counted, from))
       return GATHERUM_INVALID_CALL;
     if (!type.any_order()) return GATHERUM_INVALID_PROGRAM;
-    merge_folds(type,
-                {{static_cast<char*>(sums), counts}, static_cast<const char*>(other_sums), other_counts, n});
+    merge_folds(type, {.to = {.sums = static_cast<char*>(sums), .counts = counts},
+                       .other_sums = static_cast<const char*>(other_sums),
+                       .other_counts = other_counts,
+                       .n = n});
     return GATHERUM_OK;
   });
 }
@@ -144,8 +148,11 @@ gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data
     if (shares_memory(to, sums_footprint(type, sums, n)) || shares_memory(to, counts_footprint(counts, n)) ||
         (type.any_order() && shares_memory(to, items_footprint(type, data, n))))
       return GATHERUM_INVALID_CALL;
-    finish_fold(type, {static_cast<const char*>(data), static_cast<const char*>(sums), counts,
-                       static_cast<char*>(out), n});
+    finish_fold(type, {.data = static_cast<const char*>(data),
+                       .sums = static_cast<const char*>(sums),
+                       .counts = counts,
+                       .out = static_cast<char*>(out),
+                       .n = n});
     return GATHERUM_OK;
   });
 }

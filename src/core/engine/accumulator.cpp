@@ -35,8 +35,11 @@ void finish_fold(const FoldType& type, const FinishCall& all) {
   const int64_t item = type.item, sum = type.sum_bytes();
   each_element(all.n, 2 * item + sum + kCountBytes, [&](int64_t begin, int64_t end) {
     const char* data = all.data == nullptr ? nullptr : all.data + begin * item;
-    const FinishCall some{data, all.sums + begin * sum, all.counts + begin, all.out + begin * item,
-                          end - begin};
+    const FinishCall some{.data = data,
+                          .sums = all.sums + begin * sum,
+                          .counts = all.counts + begin,
+                          .out = all.out + begin * item,
+                          .n = end - begin};
     if (type.combine.reduction == Reduction::none)
       chosen_kernels().copy(some.out, some.sums, some.n * item);
     else
@@ -47,10 +50,10 @@ void finish_fold(const FoldType& type, const FinishCall& all) {
 void merge_folds(const FoldType& type, const MergeCall& all) {
   const int64_t sum = type.sum_bytes();
   each_element(all.n, 2 * (sum + kCountBytes), [&](int64_t begin, int64_t end) {
-    const MergeCall some{{all.to.sums + begin * sum, all.to.counts + begin},
-                         all.other_sums + begin * sum,
-                         all.other_counts + begin,
-                         end - begin};
+    const MergeCall some{.to = {.sums = all.to.sums + begin * sum, .counts = all.to.counts + begin},
+                         .other_sums = all.other_sums + begin * sum,
+                         .other_counts = all.other_counts + begin,
+                         .n = end - begin};
     chosen_kernels().merge_sums(type.combine, some);
   });
 }

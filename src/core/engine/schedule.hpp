@@ -103,7 +103,9 @@ template <class Body>
 bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
   const Split s = split(points(p.nest, p.unit_loops), p.nest.line_loop().extent, p.split_line, p.line_chunk,
                         work_bytes(p), threads);
-  return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
+  return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
+    body(Range{.chunk = s.chunk, .begin = begin, .end = end});
+  });
 }
 
 // Runs `body(range, owned)` for one unit on each thread, with the thread's share of the destinations'
@@ -113,7 +115,8 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   const int64_t share = p.components_reach / threads + 1;
   return run_tasks(threads, threads, poll, [&](int64_t i, int) {
     const int64_t low = p.components_low + i * share;
-    body(Range{p.nest.line_loop().extent, 0, 1}, Owned{low, low + share});
+    body(Range{.chunk = p.nest.line_loop().extent, .begin = 0, .end = 1},
+         Owned{.low = low, .high = low + share});
   });
 }
 

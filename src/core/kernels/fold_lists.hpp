@@ -26,7 +26,7 @@ auto by_number(bool wide, const Visit& visit) {
 // The units of a piece.
 inline Range piece_range(const ListStage& call, int64_t piece) {
   const int64_t begin = piece * call.piece_units, end = std::min(begin + call.piece_units, call.units);
-  return {call.chunk, call.first + begin, call.first + end};
+  return {.chunk = call.chunk, .begin = call.first + begin, .end = call.first + end};
 }
 
 // The number of the first edge of a unit.

@@ -27,7 +27,7 @@ struct NumberedUpdate {
 
 // The range of one unit.
 inline Range unit_range(const GroupedScatter& call, int64_t unit) {
-  return {call.numbering->line_loop().extent, unit, unit + 1};
+  return {.chunk = call.numbering->line_loop().extent, .begin = unit, .end = unit + 1};
 }
 
 // Returns the byte offset in the data of the destination with this number.

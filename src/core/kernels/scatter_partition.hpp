@@ -19,7 +19,9 @@ template <class Stored>
 inline constexpr int64_t kPairBytes = PartitionScatter::kLocalBytes + static_cast<int64_t>(sizeof(Stored));
 
 inline Range piece_range(const PartitionScatter& p, int64_t piece) {
-  return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};
+  return {.chunk = p.chunk,
+          .begin = piece * p.piece_units,
+          .end = std::min((piece + 1) * p.piece_units, p.units)};
 }
 
 // Appends a run to a list.

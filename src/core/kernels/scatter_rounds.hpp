@@ -147,7 +147,8 @@ bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64
   bool plain = chooses_slots(numbering, call.destinations), valid = true;
   ByteOffsets base;
   int n = 0;
-  const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+  const Range range{
+      .chunk = call.chunk, .begin = begin, .end = std::min(begin + call.piece_units, call.units)};
   for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n);) {
     const char* index = operands.index + base.index;
     const char* values = index + numbering.component[0].offset;
@@ -200,7 +201,12 @@ Slab<F, Counted> slab_of(const RoundScatter& call, const Operands& operands, int
   const int64_t step = call.step << call.shift, first = list * call.step - list * call.slots * step;
   const char* from = call.source != nullptr ? call.source : operands.data;
   return {call.slab,
-          {from + first, operands.data + first, step, 0, call.slots << call.shift, 1},
+          {.from = from + first,
+           .to = operands.data + first,
+           .step = step,
+           .column_step = 0,
+           .count = call.slots << call.shift,
+           .columns = 1},
           call.combine.include_self,
           false};
 }

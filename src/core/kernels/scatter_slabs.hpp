@@ -183,12 +183,12 @@ GATHERUM_NOINLINE inline TaskPart part_of_task(const SlabScatter& call, const Op
   const int64_t start = part.lead + part.first * call.step + part.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : operands.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - part.chunk_begin) : 1;
-  part.layout = {from + start,
-                 operands.data + start,
-                 call.step,
-                 line.data,
-                 std::min(size, call.destinations - part.first),
-                 columns};
+  part.layout = {.from = from + start,
+                 .to = operands.data + start,
+                 .step = call.step,
+                 .column_step = line.data,
+                 .count = std::min(size, call.destinations - part.first),
+                 .columns = columns};
   return part;
 }
 
@@ -206,7 +206,7 @@ struct TaskInput {
 };
 
 GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const TaskPart& part)
-    : call_numbering(call.numbering), range{call.chunk, part.unit, part.unit + 1} {
+    : call_numbering(call.numbering), range{.chunk = call.chunk, .begin = part.unit, .end = part.unit + 1} {
   const Loop& line = call.numbering->line_loop();
   const bool by_column = line.data != 0;
   if (by_column) {
@@ -214,10 +214,13 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
     for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= part.layout.columns;
     in_slots->fetches_indices = false;
   }
-  const Owned owned{part.first,
-                    part.first + part.layout.count};  // a scatter with several ranges has no columns
-  share = {call.ranges == 1 ? Owned{} : owned, part.first, by_column,
-           part.lead + part.chunk_begin * line.data, call.near != nullptr};
+  // A scatter with several ranges has no columns.
+  const Owned owned{.low = part.first, .high = part.first + part.layout.count};
+  share = {.owned = call.ranges == 1 ? Owned{} : owned,
+           .first = part.first,
+           .by_column = by_column,
+           .origin = part.lead + part.chunk_begin * line.data,
+           .near = call.near != nullptr};
 }
 
 // Folds the updates of the pieces that have destinations in the range of a share.
@@ -230,7 +233,9 @@ bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operan
   bool valid = true;
   for (int64_t begin = 0, end = 0; begin < all.pieces; begin = end) {
     for (end = begin; end < all.pieces && meets(end);) ++end;
-    const Range range{all.chunk, begin * all.piece_units, std::min(end * all.piece_units, all.units)};
+    const Range range{.chunk = all.chunk,
+                      .begin = begin * all.piece_units,
+                      .end = std::min(end * all.piece_units, all.units)};
     if (begin < end)
       valid &= take_units<Stored>(slab, *call.numbering, call.numbering->line, range, operands, share);
     else

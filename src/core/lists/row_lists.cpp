@@ -359,7 +359,11 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
   call.wide = !fits_32_bits(std::max(table, times(longest, 2)));
   call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
-  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedPortion)};
+  PointedFold pointed{.fold = call,
+                      .sources = &from.checks,
+                      .indices = sources.indices,
+                      .starts = begins,
+                      .capacity = std::max(longest, kPointedPortion)};
   const Shares shares = shares_of(*call.rows, edges, destinations);
   const WorkerScratch scratch(pointed.scratch(), shares.threads);
   if (!scratch) throw std::bad_alloc();

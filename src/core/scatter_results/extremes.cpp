@@ -44,7 +44,11 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.index = index;
   operands.data = extremes.result;
   operands.moved = const_cast<char*>(extremes.updates);
-  const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
+  const Execution call{.operands = operands,
+                       .source = nullptr,
+                       .fresh = true,
+                       .threads = threads_for(work_bytes(p)),
+                       .poll = poll};
   if (!p.has_points || p.combine.skips_nan || !locates_items(p, call.threads))
     return by_groups(p, call, source, extremes);
   const RunResult run = locate_items(p, call, extremes.positions, extremes.none);

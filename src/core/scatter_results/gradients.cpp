@@ -37,10 +37,15 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& grad
   if (!p.has_points) return {};
   Operands operands;
   operands.index = index;
-  const RunResult run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
-                                             [&](const GroupedScatter& groups, const GroupShare& share) {
-                                               chosen_kernels().group_gradients(groups, gradients, share);
-                                             });
+  const Execution call{.operands = operands,
+                       .source = nullptr,
+                       .fresh = true,
+                       .threads = threads_for(work_bytes(p)),
+                       .poll = poll};
+  const RunResult run =
+      run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+        chosen_kernels().group_gradients(groups, gradients, share);
+      });
   return outcome_of(run, p, index, poll);
 }
 

@@ -56,7 +56,8 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   if (!moves_items(p.nest)) {
     Program rows = p;
     rows.combine = combine;
-    return by_groups(rows, {operands, nullptr, true, threads, poll}, to);
+    return by_groups(
+        rows, {.operands = operands, .source = nullptr, .fresh = true, .threads = threads, .poll = poll}, to);
   }
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);

@@ -48,7 +48,12 @@ RunResult run_gather_packed(const Program& p, const Execution& call) {
   const WorkerScratch scratch(p.destinations * s.chunk * nest.block, s.threads);
   if (!scratch) return {.has_memory = false};
   const bool streams = streams_columns(nest, s.chunk * nest.block, call.operands.moved);
-  const PackedGather packed{&nest, p.unit_loops, s.chunk, p.destinations, p.step, streams};
+  const PackedGather packed{.nest = &nest,
+                            .unit_loops = p.unit_loops,
+                            .chunk = s.chunk,
+                            .destinations = p.destinations,
+                            .step = p.step,
+                            .streams = streams};
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int worker) {
     return chosen_kernels().gather_packed(packed, call.operands, begin, end, scratch.memory_of(worker));
   });

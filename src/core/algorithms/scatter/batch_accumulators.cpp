@@ -37,17 +37,17 @@ RunResult run_batch_accumulators(const Program& p, const Execution& call) {
   const Split s = split(points(numbering, p.unit_loops), numbering.line_loop().extent, p.split_line,
                         chunk_of(p), work_bytes(p), call.threads);
   numbering.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
-  const SlabScatter slabs{&numbering,
-                          p.unit_loops,
-                          s.chunk,
-                          p.destinations,
-                          p.step,
-                          1,
-                          p.destinations,
-                          call.source,
-                          p.combine,
-                          true,
-                          times(p.destinations, p.step) >= thresholds().streamed_bytes};
+  const SlabScatter slabs{.numbering = &numbering,
+                          .unit_loops = p.unit_loops,
+                          .chunk = s.chunk,
+                          .destinations = p.destinations,
+                          .step = p.step,
+                          .ranges = 1,
+                          .range_size = p.destinations,
+                          .source = call.source,
+                          .combine = p.combine,
+                          .direct = true,
+                          .streams = times(p.destinations, p.step) >= thresholds().streamed_bytes};
   const int64_t columns = p.split_line ? s.chunk : 1;
   const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
   if (!scratch) return {.has_memory = false};

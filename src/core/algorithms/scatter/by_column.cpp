@@ -47,7 +47,7 @@ RunResult run_by_column(const Program& p, const Execution& call) {
     Operands operands = call.operands;
     operands.data += columns.begin;
     operands.moved += columns.begin;
-    const Range everything{nest.line_loop().extent, 0, 1};
+    const Range everything{.chunk = nest.line_loop().extent, .begin = 0, .end = 1};
     valid &= chosen_kernels().scatter(nest, p.unit_loops, operands, everything, p.combine, {});
   });
   return {finished, static_cast<bool>(valid)};

@@ -42,15 +42,15 @@ ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
 
 GroupedScatter grouped_scatter_of(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.fold_nest,
-          &numbering,
-          p.fold_unit_loops,
-          updates,
-          p.destinations,
-          uses_counting_sort(p),
-          pieces,
-          times(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
-          p.combine};
+  return {.nest = &p.fold_nest,
+          .numbering = &numbering,
+          .unit_loops = p.fold_unit_loops,
+          .updates = updates,
+          .destinations = p.destinations,
+          .counted = uses_counting_sort(p),
+          .pieces = pieces,
+          .prefetches = times(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
+          .combine = p.combine};
 }
 
 // The minimum number of updates per destination for which it is faster to sort rows by destination than to
@@ -120,13 +120,20 @@ RunResult run_shares_of_groups(const Program& p, const Execution& call, const Gr
     const Ordered ordered = order(0, s.threads, scratch.memory_of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
-                     work(groups, {0, ordered.kept_edges, i, shares, scratch.memory_of(0)});
+                     work(groups, {.unit = 0,
+                                   .kept_updates = ordered.kept_edges,
+                                   .share = i,
+                                   .shares = shares,
+                                   .scratch = scratch.memory_of(0)});
                    });
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        work(groups, {unit, order(unit, 1, scratch.memory_of(worker), {}).kept_edges, 0, 1,
-                      scratch.memory_of(worker)});
+        work(groups, {.unit = unit,
+                      .kept_updates = order(unit, 1, scratch.memory_of(worker), {}).kept_edges,
+                      .share = 0,
+                      .shares = 1,
+                      .scratch = scratch.memory_of(worker)});
     });
   }
   run.valid = static_cast<bool>(valid);

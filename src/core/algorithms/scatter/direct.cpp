@@ -14,7 +14,7 @@ bool applies_scatter_direct(const Program& p, int, std::string* why) {
 RunResult run_scatter_direct(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
-    const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};
+    const Range everything{.chunk = nest.line_loop().extent, .begin = 0, .end = points(nest, p.unit_loops)};
     return {.valid = chosen_kernels().scatter(nest, p.unit_loops, call.operands, everything, p.combine, {})};
   }
   All valid;

@@ -72,18 +72,18 @@ RunResult run_ranges(const Program& p, const Execution& call, const Ranges& rang
   // With one range, the hardware prefetches indices during the folds, and a software prefetch would delay
   // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
   numbering.fetches_indices = ranges.count > 1;
-  const SlabScatter slabs{&numbering,
-                          p.unit_loops,
-                          numbering.line_loop().extent,
-                          p.destinations,
-                          p.step,
-                          ranges.count,
-                          ranges.size,
-                          call.source,
-                          p.combine,
-                          call.fresh,
-                          times(ranges.size, p.step) >= thresholds().streamed_bytes,
-                          near};
+  const SlabScatter slabs{.numbering = &numbering,
+                          .unit_loops = p.unit_loops,
+                          .chunk = numbering.line_loop().extent,
+                          .destinations = p.destinations,
+                          .step = p.step,
+                          .ranges = ranges.count,
+                          .range_size = ranges.size,
+                          .source = call.source,
+                          .combine = p.combine,
+                          .direct = call.fresh,
+                          .streams = times(ranges.size, p.step) >= thresholds().streamed_bytes,
+                          .near = near};
   const WorkerScratch scratch(bytes + ranges.count * kCacheLine, 1);
   if (!scratch) return {.has_memory = false};
   // No two slabs share a cache line.
@@ -153,7 +153,8 @@ bool seem_near(const Program& p, const Execution& call, const Nest& numbering) {
   int32_t lowest[pieces], highest[pieces], cuts[kMostRanges + 1];
   for (int64_t i = 0; i < sample.pieces; ++i) {
     const int64_t unit = times(units, i) / sample.pieces;
-    chosen_kernels().find_lowest_and_highest(numbering, call.operands.index, {sample.chunk, unit, unit + 1},
+    chosen_kernels().find_lowest_and_highest(numbering, call.operands.index,
+                                             {.chunk = sample.chunk, .begin = unit, .end = unit + 1},
                                              p.destinations, lowest + i, highest + i);
   }
   sample.lowest = lowest;
@@ -181,9 +182,9 @@ std::optional<RunResult> run_near(const Program& p, const Execution& call) {
   run.finished = run_tasks(tasks, call.threads, call.poll, [&](int64_t task, int) {
     for (int64_t i = all.pieces * task / tasks; i < all.pieces * (task + 1) / tasks; ++i) {
       const int64_t begin = i * all.piece_units, end = std::min(begin + all.piece_units, all.units);
-      valid &=
-          chosen_kernels().find_lowest_and_highest(numbering, call.operands.index, {all.chunk, begin, end},
-                                                   p.destinations, lowest + i, lowest + all.pieces + i);
+      valid &= chosen_kernels().find_lowest_and_highest(numbering, call.operands.index,
+                                                        {.chunk = all.chunk, .begin = begin, .end = end},
+                                                        p.destinations, lowest + i, lowest + all.pieces + i);
     }
   });
   run.valid = static_cast<bool>(valid);

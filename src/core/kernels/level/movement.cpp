@@ -102,9 +102,10 @@ Invalid first_invalid_component(const Nest& nest, const char* address, int64_t p
     int64_t value = 0, offset = 0, invalid = 0;
     load(nest.index, address + nest.component[c].offset, 0, 1, &value);
     compiler_barrier(&value);
-    if (add_component(nest, c, 1, &value, &offset, &invalid) != 0) return {position, value, c};
+    if (add_component(nest, c, 1, &value, &offset, &invalid) != 0)
+      return {.position = position, .value = value, .component = c};
   }
-  return {position, 0, -1};
+  return {.position = position, .value = 0, .component = -1};
 }
 
 Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
@@ -134,7 +135,7 @@ int64_t number_tile(const Tile& tile, int64_t step, int64_t* GATHERUM_RESTRICT n
 }
 
 int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers) {
-  const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
+  const Range everything{.chunk = numbering.line_loop().extent, .begin = 0, .end = numbering.outer_count()};
   int64_t invalid = 0;
   for (TileIterator tiles(numbering, numbering.line, everything, index); !tiles.done(); tiles.next()) {
     invalid += number_tile(tiles.current(), numbering.line_loop().data, numbers);
