@@ -1,5 +1,5 @@
 // group_spreads: the squared distances of rows from the exact mean of their destination, for variances. The
-// updates are first sorted by destination, as for scatter_grouped.hpp. Each destination then reads its
+// updates are first sorted by destination, as in groups.hpp. Each destination then reads its
 // updates twice.
 //
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
