@@ -59,14 +59,15 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
 
 // The number of updates is limited by the counts in scatter_grouped.hpp.
 bool skips_nan(const Program& p) {
-  return p.scatter && (moves_items(p.nest) ? has_skipping_slabs(p.combine) : skips_nan_in_rows(p.combine)) &&
+  return p.scatter &&
+         (moves_items(p.nest) ? has_skipping_slabs(p.fold_rule) : skips_nan_in_rows(p.fold_rule)) &&
          fits_32_bits(points(p.nest, p.nest.line + 1));
 }
 
 Outcome execute_skipping_nan(const Program& p, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll) {
   Program skipping = p;
-  skipping.combine.skips_nan = true;
+  skipping.fold_rule.skips_nan = true;
   skipping.small_choice = -1;
   return execute(skipping, operands, source, fresh, poll);
 }

@@ -37,7 +37,7 @@ Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
         nest, index, {.chunk = nest.line_loop().extent, .begin = 0, .end = nest.outer_count()});
     return invalid.position < 0 ? Outcome{} : outcome_of(invalid);
   }
-  const int64_t bytes = times(p.tuples, kTupleBytes);
+  const int64_t bytes = limited_product(p.tuples, kTupleBytes);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, bytes, threads_for(bytes));
   std::atomic<int64_t> first{s.units};
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {

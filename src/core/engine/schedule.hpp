@@ -29,7 +29,7 @@ inline constexpr int64_t kSharesPerThread = 8;
 // The number of bytes of a task that copies, clears or writes whole rows or contiguous memory.
 inline constexpr int64_t kWriteTaskBytes = int64_t{1} << 20;
 
-inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
+inline int64_t work_bytes(const Program& p) { return p.bytes + limited_product(p.tuples, kTupleBytes); }
 // Returns true if the call is long enough that other Python threads should run during the call.
 inline bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
@@ -116,7 +116,7 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   return run_tasks(threads, threads, poll, [&](int64_t i, int) {
     const int64_t low = p.components_low + i * share;
     body(Range{.chunk = p.nest.line_loop().extent, .begin = 0, .end = 1},
-         Owned{.low = low, .high = low + share});
+         DestinationRange{.low = low, .high = low + share});
   });
 }
 

@@ -24,7 +24,7 @@ class GroupSpreads : GroupRows {
   GroupSpreads(const GroupedScatter& call, const Operands& operands, const Spreads& to, int64_t unit,
                SpreadPart spread_part)
       : GroupRows(call, unit),
-        skips_(call.combine.skips_nan),
+        skips_(call.fold_rule.skips_nan),
         updates_(operands.moved),
         to_(to),
         spread_part_(spread_part) {}

@@ -74,7 +74,7 @@ class GroupRows {
   GroupRows(const GroupedScatter& call, int64_t unit)
       : nest_(*call.nest),
         unit_loops_(call.unit_loops),
-        include_self_(call.combine.include_self),
+        include_self_(call.fold_rule.include_self),
         prefetches_(call.prefetches),
         lead_(Odometer(nest_.loops, unit_loops_, unit).offsets()) {}
 
@@ -109,7 +109,7 @@ class GroupRows {
 
 inline int64_t grouped_bytes(const GroupedScatter& call) {
   if (call.counted) return (call.pieces * call.destinations + 2 * call.updates) * 4;
-  return times(call.updates, sizeof(NumberedUpdate));
+  return limited_product(call.updates, sizeof(NumberedUpdate));
 }
 
 // A share of the sorted updates: the groups that begin in [begin, end).

@@ -30,7 +30,7 @@ Slab<F, false> private_slab(const PrivateScatter& call, const Operands& operands
            .column_step = 0,
            .count = call.destinations,
            .columns = 1},
-          call.combine.include_self,
+          call.fold_rule.include_self,
           false};
 }
 
@@ -87,7 +87,7 @@ void private_write_tabled(const PrivateScatter& call, const Operands& operands, 
     for (int64_t piece = 1; piece < call.pieces; ++piece)
       F::State::merge(state, private_tables<F>(call, piece).state(i));
     const auto old = load_value<typename F::Stored>(from + i * call.step);
-    const auto v = finish_exact<F>(state, 0, old, call.combine.include_self);
+    const auto v = finish_exact<F>(state, 0, old, call.fold_rule.include_self);
     std::memcpy(operands.data + i * call.step, &v, sizeof v);
   }
 }

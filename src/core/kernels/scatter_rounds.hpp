@@ -124,7 +124,7 @@ inline int rounds_sample(const RoundScatter& call, const Operands& operands, uin
   Chosen chosen;
   int samples = 0, n = 0;
   for (int64_t i = 0; i < places; ++i) {
-    const int64_t unit = times(call.units, i) / places;
+    const int64_t unit = limited_product(call.units, i) / places;
     ByteOffsets base;
     Tiles(numbering, numbering.line, {call.chunk, unit, unit + 1}).next(base, n);
     n = std::min(n, static_cast<int>(RoundScatter::kSamples / places));
@@ -207,7 +207,7 @@ Slab<F, Counted> slab_of(const RoundScatter& call, const Operands& operands, int
            .column_step = 0,
            .count = call.slots << call.shift,
            .columns = 1},
-          call.combine.include_self,
+          call.fold_rule.include_self,
           false};
 }
 

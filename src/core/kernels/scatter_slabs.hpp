@@ -25,15 +25,15 @@ inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct SlabShare {
-  Owned owned;        // the numbers of the slab's slots
-  int64_t first;      // the number of its first slot
-  bool by_column;     // a slot is a column of a destination
-  int64_t origin;     // the offset in the data of the slab's columns
-  bool near = false;  // most tiles have no updates that are not owned
+  DestinationRange owned;  // the numbers of the slab's slots
+  int64_t first;           // the number of its first slot
+  bool by_column;          // a slot is a column of a destination
+  int64_t origin;          // the offset in the data of the slab's columns
+  bool near = false;       // most tiles have no updates that are not owned
 };
 
 // Returns true if all tuples of a tile are valid and owned.
-inline bool are_owned(const Tile& tile, const Owned& owned) {
+inline bool are_owned(const Tile& tile, const DestinationRange& owned) {
   const int64_t first = owned.low, last = owned.high - owned.low - 1;
   const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
   int64_t outside = 0;
@@ -49,7 +49,7 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
   const Loop& line = numbering.line_loop();
   if (!share.owned.all() && !share.near && chooses_slots(numbering, share.owned.high))
     return take_share<Stored>(numbering, unit_loops, range, operands, share.owned, slab.taker());
-  const Owned* const owned = share.near ? nullptr : &share.owned;
+  const DestinationRange* const owned = share.near ? nullptr : &share.owned;
   TileIterator tiles(numbering, unit_loops, range, operands.index,
                      {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = owned});
   for (; !tiles.done(); tiles.turn()) {
@@ -215,8 +215,8 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
     in_slots->fetches_indices = false;
   }
   // A scatter with several ranges has no columns.
-  const Owned owned{.low = part.first, .high = part.first + part.layout.count};
-  share = {.owned = call.ranges == 1 ? Owned{} : owned,
+  const DestinationRange owned{.low = part.first, .high = part.first + part.layout.count};
+  share = {.owned = call.ranges == 1 ? DestinationRange{} : owned,
            .first = part.first,
            .by_column = by_column,
            .origin = part.lead + part.chunk_begin * line.data,
@@ -248,21 +248,23 @@ bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operan
 template <class F>
 bool folds_one_by_one(const SlabScatter& call, const Layout& layout) {
   const Nest& numbering = *call.numbering;
-  const int64_t slots = times(layout.count, layout.columns);
+  const int64_t slots = limited_product(layout.count, layout.columns);
   const bool by_column = numbering.line_loop().data != 0;
-  if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
+  if (call.ranges != 1 ||
+      limited_product(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
       !folds_checked<F>(numbering, by_column))
     return false;
   if (!by_column) return numbering.line_loop().extent >= kFewestUpdatesToSettle * slots;
   int64_t lines = 1;
-  for (int i = call.unit_loops; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
+  for (int i = call.unit_loops; i < numbering.line; ++i)
+    lines = limited_product(lines, numbering.loops[i].extent);
   return lines >= kOneByOneLines * layout.count;
 }
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const TaskPart part = part_of_task(call, operands, task);
-  Slab<F, Counted> slab(scratch, part.layout, call.combine.include_self, call.direct);
+  Slab<F, Counted> slab(scratch, part.layout, call.fold_rule.include_self, call.direct);
   slab.read();
   const TaskInput input(call, part);
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
@@ -285,7 +287,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const Layout layout = part_of_task(call, operands, task).layout;
-  const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
+  const Slab<F, Counted> slab(scratch, layout, call.fold_rule.include_self, call.direct);
   slab.write(0, layout.count, call.streams);
 }
 

@@ -188,8 +188,9 @@ bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_
   if (all && !numbering.far && folds_checked<F>(numbering))
     return take_checked(slab, numbering, numbering.line, range, operands);
   const int64_t first = task * call.range_size;
-  const Owned owned{.low = first, .high = std::min(first + call.range_size, call.destinations)};
-  const SlabShare share{.owned = all ? Owned{} : owned, .first = first, .by_column = false, .origin = 0};
+  const DestinationRange owned{.low = first, .high = std::min(first + call.range_size, call.destinations)};
+  const SlabShare share{
+      .owned = all ? DestinationRange{} : owned, .first = first, .by_column = false, .origin = 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, range, operands, share);
 }
 

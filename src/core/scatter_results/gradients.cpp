@@ -15,7 +15,7 @@ namespace {
 // gradients of each group are computed. Returns false if poll interrupted it.
 bool initialize(const Program& p, const Gradients& gradients, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
-  whole.block = times(p.item, p.result.items());
+  whole.block = limited_product(p.item, p.result.items());
   if (gradients.of_data != nullptr && !run_copy(whole, gradients.gradient, gradients.of_data, poll))
     return false;
   if (gradients.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;

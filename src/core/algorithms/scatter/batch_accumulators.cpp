@@ -20,14 +20,15 @@ bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (items.is_one_unit || !fits_slots(items)) return false;
   const bool pays =
       !items.is_small && items.slots_bytes <= thresholds().shared_cache_bytes && items.updates >= 64;
-  if (!needs_accumulator(p.combine) && !pays) return false;
+  if (!needs_accumulator(p.fold_rule) && !pays) return false;
   append(why, items.updates, " updates per batch go to ", p.destinations,
          " destinations, whose accumulators fit in the cache: one batch is reduced after another");
   return true;
 }
 
 int64_t scratch_batch_accumulators(const Program& p, int threads) {
-  return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
+  return limited_product(slab_bytes(p, limited_product(p.destinations, std::max<int64_t>(chunk_of(p), 1))),
+                         threads);
 }
 
 // Many units: each thread fills one slab after another. Either the indices were checked before, or the result
@@ -45,11 +46,11 @@ RunResult run_batch_accumulators(const Program& p, const Execution& call) {
                           .ranges = 1,
                           .range_size = p.destinations,
                           .source = call.source,
-                          .combine = p.combine,
+                          .fold_rule = p.fold_rule,
                           .direct = true,
-                          .streams = times(p.destinations, p.step) >= thresholds().streamed_bytes};
+                          .streams = limited_product(p.destinations, p.step) >= thresholds().streamed_bytes};
   const int64_t columns = p.split_line ? s.chunk : 1;
-  const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
+  const WorkerScratch scratch(slab_bytes(p, limited_product(p.destinations, columns)), s.threads);
   if (!scratch) return {.has_memory = false};
   All valid;
   RunResult run;

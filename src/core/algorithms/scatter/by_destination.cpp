@@ -24,7 +24,7 @@ constexpr int64_t kNearUpdateBytes = kPrivateCacheBytes;
 // Returns true if a counting sort orders the updates.
 bool uses_counting_sort(const Program& p) {
   const int64_t updates = updates_of(p);
-  return p.destinations <= times(kMostDestinationsPerUpdate, updates) && fits_32_bits(updates);
+  return p.destinations <= limited_product(kMostDestinationsPerUpdate, updates) && fits_32_bits(updates);
 }
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
@@ -49,8 +49,8 @@ GroupedScatter grouped_scatter_of(const Program& p, const Nest& numbering, int64
           .destinations = p.destinations,
           .counted = uses_counting_sort(p),
           .pieces = pieces,
-          .prefetches = times(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
-          .combine = p.combine};
+          .prefetches = limited_product(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
+          .fold_rule = p.fold_rule};
 }
 
 // The minimum number of updates per destination for which it is faster to sort rows by destination than to
@@ -61,16 +61,16 @@ constexpr int64_t kFewestUpdatesPerDestination = 4;
 
 bool folds_rows_at_once(const Program& p) {
   const int64_t row = row_bytes(p.fold_nest);
-  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
+  return p.fold_rule.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
          uses_counting_sort(p) && row >= 2 * kCacheLine &&
-         updates_of(p) >= times(kFewestUpdatesPerDestination, p.destinations) &&
-         times(p.destinations, row) >= thresholds().far_bytes;
+         updates_of(p) >= limited_product(kFewestUpdatesPerDestination, p.destinations) &&
+         limited_product(p.destinations, row) >= thresholds().far_bytes;
 }
 
 }  // namespace
 
 bool applies_by_destination(const Program& p, int, std::string* why) {
-  const bool needs = needs_accumulator(p.combine) || p.combine.skips_nan;
+  const bool needs = needs_accumulator(p.fold_rule) || p.fold_rule.skips_nan;
   if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the reduction needs accumulators" : "; each destination is read and written once",
@@ -85,7 +85,7 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
 int64_t scratch_by_destination(const Program& p, int threads) {
   const int64_t units = points(p.fold_nest, p.fold_unit_loops);
   const GroupedScatter groups = grouped_scatter_of(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
-  return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
+  return limited_product(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
 // With many units, each thread processes one unit after another. With a single unit, threads share its

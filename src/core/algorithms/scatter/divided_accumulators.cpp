@@ -42,7 +42,7 @@ int sharing_threads(const Program& p, int threads) {
 
 bool shares_slots(const Program& p, int threads, int64_t bytes) {
   const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
-                      p.tuples >= times(kSharedUpdates, thresholds().many_updates);
+                      p.tuples >= limited_product(kSharedUpdates, thresholds().many_updates);
   if (threads < 3) return eights && threads == 2 && bytes >= kSharedByTwo;
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
@@ -57,7 +57,7 @@ bool applies_divided_accumulators(const Program& p, int threads, std::string* wh
 
 int64_t scratch_divided_accumulators(const Program& p, int threads) {
   const Ranges ranges = ranges_of(p, sharing_threads(p, threads));
-  return times(slab_bytes(p, ranges.size), ranges.count);
+  return limited_product(slab_bytes(p, ranges.size), ranges.count);
 }
 
 namespace {
@@ -80,9 +80,9 @@ RunResult run_ranges(const Program& p, const Execution& call, const Ranges& rang
                           .ranges = ranges.count,
                           .range_size = ranges.size,
                           .source = call.source,
-                          .combine = p.combine,
+                          .fold_rule = p.fold_rule,
                           .direct = call.fresh,
-                          .streams = times(ranges.size, p.step) >= thresholds().streamed_bytes,
+                          .streams = limited_product(ranges.size, p.step) >= thresholds().streamed_bytes,
                           .near = near};
   const WorkerScratch scratch(bytes + ranges.count * kCacheLine, 1);
   if (!scratch) return {.has_memory = false};
@@ -138,7 +138,7 @@ NearUpdates pieces_of(const Nest& numbering, int64_t updates, int64_t most) {
   NearUpdates all{};
   const int64_t line = numbering.line_loop().extent;
   all.chunk = std::min(updates, line);
-  all.units = times(numbering.outer_count(), (line - 1) / all.chunk + 1);
+  all.units = limited_product(numbering.outer_count(), (line - 1) / all.chunk + 1);
   all.piece_units = std::max((all.units - 1) / most + 1, updates / all.chunk);
   all.pieces = (all.units - 1) / all.piece_units + 1;
   return all;
@@ -152,7 +152,7 @@ bool seem_near(const Program& p, const Execution& call, const Nest& numbering) {
   sample.pieces = std::min(pieces, units);
   int32_t lowest[pieces], highest[pieces], cuts[kMostRanges + 1];
   for (int64_t i = 0; i < sample.pieces; ++i) {
-    const int64_t unit = times(units, i) / sample.pieces;
+    const int64_t unit = limited_product(units, i) / sample.pieces;
     chosen_kernels().find_lowest_and_highest(numbering, call.operands.index,
                                              {.chunk = sample.chunk, .begin = unit, .end = unit + 1},
                                              p.destinations, lowest + i, highest + i);
@@ -171,7 +171,7 @@ std::optional<RunResult> run_near(const Program& p, const Execution& call) {
   // Shorter pieces reduce the cost of a few updates that are far from the others.
   constexpr int64_t updates = 2048, most = 8192;
   NearUpdates all = pieces_of(numbering, updates, most);
-  const WorkerScratch extremes(times(2 * all.pieces, sizeof(int32_t)), 1);
+  const WorkerScratch extremes(limited_product(2 * all.pieces, sizeof(int32_t)), 1);
   if (!extremes) return RunResult{.has_memory = false};
   auto* const lowest = reinterpret_cast<int32_t*>(extremes.memory_of(0));
   all.lowest = lowest;

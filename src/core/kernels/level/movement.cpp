@@ -59,7 +59,7 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
 
 template <class Apply>
 bool scatter_lines(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-                   const Owned& owned, const Apply& apply) {
+                   const DestinationRange& owned, const Apply& apply) {
   if (const int tuples = owned.all() ? tuples_at_once(nest, unit_loops, range) : 0; tuples > 0)
     return scatter_at_once(nest, operands, tuples, apply);
   return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterLine<Apply>{nest, operands, apply});
@@ -67,14 +67,14 @@ bool scatter_lines(const Nest& nest, int unit_loops, const Operands& operands, c
 
 template <class Apply>
 bool scatter_rows(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-                  const Owned& owned, const Apply& apply) {
+                  const DestinationRange& owned, const Apply& apply) {
   return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterRow<Apply>{nest, operands, apply});
 }
 
 bool scatter(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-             const Combine& combine, const Owned& owned) {
-  const bool by_lines = runs_by_lines(nest, combine);
-  if (combine.reduction == Reduction::none) {
+             const FoldRule& fold_rule, const DestinationRange& owned) {
+  const bool by_lines = runs_by_lines(nest, fold_rule);
+  if (fold_rule.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
@@ -84,7 +84,7 @@ bool scatter(const Nest& nest, int unit_loops, const Operands& operands, const R
     });
   }
   const FloatMode mode;
-  return by_value<false>(combine.value, combine.reduction, [&](auto fold) -> bool {
+  return by_value<false>(fold_rule.value, fold_rule.reduction, [&](auto fold) -> bool {
     using F = decltype(fold);
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
