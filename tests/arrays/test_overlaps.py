@@ -1,5 +1,7 @@
 """Overlaps between the elements of an array: if there are few elements, each is checked."""
 
+import numpy as np
+
 from gatherum import _core
 from gatherum._model.shape_limits import overlaps_itself
 
@@ -9,3 +11,14 @@ def test_few_elements_are_compared_one_by_one():
     sizes, strides = (2,) * 16, tuple(2**40 + 2**i for i in range(16))
     assert _core.overlaps_itself(sizes, strides, 1, True)
     assert not overlaps_itself(sizes, strides, 1)
+
+
+def test_the_first_operand_that_shares_memory_with_out_is_named():
+    memory = np.zeros(30)
+    data, indices, updates = memory[:10], memory[10:20], memory[20:]
+    assert _core.first_overlap(data, indices, None, data) == "data"
+    assert _core.first_overlap(data, indices, updates, data) is None  # a scatter in place
+    assert _core.first_overlap(data, indices, updates, memory[1:11]) == "data"
+    assert _core.first_overlap(data, indices, updates, memory[15:25]) == "indices"
+    assert _core.first_overlap(data, indices, updates, memory[20:]) == "updates"
+    assert _core.first_overlap(data[::2], indices, None, data[1::2]) is None

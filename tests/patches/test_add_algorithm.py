@@ -35,15 +35,16 @@ namespace gatherum {
 
 // Very few updates, one after the other on the calling thread.
 bool applies_few(const Program& p, int, std::string* why) {
-  if (p.tuples > 4 || needs_accumulator(p.combine)) return false;
+  if (p.tuples > 4 || needs_accumulator(p.fold_rule)) return false;
   append(why, p.tuples, " updates are few");
   return true;
 }
 
 RunResult run_few(const Program& p, const Execution& call) {
-  const Range everything{p.nest.line_loop().extent, 0, points(p.nest, p.unit_loops)};
+  const Range everything{
+      .chunk = p.nest.line_loop().extent, .begin = 0, .end = points(p.nest, p.unit_loops)};
   const bool valid =
-      chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, everything, p.combine, {});
+      chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, everything, p.fold_rule, {});
   return {.valid = valid};
 }
 

@@ -1,4 +1,4 @@
-"""Comments of the core name constants and files that exist, and no constant hides another."""
+"""The core: names in comments exist, folders are in order, and arguments of kernels have names."""
 
 import re
 from collections import defaultdict
@@ -88,7 +88,7 @@ def included_folders() -> dict[str, set[str]]:
 
 
 def listed_folders() -> dict[str, set[str]]:
-    """Return the folders of the core in the order of its map, each with those that it includes."""
+    """Return the folders in the map of the core, in order, and the includes of each."""
     listed = {}
     for line in (ROOT / "src" / "core" / "README.md").read_text().splitlines():
         if line.startswith("| `") and line.count("|") == 5:
@@ -112,3 +112,19 @@ def test_a_folder_includes_only_folders_above_it_in_the_map():
         if other not in order[:i]
     ]
     assert upward == []
+
+
+def test_arguments_of_kernels_are_filled_by_name():
+    """In a list without names, two exchanged fields of the same type would compile."""
+    arguments = re.findall(r"^struct (\w+) \{", CODE["src/core/kernels/calls.hpp"], re.M)
+    names = "|".join([*arguments, "Execution", "Layout", "SlabShare"])
+    unnamed = r"\{\s*[^\s.}]"
+    filled = re.compile(
+        rf"(?<!struct )\b(?:{names})(?: \w+)?{unnamed}"
+        rf"|kernels\(?\)?\.\w+\([^;]*?[(,]\s*{unnamed}"
+        rf"|^(?:inline )?(?:{names}) \w+\([^;{{}}]*\) \{{\n(?:  .*\n)*?  return {unnamed}",
+        re.M,
+    )
+    assert len(arguments) > 20
+    found = [(path, match[0]) for path, text in CODE.items() for match in filled.finditer(text)]
+    assert [place for place in found if place[0].startswith("src/core/")] == []

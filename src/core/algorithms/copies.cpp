@@ -27,7 +27,7 @@ bool repeats_one_item(const Nest& nest) {
 // Calls `from(begin)` to get the source of each piece of contiguous output.
 template <class From>
 bool copy_pieces(char* to, int64_t bytes, int64_t piece, const Poll& poll, const From& from) {
-  const int threads = threads_for(times(2, bytes));
+  const int threads = threads_for(limited_product(2, bytes));
   return run_tasks((bytes + piece - 1) / piece, threads, poll, [&](int64_t i, int) {
     const int64_t begin = i * piece, n = std::min(piece, bytes - begin);
     if (bytes >= kParallelBytes)
@@ -40,7 +40,7 @@ bool copy_pieces(char* to, int64_t bytes, int64_t piece, const Poll& poll, const
 }  // namespace
 
 bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) {
-  const int64_t bytes = times(nest.block, points(nest, nest.rank));
+  const int64_t bytes = limited_product(nest.block, points(nest, nest.rank));
   if (bytes == nest.block && bytes < kLongBytes) {
     std::memcpy(to, source, static_cast<size_t>(bytes));
     return true;
@@ -51,14 +51,16 @@ bool run_copy(const Nest& nest, const char* source, char* to, const Poll& poll) 
     const Repeated item(source, nest.block);
     return copy_pieces(to, bytes, Repeated::kBytes, poll, [&](int64_t) { return item.bytes; });
   }
-  const int threads = threads_for(times(2, bytes));
+  const int threads = threads_for(limited_product(2, bytes));
   Operands operands;
   operands.data = const_cast<char*>(source);  // a gather only reads it
   operands.moved = to;
   const bool streams = streams_past_cache(nest, to);
-  const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, times(2, bytes), threads);
+  const Split s =
+      split(nest.outer_count(), nest.line_loop().extent, true, 0, limited_product(2, bytes), threads);
   return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
-    chosen_kernels().gather(nest, nest.line, operands, {s.chunk, begin, end}, streams);
+    chosen_kernels().gather(nest, nest.line, operands, {.chunk = s.chunk, .begin = begin, .end = end},
+                            streams);
   });
 }
 

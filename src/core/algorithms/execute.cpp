@@ -9,8 +9,10 @@ namespace {
 
 Outcome gather(const Program& p, const Operands& operands, const Poll& poll) {
   const int threads = threads_for(work_bytes(p));
-  return outcome_of(choose(p, threads).run(p, {operands, nullptr, true, threads, poll}), p, operands.index,
-                    poll);
+  return outcome_of(
+      choose(p, threads)
+          .run(p, {.operands = operands, .source = nullptr, .fresh = true, .threads = threads, .poll = poll}),
+      p, operands.index, poll);
 }
 
 // Copies the data, unless the algorithm reads the data itself. Also checks the indices if the algorithm would
@@ -33,8 +35,11 @@ Outcome scatter(const Program& p, const Operands& operands, const char* source, 
   if (copies && !run_copy(p.copy, source, operands.data, poll)) return {Status::interrupted, {}};
   if (!p.has_points) return {};
   const Poll poll_while_writing = fresh ? poll : Poll{};  // writes in place are never interrupted
-  RunResult run =
-      algorithm->run(p, {operands, reads_source ? source : nullptr, fresh, threads, poll_while_writing});
+  RunResult run = algorithm->run(p, {.operands = operands,
+                                     .source = reads_source ? source : nullptr,
+                                     .fresh = fresh,
+                                     .threads = threads,
+                                     .poll = poll_while_writing});
   run.valid |= !finds_invalid;  // all indices were valid when they were checked
   return outcome_of(run, p, operands.index, poll_while_writing);
 }
@@ -54,14 +59,15 @@ Outcome execute(const Program& p, const Operands& operands, const char* source, 
 
 // The number of updates is limited by the counts in scatter_grouped.hpp.
 bool skips_nan(const Program& p) {
-  return p.scatter && (moves_items(p.nest) ? has_skipping_slabs(p.combine) : skips_nan_in_rows(p.combine)) &&
+  return p.scatter &&
+         (moves_items(p.nest) ? has_skipping_slabs(p.fold_rule) : skips_nan_in_rows(p.fold_rule)) &&
          fits_32_bits(points(p.nest, p.nest.line + 1));
 }
 
 Outcome execute_skipping_nan(const Program& p, const Operands& operands, const char* source, bool fresh,
                              const Poll& poll) {
   Program skipping = p;
-  skipping.combine.skips_nan = true;
+  skipping.fold_rule.skips_nan = true;
   skipping.small_choice = -1;
   return execute(skipping, operands, source, fresh, poll);
 }

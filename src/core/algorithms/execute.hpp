@@ -14,8 +14,9 @@ Outcome execute(const Program& program, const Operands& operands, const char* so
                 const Poll& poll);
 
 // Returns true if scatters of rows have kernels that skip NaN: folds, and copies of the last update.
-constexpr bool skips_nan_in_rows(const Combine& combine) {
-  return is_real_float(combine.value) && (combine.reduction == Reduction::none || !combine.include_self);
+constexpr bool skips_nan_in_rows(const FoldRule& fold_rule) {
+  return is_real_float(fold_rule.value) &&
+         (fold_rule.reduction == Reduction::none || !fold_rule.include_self);
 }
 // Returns true if execute_skipping_nan supports a program.
 bool skips_nan(const Program& program);

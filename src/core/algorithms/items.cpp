@@ -51,7 +51,7 @@ bool scatters_items(const Program& p, std::string* why) {
   const Nest& nest = p.nest;
   if (nest.row_rank() > 0 || nest.block != p.item || !is_width(p.item))
     return append(why, "each index tuple moves a row of ", row_bytes(nest), " bytes"), false;
-  if (p.combine.skips_nan && !has_skipping_slabs(p.combine))
+  if (p.fold_rule.skips_nan && !has_skipping_slabs(p.fold_rule))
     return append(why, "the fold has no slabs that skip NaN"), false;
   if (p.destinations == 0) return append(why, "every update is dropped"), false;
   if (p.step == 0) return append(why, "the destinations are not evenly spaced"), false;
@@ -64,22 +64,23 @@ Items items_of(const Program& p) {
   Items items{};
   items.units = points(nest, p.unit_loops);
   items.updates = points(nest, nest.line) / items.units;
-  if (!p.split_line) items.updates = times(items.updates, line.extent);
+  if (!p.split_line) items.updates = limited_product(items.updates, line.extent);
   items.columns = p.split_line ? line.extent : 1;
   items.is_one_unit = items.units == 1 && !p.split_line;
   items.is_small = p.bytes / 2 < thresholds().small_call_bytes;
-  items.slot_bytes = chosen_kernels().slab_bytes(p.combine, p.item, 1);
-  items.slots_bytes = times(p.destinations, items.slot_bytes);
+  items.slot_bytes = chosen_kernels().slab_bytes(p.fold_rule, p.item, 1);
+  items.slots_bytes = limited_product(p.destinations, items.slot_bytes);
   return items;
 }
 
 int64_t busy_bytes(const Program& p, int64_t destinations, int64_t otherwise) {
-  if (!row_of(p.combine.reduction).exact) return otherwise;
-  return times(destinations, window_bytes(p.combine.value) + (needs_counter(p.combine) ? 8 : 0));
+  if (!row_of(p.fold_rule.reduction).exact) return otherwise;
+  return limited_product(destinations,
+                         window_bytes(p.fold_rule.value) + (needs_counter(p.fold_rule) ? 8 : 0));
 }
 
 bool fits_slots(const Items& items) {
-  return items.slots_bytes <= std::max<int64_t>(times(16, items.updates), 1024);
+  return items.slots_bytes <= std::max<int64_t>(limited_product(16, items.updates), 1024);
 }
 
 void append_why_no_accumulators(const Program& p, std::string* why) {
@@ -87,13 +88,13 @@ void append_why_no_accumulators(const Program& p, std::string* why) {
 }
 
 int64_t slab_bytes(const Program& p, int64_t slots) {
-  return chosen_kernels().slab_bytes(p.combine, p.item, slots);
+  return chosen_kernels().slab_bytes(p.fold_rule, p.item, slots);
 }
 
 bool keeps_one_slab(const Program& p, std::string* why) {
   if (!scatters_items(p, nullptr)) return false;
   const Items items = items_of(p);
-  const bool pays = needs_accumulator(p.combine) || items.updates >= thresholds().many_updates;
+  const bool pays = needs_accumulator(p.fold_rule) || items.updates >= thresholds().many_updates;
   if (!items.is_one_unit || !fits_slots(items) || !pays) return false;
   append(why, items.updates, " updates go to ", p.destinations,
          " destinations, which are few enough for an accumulator of ", items.slot_bytes, " bytes each");

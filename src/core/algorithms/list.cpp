@@ -134,7 +134,7 @@ std::span<const Algorithm> algorithms(bool scatter) {
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
   const bool replaceable =
-      i + 1 < algorithms(p.scatter).size() && (!(needs_accumulator(p.combine) || p.combine.skips_nan) ||
+      i + 1 < algorithms(p.scatter).size() && (!(needs_accumulator(p.fold_rule) || p.fold_rule.skips_nan) ||
                                                algorithms(p.scatter)[i].applies != applies_by_destination);
   return ((thresholds().omitted_algorithms >> bit) & 1) != 0 && replaceable;
 }
@@ -143,7 +143,7 @@ bool is_left_out(const Program& p, size_t i) {
 int first_applicable(const Program& p, int threads, std::string* why) {
   const std::span<const Algorithm> all = algorithms(p.scatter);
   for (size_t i = 0; i < all.size(); ++i) {
-    const bool can_run = all[i].skips_nan || !p.combine.skips_nan;
+    const bool can_run = all[i].skips_nan || !p.fold_rule.skips_nan;
     if (can_run && !is_left_out(p, i) && all[i].applies(p, threads, why)) return static_cast<int>(i);
   }
   impossible();  // the last algorithm of each list applies to every program

@@ -12,13 +12,13 @@ bool writes_in_order(const Nest& nest) {
   for (int i = nest.rank - 1; i >= 0; --i) {
     const Loop& loop = nest.loops[i];
     if (loop.extent != 1 && loop.moved != step) return false;
-    step = times(step, loop.extent);
+    step = limited_product(step, loop.extent);
   }
   return true;
 }
 
 bool streams_past_cache(const Nest& nest, const char* address) {
-  if (times(nest.block, points(nest, nest.rank)) < thresholds().streamed_bytes) return false;
+  if (limited_product(nest.block, points(nest, nest.rank)) < thresholds().streamed_bytes) return false;
   const bool items = nest.row_rank() == 0 && (nest.block == 4 || nest.block == 8);
   const int64_t unit = !writes_in_order(nest) ? kCacheLine : items ? nest.block : kStreamed;
   bool whole = reinterpret_cast<uintptr_t>(address) % unit == 0 && nest.block % unit == 0;
@@ -28,7 +28,7 @@ bool streams_past_cache(const Nest& nest, const char* address) {
 
 int64_t row_bytes(const Nest& nest) {
   int64_t n = nest.block;
-  for (int i = 0; i < nest.row_rank(); ++i) n = times(n, nest.rows()[i].extent);
+  for (int i = 0; i < nest.row_rank(); ++i) n = limited_product(n, nest.rows()[i].extent);
   return n;
 }
 
@@ -37,7 +37,8 @@ int64_t row_bytes(const Nest& nest) {
 // fifth faster.
 int64_t columns_in_cache(int64_t column, int64_t item, int64_t most) {
   const int64_t line = std::max<int64_t>(1, kCacheLine / item);
-  const int64_t wanted = times(8 * line, column) <= thresholds().private_cache_bytes ? 8 * line : 4 * line;
+  const int64_t wanted =
+      limited_product(8 * line, column) <= thresholds().private_cache_bytes ? 8 * line : 4 * line;
   const int64_t fit = thresholds().shared_cache_bytes / std::max<int64_t>(column, 1) / line * line;
   return std::min(most, std::max(line, std::min(wanted, fit)));
 }

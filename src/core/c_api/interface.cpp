@@ -45,8 +45,12 @@ Operands operands_of(const Program& p, const gatherum_operands& operands) {
 Gradients gradients_of(const gatherum_gradients& gradients) {
   const auto in = [](const gatherum_buffer& b) { return static_cast<const char*>(b.start); };
   const auto out = [](const gatherum_buffer& b) { return static_cast<char*>(b.start); };
-  return {in(gradients.data),     in(gradients.updates),  in(gradients.result),
-          in(gradients.gradient), out(gradients.of_data), out(gradients.of_updates)};
+  return {.data = in(gradients.data),
+          .updates = in(gradients.updates),
+          .result = in(gradients.result),
+          .gradient = in(gradients.gradient),
+          .of_data = out(gradients.of_data),
+          .of_updates = out(gradients.of_updates)};
 }
 
 // Returns the first operand that is too small for its program, or null if there is none.
@@ -59,11 +63,11 @@ const char* find_too_small(const Program& p, const gatherum_operands& operands) 
 // Returns the first operand that shares memory with a gradient, or null if there is none. The gradients must
 // not share memory either.
 const char* find_overlap(const Program& p, const gatherum_gradients& gradients) {
-  const int64_t bytes = times(p.item, p.result.items());
+  const int64_t bytes = limited_product(p.item, p.result.items());
   const int64_t of_updates = gradients.of_updates.start == nullptr ? 0 : gradients.of_updates.bytes_after;
   const int64_t updates = p.reaches.updates.high, compared = gradients.result.start == nullptr ? 0 : bytes;
   const std::vector<NamedFootprint> read = {
-      {"data", {gradients.data.start, p.combine.include_self ? bytes : 0}},
+      {"data", {gradients.data.start, p.fold_rule.include_self ? bytes : 0}},
       {"updates", {gradients.updates.start, updates}},
       {"result", {gradients.result.start, compared}},
       {"gradient", {gradients.gradient.start, bytes}}};
@@ -78,7 +82,8 @@ const char* find_overlap(const Program& p, const gatherum_gradients& gradients) 
 
 // Returns the first operand that is smaller than the gradients require, or null if there is none.
 const char* find_too_small(const Program& p, const gatherum_gradients& gradients) {
-  const int64_t bytes = times(p.item, p.result.items());  // of the output, which is copied as one run
+  const int64_t bytes =
+      limited_product(p.item, p.result.items());  // of the output, which is copied as one run
   const auto is_wanted = [](const gatherum_buffer& b) { return b.start != nullptr; };
   const auto holds = [&](const gatherum_buffer& like_out, const gatherum_buffer& like_updates) {
     return find_too_small(p, like_out, gradients.indices, like_updates, {});
@@ -97,8 +102,8 @@ const char* find_too_small(const Program& p, const gatherum_gradients& gradients
   if (is_wanted(gradients.of_updates) && holds(gradients.gradient, gradients.of_updates) != nullptr)
     return "of_updates";
   if (is_wanted(gradients.of_data) && small("of_data", gradients.of_data) != nullptr) return "of_data";
-  if (p.combine.include_self && small("data", gradients.data) != nullptr) return "data";
-  const bool compares = row_of(p.combine.reduction).gradient == Gradient::extreme;
+  if (p.fold_rule.include_self && small("data", gradients.data) != nullptr) return "data";
+  const bool compares = row_of(p.fold_rule.reduction).gradient == Gradient::extreme;
   return compares ? small("result", gradients.result) : nullptr;
 }
 
@@ -108,7 +113,7 @@ const char* find_overlap(const Program& p, const gatherum_operands& operands, co
   if (shares_indices(positions, p, operands.indices.start)) return "indices";
   return find_shared(positions, {{"data", data_footprint(p.copy, operands.data.start)},
                                  {"updates", moved_footprint(p.nest, operands.updates.start)},
-                                 {"out", {operands.out.start, times(p.result.items(), p.item)}}});
+                                 {"out", {operands.out.start, limited_product(p.result.items(), p.item)}}});
 }
 
 // If `writes` is true, the call writes to `out`, which must then have an address.
@@ -135,14 +140,14 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
   const bool only_counts = skips_nan && squares->start == nullptr;
   if (!finds_spreads(p) || (only_counts && moves_items(p.nest)))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no spreads of this program");
-  const int64_t bytes = times(p.result.items(), sizeof(double));
+  const int64_t bytes = limited_product(p.result.items(), sizeof(double));
   static_assert(sizeof(double) == sizeof(int64_t));
   for (const auto& [name, b] : {std::pair{"squares", squares}, std::pair{"counts", counts}})
     if (!(only_counts && b == squares) && (b->start == nullptr || b->bytes_after < bytes))
       return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, name);
   gatherum_operands read = *operands;
   // These two are not accessed, but the results must have a place for every item of the output.
-  read.data = read.out = gatherum_memory(counts->start, times(p.result.items(), p.item));
+  read.data = read.out = gatherum_memory(counts->start, limited_product(p.result.items(), p.item));
   const gatherum_status status = check_operands(p, read, false, error);
   if (status != GATHERUM_OK) return status;
   const Footprint updates = moved_footprint(p.nest, operands->updates.start), number{counts->start, bytes};
@@ -153,7 +158,8 @@ gatherum_status spreads_of(const gatherum_program* program, const gatherum_opera
       if (shares_memory(written, updates)) return report_overlap(error, "updates");
     }
     if (shares_memory(square, number)) return report_overlap(error, "counts");
-    const Spreads to{static_cast<double*>(squares->start), static_cast<int64_t*>(counts->start)};
+    const Spreads to{.squares = static_cast<double*>(squares->start),
+                     .counts = static_cast<int64_t*>(counts->start)};
     return report(
         find_spreads(p, static_cast<const char*>(operands->indices.start),
                      static_cast<const char*>(operands->updates.start), skips_nan, to, poll_of(poll)),
@@ -257,7 +263,7 @@ int64_t gatherum_number(const gatherum_program* program, const void* indices, in
   const Program& p = program->value;
   if (p.tuples > 0 && (indices == nullptr || numbers == nullptr)) return -1;
   try {
-    const int64_t bytes = times(points(p.nest, p.nest.rank), sizeof(int64_t));
+    const int64_t bytes = limited_product(points(p.nest, p.nest.rank), sizeof(int64_t));
     if (shares_indices({numbers, bytes}, p, indices)) return -1;
   } catch (const std::bad_alloc&) {
     return -1;
@@ -278,7 +284,7 @@ gatherum_status gatherum_differentiate(const gatherum_program* program, const ga
                                        const gatherum_poll* poll, gatherum_error* error) noexcept {
   if (is_any_null({{"program", program}, {"gradients", gradients}}, error)) return GATHERUM_INVALID_CALL;
   const Program& p = program->value;
-  if (!p.scatter || !has_gradients(p.combine))
+  if (!p.scatter || !has_gradients(p.fold_rule))
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no gradients of this program");
   if (const char* small = find_too_small(p, *gradients); small != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, small);
@@ -303,30 +309,33 @@ gatherum_status extremes_of(const gatherum_program* program, const gatherum_oper
   const bool wants_result = operands->out.start != nullptr;
   const int64_t items = p.result.items();
   // An array without items may have any address.
-  const bool needs_new_result =
-      items > 0 && (operands->data.start == operands->out.start || (!wants_result && p.combine.include_self));
+  const bool needs_new_result = items > 0 && (operands->data.start == operands->out.start ||
+                                              (!wants_result && p.fold_rule.include_self));
   const bool known = skips_nan ? has_positions_of_numbers(p) && !wants_result : has_positions(p);
   if (!known || needs_new_result)
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "there are no positions of this program");
   // The result and the positions are contiguous, so each has `items` elements from its start address on.
   gatherum_operands contiguous = *operands;
-  const int64_t bytes = times(items, p.item);
+  const int64_t bytes = limited_product(items, p.item);
   contiguous.out =
       gatherum_memory(operands->out.start, wants_result ? std::min(operands->out.bytes_after, bytes) : bytes);
   const gatherum_status status = check_operands(p, contiguous, wants_result, error);
   if (status != GATHERUM_OK) return status;
-  const int64_t numbers = times(items, sizeof(int64_t));
+  const int64_t numbers = limited_product(items, sizeof(int64_t));
   if (numbers > 0 && (positions->start == nullptr || positions->bytes_after < numbers))
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, "positions");
   const Operands to = operands_of(p, *operands);
-  const Extremes extremes{to.moved, to.data, static_cast<int64_t*>(positions->start), none};
+  const Extremes extremes{.updates = to.moved,
+                          .result = to.data,
+                          .positions = static_cast<int64_t*>(positions->start),
+                          .none = none};
   const auto* source = static_cast<const char*>(operands->data.start);
   return with_memory(error, [&] {
     const char* shared = find_overlap(p, *operands, {positions->start, numbers});
     if (shared != nullptr) return report_overlap(error, shared);
     if (!skips_nan) return report(find_extremes(p, to.index, source, extremes, poll_of(poll)), error);
     Program skipping = p;
-    skipping.combine.skips_nan = true;
+    skipping.fold_rule.skips_nan = true;
     return report(find_extremes(skipping, to.index, source, extremes, poll_of(poll)), error);
   });
 }

@@ -15,13 +15,13 @@ using namespace gatherum;
 
 // Converts a fold. Returns false if it is not supported.
 bool fold_of(const gatherum_fold& f, FoldType& type) {
-  Combine& combine = type.combine;
-  if (!find_name(f.reduction, combine.reduction) || !find_name(f.value, combine.value)) return false;
-  combine.include_self = f.include_self != 0;
+  FoldRule& fold_rule = type.fold_rule;
+  if (!find_name(f.reduction, fold_rule.reduction) || !find_name(f.value, fold_rule.value)) return false;
+  fold_rule.include_self = f.include_self != 0;
   type.item = f.item;
-  const bool moves = combine.reduction == Reduction::none;
-  return f.item >= 0 &&
-         (moves || (has_meaning(combine.value, combine.reduction) && bytes_of(combine.value) == f.item));
+  const bool moves = fold_rule.reduction == Reduction::none;
+  return f.item >= 0 && (moves || (has_meaning(fold_rule.value, fold_rule.reduction) &&
+                                   bytes_of(fold_rule.value) == f.item));
 }
 
 // Runs `body(type)` on arrays of n elements, none of which may be null. `body` fails only if an allocation
@@ -36,12 +36,14 @@ gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer
 }
 
 // The memory of an accumulator's arrays.
-Footprint counts_footprint(const int64_t* counts, int64_t n) { return {counts, times(n, sizeof(int64_t))}; }
+Footprint counts_footprint(const int64_t* counts, int64_t n) {
+  return {counts, limited_product(n, sizeof(int64_t))};
+}
 Footprint sums_footprint(const FoldType& type, const void* sums, int64_t n) {
-  return {sums, times(n, type.sum_bytes())};
+  return {sums, limited_product(n, type.sum_bytes())};
 }
 Footprint items_footprint(const FoldType& type, const void* items, int64_t n) {
-  return {items, times(n, type.item)};
+  return {items, limited_product(n, type.item)};
 }
 
 bool quantized_of(const gatherum_quantized& c, QuantizedGather& q) {
@@ -108,13 +110,15 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
     return GATHERUM_INVALID_CALL;
   const auto* index = static_cast<const char*>(operands->indices.start);
   const auto* updates = static_cast<const char*>(operands->updates.start);
-  const FoldType type{p.combine, p.item};
+  const FoldType type{p.fold_rule, p.item};
   return with_memory(error, [&] {
     for (const Footprint& written : {sums_footprint(type, sums, n), counts_footprint(counts, n)}) {
       if (shares_indices(written, p, index)) return report_overlap(error, "indices");
       if (shares_memory(written, moved_footprint(p.nest, updates))) return report_overlap(error, "updates");
     }
-    return report(accumulate(p, {static_cast<char*>(sums), counts}, index, updates, poll_of(poll)), error);
+    return report(
+        accumulate(p, {.sums = static_cast<char*>(sums), .counts = counts}, index, updates, poll_of(poll)),
+        error);
   });
 }
 
@@ -130,8 +134,10 @@ gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64
         (counts != other_counts && shares_memory(counted, number)) || shares_memory(counted, from))
       return GATHERUM_INVALID_CALL;
     if (!type.any_order()) return GATHERUM_INVALID_PROGRAM;
-    merge_folds(type,
-                {{static_cast<char*>(sums), counts}, static_cast<const char*>(other_sums), other_counts, n});
+    merge_folds(type, {.to = {.sums = static_cast<char*>(sums), .counts = counts},
+                       .other_sums = static_cast<const char*>(other_sums),
+                       .other_counts = other_counts,
+                       .n = n});
     return GATHERUM_OK;
   });
 }
@@ -144,8 +150,11 @@ gatherum_status gatherum_fold_finish(const gatherum_fold* fold, const void* data
     if (shares_memory(to, sums_footprint(type, sums, n)) || shares_memory(to, counts_footprint(counts, n)) ||
         (type.any_order() && shares_memory(to, items_footprint(type, data, n))))
       return GATHERUM_INVALID_CALL;
-    finish_fold(type, {static_cast<const char*>(data), static_cast<const char*>(sums), counts,
-                       static_cast<char*>(out), n});
+    finish_fold(type, {.data = static_cast<const char*>(data),
+                       .sums = static_cast<const char*>(sums),
+                       .counts = counts,
+                       .out = static_cast<char*>(out),
+                       .n = n});
     return GATHERUM_OK;
   });
 }
@@ -159,7 +168,7 @@ gatherum_status gatherum_dequantize(const gatherum_quantized* call, const gather
       (gather.zeros != nullptr && needed.zeros > call->zero_points_bytes))
     return GATHERUM_TOO_SMALL;
   const auto is_missing = [](const void* start, int64_t bytes) { return start == nullptr && bytes > 0; };
-  const int64_t rows = times(gather.count, sizeof(int64_t));
+  const int64_t rows = limited_product(gather.count, sizeof(int64_t));
   if (is_missing(call->data, needed.data) || is_missing(call->scales, needed.scales) ||
       is_missing(call->out, needed.out) || is_missing(call->rows, rows))
     return GATHERUM_TOO_SMALL;
@@ -186,7 +195,8 @@ gatherum_status gatherum_map(const char* function, const char* value, const void
   constexpr int64_t kTaskItems = int64_t{1} << 14;
   const int64_t item = bytes_of(of);
   if (n > 0 && (from == nullptr || to == nullptr)) return GATHERUM_INVALID_CALL;
-  if (from != to && shares_memory({from, times(n, item)}, {to, times(n, item)})) return GATHERUM_INVALID_CALL;
+  if (from != to && shares_memory({from, limited_product(n, item)}, {to, limited_product(n, item)}))
+    return GATHERUM_INVALID_CALL;
   const auto map = [&](int64_t i, int) {
     const int64_t first = i * kTaskItems;
     chosen_kernels().elementary(is_exp ? Elementary::exp : Elementary::log, of,

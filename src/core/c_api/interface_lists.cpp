@@ -21,12 +21,12 @@ EdgeEnds ends_of(const gatherum_edge_ends* one) {
 constexpr const char* kNoRows = "this program says nothing of rows that are folded";
 
 bool folds_rows(const Program& p) {
-  return p.scatter && p.combine.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
+  return p.scatter && p.fold_rule.reduction != Reduction::none && p.copy.block > 0 && p.item <= kWidestBlock;
 }
 
 ListFold fold_of(const Program& p, const gatherum_row_operands& operands) {
   ListFold call{};
-  call.combine = p.combine;
+  call.fold_rule = p.fold_rule;
   call.rows = &p.copy;
   call.table = static_cast<const char*>(operands.table);
   call.table_step = operands.table_step;

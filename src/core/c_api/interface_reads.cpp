@@ -22,8 +22,8 @@ bool has_requests(const gatherum_rows& rows) {
 // Returns true if the rows have memory that does not overlap the arrays `numbers` and `positions`.
 bool has_memory(const gatherum_rows& rows) {
   if (rows.capacity < 0 || (rows.capacity > 0 && rows.count > 0 && rows.out == nullptr)) return false;
-  const Footprint out(rows.out, times(rows.capacity, rows.item));
-  const int64_t bytes = times(rows.count, sizeof(int64_t));
+  const Footprint out(rows.out, limited_product(rows.capacity, rows.item));
+  const int64_t bytes = limited_product(rows.count, sizeof(int64_t));
   return !shares_memory(out, {rows.numbers, bytes}) &&
          (rows.positions == nullptr || !shares_memory(out, {rows.positions, bytes}));
 }

@@ -13,7 +13,7 @@ namespace {
 template <class Body>
 void each_element(int64_t n, int64_t bytes, const Body& body) {
   if (n > 0)
-    run_split(split(n, 1, false, 0, times(n, bytes), threads_for(times(n, bytes))), {},
+    run_split(split(n, 1, false, 0, limited_product(n, bytes), threads_for(limited_product(n, bytes))), {},
               [&](int64_t begin, int64_t end, int) { body(begin, end); });
 }
 
@@ -24,10 +24,10 @@ constexpr int64_t kCountBytes = 8;
 void begin_fold(const FoldType& type, const char* data, char* sums, int64_t n) {
   const int64_t item = type.item, sum = type.sum_bytes();
   each_element(n, item + sum, [&](int64_t begin, int64_t end) {
-    if (type.combine.reduction == Reduction::none)
+    if (type.fold_rule.reduction == Reduction::none)
       chosen_kernels().copy(sums + begin * sum, data + begin * item, (end - begin) * item);
     else
-      chosen_kernels().begin_sums(type.combine, data + begin * item, sums + begin * sum, end - begin);
+      chosen_kernels().begin_sums(type.fold_rule, data + begin * item, sums + begin * sum, end - begin);
   });
 }
 
@@ -35,23 +35,26 @@ void finish_fold(const FoldType& type, const FinishCall& all) {
   const int64_t item = type.item, sum = type.sum_bytes();
   each_element(all.n, 2 * item + sum + kCountBytes, [&](int64_t begin, int64_t end) {
     const char* data = all.data == nullptr ? nullptr : all.data + begin * item;
-    const FinishCall some{data, all.sums + begin * sum, all.counts + begin, all.out + begin * item,
-                          end - begin};
-    if (type.combine.reduction == Reduction::none)
+    const FinishCall some{.data = data,
+                          .sums = all.sums + begin * sum,
+                          .counts = all.counts + begin,
+                          .out = all.out + begin * item,
+                          .n = end - begin};
+    if (type.fold_rule.reduction == Reduction::none)
       chosen_kernels().copy(some.out, some.sums, some.n * item);
     else
-      chosen_kernels().finish_sums(type.combine, some);
+      chosen_kernels().finish_sums(type.fold_rule, some);
   });
 }
 
 void merge_folds(const FoldType& type, const MergeCall& all) {
   const int64_t sum = type.sum_bytes();
   each_element(all.n, 2 * (sum + kCountBytes), [&](int64_t begin, int64_t end) {
-    const MergeCall some{{all.to.sums + begin * sum, all.to.counts + begin},
-                         all.other_sums + begin * sum,
-                         all.other_counts + begin,
-                         end - begin};
-    chosen_kernels().merge_sums(type.combine, some);
+    const MergeCall some{.to = {.sums = all.to.sums + begin * sum, .counts = all.to.counts + begin},
+                         .other_sums = all.other_sums + begin * sum,
+                         .other_counts = all.other_counts + begin,
+                         .n = end - begin};
+    chosen_kernels().merge_sums(type.fold_rule, some);
   });
 }
 
@@ -64,12 +67,12 @@ Outcome accumulate(const Program& p, const Accumulators& to, const char* index, 
   operands.moved = const_cast<char*>(updates);  // a scatter only reads it
   const int threads = threads_for(work_bytes(p));
   if (threads > 1 && is_one_unit(p) && p.components_reach > 0)
-    run_shares(p, threads, {}, [&](const Range& range, const Owned& owned) {
-      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.combine, to, owned);
+    run_shares(p, threads, {}, [&](const Range& range, const DestinationRange& owned) {
+      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.fold_rule, to, owned);
     });
   else
     run_units(p, threads, {}, [&](const Range& range) {
-      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.combine, to, {});
+      chosen_kernels().accumulate(p.nest, p.unit_loops, operands, range, p.fold_rule, to, {});
     });
   return {};
 }

@@ -10,15 +10,15 @@ namespace gatherum {
 
 // The reduction of the accumulators, and the size of a data element in bytes.
 struct FoldType {
-  Combine combine;
+  FoldRule fold_rule;
   int64_t item = 0;
 
   // Returns true if the order of the updates does not matter. The accumulators then contain only the updates.
   // They need no initialization, `finish` needs the data, and two sets of accumulators can be merged.
-  bool any_order() const { return is_any_order(combine.value, combine.reduction); }
+  bool any_order() const { return is_any_order(fold_rule.value, fold_rule.reduction); }
   int64_t sum_bytes() const {
-    return combine.reduction == Reduction::none ? item
-                                                : gatherum::sum_bytes(combine.value, combine.reduction);
+    return fold_rule.reduction == Reduction::none ? item
+                                                  : gatherum::sum_bytes(fold_rule.value, fold_rule.reduction);
   }
 };
 

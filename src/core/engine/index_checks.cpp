@@ -24,7 +24,8 @@ Outcome check_addressable(const Program& p, const char* index) {
   probe.components = 1;
   probe.component[0] = p.checks.component[p.unaddressable];
   // The first tuple is the invalid one.
-  Invalid invalid = chosen_kernels().first_invalid(probe, index, {probe.line_loop().extent, 0, 1});
+  Invalid invalid =
+      chosen_kernels().first_invalid(probe, index, {.chunk = probe.line_loop().extent, .begin = 0, .end = 1});
   invalid.component = p.unaddressable;
   return {Status::invalid_index, invalid};
 }
@@ -32,23 +33,26 @@ Outcome check_addressable(const Program& p, const char* index) {
 Outcome check_indices(const Program& p, const char* index, const Poll& poll) {
   const Nest& nest = p.checks;
   if (!is_long(p)) {
-    const Invalid invalid =
-        chosen_kernels().first_invalid(nest, index, {nest.line_loop().extent, 0, nest.outer_count()});
+    const Invalid invalid = chosen_kernels().first_invalid(
+        nest, index, {.chunk = nest.line_loop().extent, .begin = 0, .end = nest.outer_count()});
     return invalid.position < 0 ? Outcome{} : outcome_of(invalid);
   }
-  const int64_t bytes = times(p.tuples, kTupleBytes);
+  const int64_t bytes = limited_product(p.tuples, kTupleBytes);
   const Split s = split(nest.outer_count(), nest.line_loop().extent, true, 0, bytes, threads_for(bytes));
   std::atomic<int64_t> first{s.units};
   const bool finished = run_split(s, poll, [&](int64_t begin, int64_t end, int) {
     if (begin >= first.load(std::memory_order_relaxed)) return;
-    if (chosen_kernels().first_invalid(nest, index, {s.chunk, begin, end}).position < 0) return;
+    if (chosen_kernels().first_invalid(nest, index, {.chunk = s.chunk, .begin = begin, .end = end}).position <
+        0)
+      return;
     int64_t earliest = first.load();
     while (begin < earliest && !first.compare_exchange_weak(earliest, begin)) {
     }
   });
   if (!finished) return {Status::interrupted, {}};
   if (first.load() == s.units) return {};
-  return outcome_of(chosen_kernels().first_invalid(nest, index, {s.chunk, first.load(), s.units}));
+  return outcome_of(
+      chosen_kernels().first_invalid(nest, index, {.chunk = s.chunk, .begin = first.load(), .end = s.units}));
 }
 
 Outcome find_invalid(const Program& p, const char* index, const Poll& poll) {

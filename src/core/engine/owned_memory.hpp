@@ -39,7 +39,7 @@ class WorkerScratch {
  public:
   WorkerScratch(int64_t bytes, int workers)
       : bytes_per_worker_((bytes + kCacheLine - 1) / kCacheLine * kCacheLine + kCacheLine),
-        memory_(times(bytes_per_worker_, workers), std::nothrow) {}
+        memory_(limited_product(bytes_per_worker_, workers), std::nothrow) {}
   explicit operator bool() const { return memory_.get() != nullptr; }
   char* memory_of(int worker) const {
     char* const start = memory_.get() + worker * bytes_per_worker_;

@@ -29,7 +29,7 @@ inline constexpr int64_t kSharesPerThread = 8;
 // The number of bytes of a task that copies, clears or writes whole rows or contiguous memory.
 inline constexpr int64_t kWriteTaskBytes = int64_t{1} << 20;
 
-inline int64_t work_bytes(const Program& p) { return p.bytes + times(p.tuples, kTupleBytes); }
+inline int64_t work_bytes(const Program& p) { return p.bytes + limited_product(p.tuples, kTupleBytes); }
 // Returns true if the call is long enough that other Python threads should run during the call.
 inline bool is_long(const Program& p) { return work_bytes(p) >= kLongBytes; }
 inline int threads_for(int64_t bytes) { return bytes >= kParallelBytes ? get_threads() : 1; }
@@ -103,7 +103,9 @@ template <class Body>
 bool run_units(const Program& p, int threads, const Poll& poll, const Body& body) {
   const Split s = split(points(p.nest, p.unit_loops), p.nest.line_loop().extent, p.split_line, p.line_chunk,
                         work_bytes(p), threads);
-  return run_split(s, poll, [&](int64_t begin, int64_t end, int) { body(Range{s.chunk, begin, end}); });
+  return run_split(s, poll, [&](int64_t begin, int64_t end, int) {
+    body(Range{.chunk = s.chunk, .begin = begin, .end = end});
+  });
 }
 
 // Runs `body(range, owned)` for one unit on each thread, with the thread's share of the destinations'
@@ -113,7 +115,8 @@ bool run_shares(const Program& p, int threads, const Poll& poll, const Body& bod
   const int64_t share = p.components_reach / threads + 1;
   return run_tasks(threads, threads, poll, [&](int64_t i, int) {
     const int64_t low = p.components_low + i * share;
-    body(Range{p.nest.line_loop().extent, 0, 1}, Owned{low, low + share});
+    body(Range{.chunk = p.nest.line_loop().extent, .begin = 0, .end = 1},
+         DestinationRange{.low = low, .high = low + share});
   });
 }
 

@@ -26,11 +26,11 @@ class Accumulate {
   using Stored = typename F::Stored;
   using Sum = typename F::Sum;
 
-  Accumulate(const Accumulators& to, const Combine& combine, int64_t block)
+  Accumulate(const Accumulators& to, const FoldRule& fold_rule, int64_t block)
       : sums_(to.sums),
         counts_(to.counts),
         n_(block / kStoredBytes),
-        copies_(F::copies_first(combine.include_self)) {}
+        copies_(F::copies_first(fold_rule.include_self)) {}
 
   // `offset` is the byte offset of the first element in the data.
   GATHERUM_INLINE void operator()(int64_t offset, const char* GATHERUM_RESTRICT updates) const {
@@ -100,7 +100,7 @@ class Accumulate<F> {
  public:
   using Stored = typename F::Stored;
 
-  Accumulate(const Accumulators& to, const Combine&, int64_t block)
+  Accumulate(const Accumulators& to, const FoldRule&, int64_t block)
       : sums_(to.sums), counts_(to.counts), n_(block / kStoredBytes) {}
 
   GATHERUM_INLINE void operator()(int64_t offset, const char* updates) const {

@@ -25,11 +25,11 @@ struct Range {
   int64_t chunk, begin, end;
 };
 
-// The range [low, high) of offsets, or of destination numbers, that a scatter writes. The default range
-// contains every valid offset.
-struct Owned {
+// The destinations that a scatter writes: a range [low, high) of their offsets or of their numbers. The default
+// range contains every valid offset.
+struct DestinationRange {
   int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
-  GATHERUM_INLINE bool all() const { return low == Owned{}.low; }
+  GATHERUM_INLINE bool all() const { return low == DestinationRange{}.low; }
 };
 
 // The first invalid index: its linear position in the index space, its component, and its value. The position
@@ -63,7 +63,7 @@ struct SlabScatter {
   int64_t step;           // bytes from one destination to the next
   int64_t ranges, range_size;
   const char* source;  // read instead of the output; null: the output itself
-  Combine combine;
+  FoldRule fold_rule;
   bool direct;                        // the output may be written before all indices are known to be valid
   bool streams;                       // a slab is written with streaming stores
   const NearUpdates* near = nullptr;  // the ranges, and the updates that they read; else all updates
@@ -87,7 +87,7 @@ struct PrivateScatter {
   char* slabs;  // contiguous
   int64_t slab_bytes;
   const char* source;
-  Combine combine;
+  FoldRule fold_rule;
   bool streams;        // as in SlabScatter
   bool tables;         // of exact sums, as slabs
   FoundNaNs* nans;     // of a scatter with keys
@@ -124,7 +124,7 @@ struct PartitionScatter {
   int64_t* next;                // [runs]: the next run of the list
   std::atomic<int64_t>* taken;  // the number of runs in use
   const char* source;
-  Combine combine;
+  FoldRule fold_rule;
 };
 
 // A scatter in rounds (scatter_rounds.hpp). In each round, the threads sort pieces of consecutive updates
@@ -170,7 +170,7 @@ struct RoundScatter {
   List* ends;  // [2][pieces][kMostLists]
   char* slab;
   const char* source;
-  Combine combine;
+  FoldRule fold_rule;
   bool settles;  // NaN accumulators are made canonical at the end
 };
 
@@ -194,7 +194,7 @@ struct GroupedScatter {
   bool counted;                   // a counting sort; else a sort by comparison
   int64_t pieces;                 // of the counting sort
   bool prefetches;                // updates are prefetched
-  Combine combine;
+  FoldRule fold_rule;
 };
 
 // A share of the groups of a unit, whose `kept_updates` sorted updates are in the scratch.
@@ -265,7 +265,7 @@ inline constexpr int64_t kUpdatesPerStretch = int64_t{1} << 16;
 // Lists of rows. The rows of each list are folded into one destination. `rows` contains the loops of one row.
 // Their `data` strides apply to the table, and their `moved` strides to the result and `start`.
 struct ListFold {
-  Combine combine;
+  FoldRule fold_rule;
   const Nest* rows;
   bool wide;
   const char *starts, *numbers, *edges;
@@ -303,7 +303,7 @@ struct PointedFold {
   // The size of a worker's scratch in bytes.
   int64_t scratch() const {
     const int64_t width = fold.wide ? 8 : 4, weight = fold.weights == nullptr ? 0 : fold.rows->item;
-    return times(capacity, width + weight) + (kPointedPortion + 1) * width;
+    return limited_product(capacity, width + weight) + (kPointedPortion + 1) * width;
   }
 };
 

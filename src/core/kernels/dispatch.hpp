@@ -27,7 +27,7 @@ void add_gradient_kernels(Kernels& all);
 void add_list_kernels(Kernels& all);
 void add_item_kernels(Kernels& all);
 // The functions of slabs.cpp for folds that skip NaN.
-int64_t skipping_bytes(const Combine& combine, int64_t slots);
+int64_t skipping_bytes(const FoldRule& fold_rule, int64_t slots);
 bool skipping_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch);
 void skipping_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch);
 
@@ -113,9 +113,9 @@ auto by_value(Value value, Reduction r, F&& f) {
 
 // Calls f with the fold of a scatter that skips NaN.
 template <class F>
-auto by_numbers(const Combine& combine, const F& f) {
+auto by_numbers(const FoldRule& fold_rule, const F& f) {
   using Result = decltype(f(SkipNaN<Fold<double, Reduction::add>>{}));
-  return by_value<true>(combine.value, combine.reduction, [&](auto fold) -> Result {
+  return by_value<true>(fold_rule.value, fold_rule.reduction, [&](auto fold) -> Result {
     if constexpr (requires { sizeof(SkipNaN<decltype(fold)>); })
       return f(SkipNaN<decltype(fold)>{});
     else
@@ -126,25 +126,25 @@ auto by_numbers(const Combine& combine, const F& f) {
 // Calls `f(fold, keyed)` if the result does not depend on the order of folding: for integers, for exact sums,
 // and for maxima and minima by their keys.
 template <class F>
-void by_private(const Combine& combine, F&& f) {
-  if (combine.reduction == Reduction::none) return;
-  by_value<true>(combine.value, combine.reduction, [&](auto fold) {
+void by_private(const FoldRule& fold_rule, F&& f) {
+  if (fold_rule.reduction == Reduction::none) return;
+  by_value<true>(fold_rule.value, fold_rule.reduction, [&](auto fold) {
     using FoldType = decltype(fold);
     if constexpr (FoldType::kAnyOrder)
-      if (!needs_counter(combine)) return f(fold, std::false_type{});
+      if (!needs_counter(fold_rule)) return f(fold, std::false_type{});
     if constexpr (has_spare_key<FoldType>()) f(fold, std::true_type{});
   });
 }
 
 // Calls `f(fold, counted)` for the contents of a slab: moved items, sums, or sums with counters.
 template <class F>
-auto by_slab(const Combine& combine, int64_t item, F&& f) {
-  if (combine.reduction == Reduction::none)
+auto by_slab(const FoldRule& fold_rule, int64_t item, F&& f) {
+  if (fold_rule.reduction == Reduction::none)
     return by_item(item, [&](auto width) { return f(Replace<decltype(width)::value>{}, std::false_type{}); });
-  if (needs_counter(combine))
-    return by_value<true>(combine.value, combine.reduction,
+  if (needs_counter(fold_rule))
+    return by_value<true>(fold_rule.value, fold_rule.reduction,
                           [&](auto fold) { return f(fold, std::true_type{}); });
-  return by_value<false>(combine.value, combine.reduction,
+  return by_value<false>(fold_rule.value, fold_rule.reduction,
                          [&](auto fold) { return f(fold, std::false_type{}); });
 }
 

@@ -21,7 +21,7 @@ void fold_items(const ListFold& call, int64_t list, char* scratch) {
                 count = std::min(call.bucket_size, call.destinations - first);
   const int64_t offset = first * call.out_step, step = call.table_step;
   Slab<F, Counted> slab(scratch, {call.start + offset, call.out + offset, call.out_step, 0, count, 1},
-                        call.combine.include_self, true);
+                        call.fold_rule.include_self, true);
   slab.read();
   const auto take = slab.taker();
   const int64_t* const bounds = call.bounds + list * (call.stretches + 1);

@@ -26,7 +26,7 @@ auto by_number(bool wide, const Visit& visit) {
 // The units of a piece.
 inline Range piece_range(const ListStage& call, int64_t piece) {
   const int64_t begin = piece * call.piece_units, end = std::min(begin + call.piece_units, call.units);
-  return {call.chunk, call.first + begin, call.first + end};
+  return {.chunk = call.chunk, .begin = call.first + begin, .end = call.first + end};
 }
 
 // The number of the first edge of a unit.
@@ -186,7 +186,7 @@ class FoldLists {
     const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kItemBytes);
     char scaled[ExactRow<F>::kPartItems * ExactRow<F>::kItemBytes];
     ExactRow<F> sums(n);
-    const bool includes_self = from != nullptr && call_.combine.include_self;
+    const bool includes_self = from != nullptr && call_.fold_rule.include_self;
     for (int64_t i = begin; i < end; ++i) sums.add_row(message_of_row<Product>(i, row_offset, n, scaled));
     if (includes_self) sums.add_row(from);
     sums.finish(to, end - begin + (includes_self ? 1 : 0));
@@ -232,7 +232,7 @@ class FoldLists {
     const char *const start = call.start, *const weights = call.weights;
     char* const out = call.out;
     const int64_t step = call.table_step, out_step = call.out_step, last_row = call.kept_edges - 1;
-    const bool includes_self = start != nullptr && call.combine.include_self,
+    const bool includes_self = start != nullptr && call.fold_rule.include_self,
                far = call.far && Sums::kBytes > kLargestUnfetched;
     const auto at = [=](int64_t i) { return table + load_value<uint32_t>(numbers + i * 4) * step; };
     const auto row = [=](int64_t i) {
@@ -282,7 +282,7 @@ class FoldLists {
     const int64_t n = std::min(kStackItems, remaining / step);
     char scaled[kStackItems * step];
     typename F::Sum sums[kStackItems];
-    const bool includes_self = from != nullptr && call_.combine.include_self;
+    const bool includes_self = from != nullptr && call_.fold_rule.include_self;
     const char* first = includes_self ? from : message_of_row<Product>(begin, row_offset, n, scaled);
     for (int64_t e = 0; e < n; ++e) sums[e] = F::template widen<Selected>(load_value<T>(first + e * step));
     for (int64_t i = includes_self ? begin : begin + 1; i < end; ++i) {
@@ -305,7 +305,7 @@ class FoldLists {
   template <class F, int K, bool Weighted>
   int64_t fold_in_vectors(int64_t begin, int64_t end, char* to, const char* from, int64_t row_offset) const {
     constexpr int64_t bytes = Lines<F, K>::kBytes;
-    fold_in_registers<Lines<F, K>, F, Weighted>(begin, end, to, call_.combine.include_self ? from : nullptr,
+    fold_in_registers<Lines<F, K>, F, Weighted>(begin, end, to, call_.fold_rule.include_self ? from : nullptr,
                                                 call_.weights,
                                                 [=, this](int64_t i) { return row(i, row_offset, bytes); });
     return bytes;

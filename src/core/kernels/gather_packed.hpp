@@ -37,7 +37,7 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
     // start of the chunk.
     inside.data =
         reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(scratch) - static_cast<uintptr_t>(first * W));
-    const Range range{call.chunk, unit, unit + 1};
+    const Range range{.chunk = call.chunk, .begin = unit, .end = unit + 1};
     if (!gather_lines<W, streams>(packed, call.unit_loops, inside, range, true)) return false;
   }
   return true;

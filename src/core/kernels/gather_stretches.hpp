@@ -50,9 +50,9 @@ bool gather_stretches(const Nest& nest, const Operands& operands, int64_t begin,
   const Loop& line = nest.line_loop();
   const int64_t stretch = nest.component[0].size * nest.component[0].stride;
   // The number of items that are gathered per prefetch, and their share of the stretch.
-  const int64_t items = stretch > 0 ? times(kFetchBytes, line.extent) / stretch : kTile;
+  const int64_t items = stretch > 0 ? limited_product(kFetchBytes, line.extent) / stretch : kTile;
   const int step = static_cast<int>(std::clamp<int64_t>(items / 8 * 8, 8, kTile));
-  const int64_t share = times(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;
+  const int64_t share = limited_product(std::max<int64_t>(stretch, 0), step) / line.extent + kCacheLine;
   bool repeated = true;
   for (int i = 0; i < nest.line; ++i) repeated &= nest.loops[i].index == 0;
   const int64_t index_bytes = repeated || line.index != nest.index.width ? 0 : line.index;

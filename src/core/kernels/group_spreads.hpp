@@ -1,5 +1,5 @@
 // group_spreads: the squared distances of rows from the exact mean of their destination, for variances. The
-// updates are first sorted by destination, as for scatter_grouped.hpp. Each destination then reads its
+// updates are first sorted by destination, as in groups.hpp. Each destination then reads its
 // updates twice.
 //
 //   m[i] = (U[t0] + U[t1] + ...) / C[i],  exact, rounded once to float64,   t0 < t1 < ... that hit i
@@ -24,7 +24,7 @@ class GroupSpreads : GroupRows {
   GroupSpreads(const GroupedScatter& call, const Operands& operands, const Spreads& to, int64_t unit,
                SpreadPart spread_part)
       : GroupRows(call, unit),
-        skips_(call.combine.skips_nan),
+        skips_(call.fold_rule.skips_nan),
         updates_(operands.moved),
         to_(to),
         spread_part_(spread_part) {}

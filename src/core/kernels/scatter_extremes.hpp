@@ -1,18 +1,18 @@
 // scatter_extremes: argmax/argmin together with the maximum or minimum. The updates are first sorted by
-// destination, as for scatter_grouped.hpp. Each destination then reads its updates in one pass.
+// destination, as in groups.hpp. Each destination then reads its updates in one pass.
 //
 //   R[g] = extreme(D[g], U[t0], U[t1], ...),   t0 < t1 < ... that hit g
 //   P[g] = the first t with U[t] equal to R[g]; none if D[g] is equal to it, or if nothing hits g
 //
 // Zeros of either sign are equal, and all NaN are equal. If the call skips NaN, updates that are NaN are not
 // folded, and R is not written. D is used only if the fold includes it. The plan
-// guarantees the same as for scatter_grouped.hpp. R, which initially contains D, and P are contiguous and
+// guarantees the same as in groups.hpp. R, which initially contains D, and P are contiguous and
 // have the same shape. Cost: each row of updates is read once, with a comparison and two selections per
 // vector.
 #pragma once
 
 #include "fold/order_keys.hpp"
-#include "kernels/scatter_grouped.hpp"
+#include "kernels/groups.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -1,5 +1,5 @@
 // scatter_gradients: the gradients of a product, a maximum or a minimum, for each destination. The updates
-// are first sorted by destination, as for scatter_grouped.hpp; each group is then processed forwards and
+// are first sorted by destination, as in groups.hpp; each group is then processed forwards and
 // backwards.
 //
 //   mul       dU[t] = G[g] * conj(before[t] * behind[t])     dD[g] = G[g] * conj(behind[-1])
@@ -9,13 +9,13 @@
 //             share = G[g] / (the number of D[g] and the updates that are R[g]); all NaN are equal
 //
 // D is used only if the fold includes it; otherwise dD is 0. Products are computed without division, so zeros
-// and infinities need no special case. The plan guarantees the same as for scatter_grouped.hpp. D, R, G and
+// and infinities need no special case. The plan guarantees the same as in groups.hpp. D, R, G and
 // dD have the layout of the scatter's output, and dU has the updates' layout. Cost: each row of updates is
 // read twice, the second time from cache if groups are short. The gradient of a row is written once, or twice
 // for products.
 #pragma once
 
-#include "kernels/scatter_grouped.hpp"
+#include "kernels/groups.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

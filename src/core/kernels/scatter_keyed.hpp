@@ -83,7 +83,7 @@ class KeyedPiece {
       : call_(call),
         slots_(keys_of<F>(call, piece)),
         numbers_(Locates ? numbers_of<F>(call, piece) : nullptr),
-        keeps_nan_(!Locates && Keys::kHasNaN && !call.combine.include_self) {
+        keeps_nan_(!Locates && Keys::kHasNaN && !call.fold_rule.include_self) {
     std::fill_n(slots_, call.destinations, Keys::kNone);
     if constexpr (Locates) std::fill_n(numbers_, call.destinations, kNoUpdate);
   }
@@ -178,7 +178,7 @@ FoldedUpdates keyed_take(const PrivateScatter& call, const Operands& operands, i
       numbering.outer_count() * numbering.line_loop().extent < kFewestUpdatesToBranch * call.destinations;
   uint32_t number = first_update(call, range.begin);
   bool any_nan = false;
-  const Owned all;
+  const DestinationRange all;
   std::array<Key, kTile> keys;
   TileIterator tiles(numbering, numbering.line, range, operands.index, {.owned = &all});
   for (; !tiles.done(); tiles.turn()) {
@@ -225,7 +225,7 @@ void keyed_write(const PrivateScatter& call, const Operands& operands, int64_t b
       for (int64_t i = begin; i < end; ++i) best[i] = std::max(best[i], others[i]);
   }
   const char* const from = call.source != nullptr ? call.source : operands.data;
-  const bool include_self = call.combine.include_self;
+  const bool include_self = call.fold_rule.include_self;
   for (int64_t i = begin; i < end; ++i) {
     const T old = load_value<T>(from + i * step), folded = Keys::value_of(best[i]);
     T v = any_lone && Keys::is_lone_nan(best[i]) ? Keys::lone_nan_of(best[i]) : folded;

@@ -19,7 +19,9 @@ template <class Stored>
 inline constexpr int64_t kPairBytes = PartitionScatter::kLocalBytes + static_cast<int64_t>(sizeof(Stored));
 
 inline Range piece_range(const PartitionScatter& p, int64_t piece) {
-  return {p.chunk, piece * p.piece_units, std::min((piece + 1) * p.piece_units, p.units)};
+  return {.chunk = p.chunk,
+          .begin = piece * p.piece_units,
+          .end = std::min((piece + 1) * p.piece_units, p.units)};
 }
 
 // Appends a run to a list.
@@ -73,7 +75,7 @@ void partition_apply(const PartitionScatter& p, const Operands& operands, int64_
   const int64_t count = std::min(int64_t{1} << p.shift, p.destinations - first);
   const char* from = p.source != nullptr ? p.source : operands.data;
   Slab<F, Counted> slab(scratch, {from + first * p.step, operands.data + first * p.step, p.step, 0, count, 1},
-                        p.combine.include_self, true);
+                        p.fold_rule.include_self, true);
   slab.read();
   const auto take = slab.taker();
   for (int64_t list = bucket; list < p.pieces * p.buckets; list += p.buckets) {

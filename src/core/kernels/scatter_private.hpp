@@ -24,14 +24,19 @@ template <class F>
 Slab<F, false> private_slab(const PrivateScatter& call, const Operands& operands, int64_t piece) {
   const char* from = call.source != nullptr ? call.source : operands.data;
   return {call.slabs + piece * call.slab_bytes,
-          {from, operands.data, call.step, 0, call.destinations, 1},
-          call.combine.include_self,
+          {.from = from,
+           .to = operands.data,
+           .step = call.step,
+           .column_step = 0,
+           .count = call.destinations,
+           .columns = 1},
+          call.fold_rule.include_self,
           false};
 }
 
 inline Range units_of(const PrivateScatter& call, int64_t piece) {
   const int64_t begin = piece * call.piece_units;
-  return {call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+  return {.chunk = call.chunk, .begin = begin, .end = std::min(begin + call.piece_units, call.units)};
 }
 
 template <class F>
@@ -48,8 +53,8 @@ bool private_take_tabled(const PrivateScatter& call, const Operands& operands, i
   const int64_t step = ExactTables<F>::kMostTerms / call.chunk;
   bool valid = true;
   for (int64_t unit = all.begin; unit < all.end; unit += step) {
-    const Range range{call.chunk, unit, std::min(unit + step, all.end)};
-    const SlabShare share{{}, 0, false, 0};
+    const Range range{.chunk = call.chunk, .begin = unit, .end = std::min(unit + step, all.end)};
+    const SlabShare share{.owned = {}, .first = 0, .by_column = false, .origin = 0};
     valid &=
         take_units<typename F::Stored>(tables, *call.numbering, call.numbering->line, range, operands, share);
     tables.settle(call.destinations);
@@ -68,7 +73,7 @@ bool private_take(const PrivateScatter& call, const Operands& operands, int64_t 
     slab.read();
   else
     piece == 0 ? slab.read() : slab.fill(F::neutral());
-  const SlabShare share{{}, 0, false, 0};
+  const SlabShare share{.owned = {}, .first = 0, .by_column = false, .origin = 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, units_of(call, piece), operands,
                                         share);
 }
@@ -82,7 +87,7 @@ void private_write_tabled(const PrivateScatter& call, const Operands& operands, 
     for (int64_t piece = 1; piece < call.pieces; ++piece)
       F::State::merge(state, private_tables<F>(call, piece).state(i));
     const auto old = load_value<typename F::Stored>(from + i * call.step);
-    const auto v = finish_exact<F>(state, 0, old, call.combine.include_self);
+    const auto v = finish_exact<F>(state, 0, old, call.fold_rule.include_self);
     std::memcpy(operands.data + i * call.step, &v, sizeof v);
   }
 }

@@ -124,7 +124,7 @@ inline int rounds_sample(const RoundScatter& call, const Operands& operands, uin
   Chosen chosen;
   int samples = 0, n = 0;
   for (int64_t i = 0; i < places; ++i) {
-    const int64_t unit = times(call.units, i) / places;
+    const int64_t unit = limited_product(call.units, i) / places;
     ByteOffsets base;
     Tiles(numbering, numbering.line, {call.chunk, unit, unit + 1}).next(base, n);
     n = std::min(n, static_cast<int>(RoundScatter::kSamples / places));
@@ -147,7 +147,8 @@ bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64
   bool plain = chooses_slots(numbering, call.destinations), valid = true;
   ByteOffsets base;
   int n = 0;
-  const Range range{call.chunk, begin, std::min(begin + call.piece_units, call.units)};
+  const Range range{
+      .chunk = call.chunk, .begin = begin, .end = std::min(begin + call.piece_units, call.units)};
   for (Tiles tiles(numbering, numbering.line, range); tiles.next(base, n);) {
     const char* index = operands.index + base.index;
     const char* values = index + numbering.component[0].offset;
@@ -200,8 +201,13 @@ Slab<F, Counted> slab_of(const RoundScatter& call, const Operands& operands, int
   const int64_t step = call.step << call.shift, first = list * call.step - list * call.slots * step;
   const char* from = call.source != nullptr ? call.source : operands.data;
   return {call.slab,
-          {from + first, operands.data + first, step, 0, call.slots << call.shift, 1},
-          call.combine.include_self,
+          {.from = from + first,
+           .to = operands.data + first,
+           .step = step,
+           .column_step = 0,
+           .count = call.slots << call.shift,
+           .columns = 1},
+          call.fold_rule.include_self,
           false};
 }
 

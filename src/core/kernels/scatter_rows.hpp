@@ -73,7 +73,7 @@ struct ScatterRow {
 // Runs a scatter over a range of units. Returns false if it skipped an invalid tuple.
 template <class Kernel>
 bool scatter_tiles(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-                   const Owned& owned, const Kernel& kernel) {
+                   const DestinationRange& owned, const Kernel& kernel) {
   TileIterator tiles(nest, unit_loops, range, operands.index, {.owned = &owned});
   for (kernel.prefetch_tile(tiles.current()); !tiles.done(); tiles.turn()) {
     tiles.stage();

@@ -67,7 +67,7 @@ GATHERUM_INLINE __m256i load_slots(const char* address, int64_t last, __m256i& i
 // Selects among n <= kTile indices; n is a multiple of eight. Returns false if an index is negative or
 // invalid; the selection is then undefined.
 template <class T>
-bool choose_slots(const char* values, int64_t size, const Owned& owned, int n, const char* beside,
+bool choose_slots(const char* values, int64_t size, const DestinationRange& owned, int n, const char* beside,
                   int64_t width, Chosen& to) {
   const __m256i first = _mm256_set1_epi32(static_cast<int>(owned.low));
   const __m256i last = _mm256_set1_epi32(static_cast<int>(owned.high - owned.low - 1));
@@ -109,7 +109,7 @@ bool load_all_slots(const char* values, int64_t size, int n, uint32_t* slots) {
 
 // Never called, since chooses_slots() is false.
 template <class T>
-bool choose_slots(const char*, int64_t, const Owned&, int, const char*, int64_t, Chosen&) {
+bool choose_slots(const char*, int64_t, const DestinationRange&, int, const char*, int64_t, Chosen&) {
   return false;
 }
 template <class T>
@@ -120,8 +120,8 @@ bool load_all_slots(const char*, int64_t, int, uint32_t*) {
 #endif
 
 // Selects among the tuples of a tile after normal staging. Returns false if it skipped an invalid one.
-GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* index, const Owned& owned,
-                                            int n, Chosen& to) {
+GATHERUM_NOINLINE inline bool choose_staged(const Nest& numbering, const char* index,
+                                            const DestinationRange& owned, int n, Chosen& to) {
   Tile b;
   b.n = n;
   b.any_invalid = stage(numbering, index, numbering.line_loop().index, n, b.offsets);
@@ -168,7 +168,7 @@ inline bool find_lowest_and_highest(const Nest& numbering, const char* index, co
 // owns. Returns false if it skipped an invalid index.
 template <class Stored, class Take>
 bool take_share(const Nest& numbering, int unit_loops, const Range& range, const Operands& operands,
-                const Owned& owned, const Take& take) {
+                const DestinationRange& owned, const Take& take) {
   const int64_t step = numbering.line_loop().moved, size = numbering.component[0].size;
   // Slots outside the cache are prefetched a tile ahead, between folds (10M updates of 1M float64, each of
   // two threads: 31 ms without, 22 with prefetch).

@@ -25,15 +25,15 @@ inline constexpr int64_t kOneByOneBytes = int64_t{1} << 20, kOneByOneLines = 4;
 
 // The updates of a slab, and their slots in it.
 struct SlabShare {
-  Owned owned;        // the numbers of the slab's slots
-  int64_t first;      // the number of its first slot
-  bool by_column;     // a slot is a column of a destination
-  int64_t origin;     // the offset in the data of the slab's columns
-  bool near = false;  // most tiles have no updates that are not owned
+  DestinationRange owned;  // the numbers of the slab's slots
+  int64_t first;           // the number of its first slot
+  bool by_column;          // a slot is a column of a destination
+  int64_t origin;          // the offset in the data of the slab's columns
+  bool near = false;       // most tiles have no updates that are not owned
 };
 
 // Returns true if all tuples of a tile are valid and owned.
-inline bool are_owned(const Tile& tile, const Owned& owned) {
+inline bool are_owned(const Tile& tile, const DestinationRange& owned) {
   const int64_t first = owned.low, last = owned.high - owned.low - 1;
   const int64_t* GATHERUM_RESTRICT offsets = tile.offsets;
   int64_t outside = 0;
@@ -49,7 +49,7 @@ bool take_units(const Slab& slab, const Nest& numbering, int unit_loops, const R
   const Loop& line = numbering.line_loop();
   if (!share.owned.all() && !share.near && chooses_slots(numbering, share.owned.high))
     return take_share<Stored>(numbering, unit_loops, range, operands, share.owned, slab.taker());
-  const Owned* const owned = share.near ? nullptr : &share.owned;
+  const DestinationRange* const owned = share.near ? nullptr : &share.owned;
   TileIterator tiles(numbering, unit_loops, range, operands.index,
                      {.step = share.by_column ? 1 : 0, .by_column = share.by_column, .owned = owned});
   for (; !tiles.done(); tiles.turn()) {
@@ -183,12 +183,12 @@ GATHERUM_NOINLINE inline TaskPart part_of_task(const SlabScatter& call, const Op
   const int64_t start = part.lead + part.first * call.step + part.chunk_begin * line.data;
   const char* from = call.source != nullptr ? call.source : operands.data;
   const int64_t columns = by_column ? std::min(call.chunk, line.extent - part.chunk_begin) : 1;
-  part.layout = {from + start,
-                 operands.data + start,
-                 call.step,
-                 line.data,
-                 std::min(size, call.destinations - part.first),
-                 columns};
+  part.layout = {.from = from + start,
+                 .to = operands.data + start,
+                 .step = call.step,
+                 .column_step = line.data,
+                 .count = std::min(size, call.destinations - part.first),
+                 .columns = columns};
   return part;
 }
 
@@ -206,7 +206,7 @@ struct TaskInput {
 };
 
 GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const TaskPart& part)
-    : call_numbering(call.numbering), range{call.chunk, part.unit, part.unit + 1} {
+    : call_numbering(call.numbering), range{.chunk = call.chunk, .begin = part.unit, .end = part.unit + 1} {
   const Loop& line = call.numbering->line_loop();
   const bool by_column = line.data != 0;
   if (by_column) {
@@ -214,10 +214,13 @@ GATHERUM_NOINLINE inline TaskInput::TaskInput(const SlabScatter& call, const Tas
     for (int c = 0; c < in_slots->components; ++c) in_slots->component[c].stride *= part.layout.columns;
     in_slots->fetches_indices = false;
   }
-  const Owned owned{part.first,
-                    part.first + part.layout.count};  // a scatter with several ranges has no columns
-  share = {call.ranges == 1 ? Owned{} : owned, part.first, by_column,
-           part.lead + part.chunk_begin * line.data, call.near != nullptr};
+  // A scatter with several ranges has no columns.
+  const DestinationRange owned{.low = part.first, .high = part.first + part.layout.count};
+  share = {.owned = call.ranges == 1 ? DestinationRange{} : owned,
+           .first = part.first,
+           .by_column = by_column,
+           .origin = part.lead + part.chunk_begin * line.data,
+           .near = call.near != nullptr};
 }
 
 // Folds the updates of the pieces that have destinations in the range of a share.
@@ -230,7 +233,9 @@ bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operan
   bool valid = true;
   for (int64_t begin = 0, end = 0; begin < all.pieces; begin = end) {
     for (end = begin; end < all.pieces && meets(end);) ++end;
-    const Range range{all.chunk, begin * all.piece_units, std::min(end * all.piece_units, all.units)};
+    const Range range{.chunk = all.chunk,
+                      .begin = begin * all.piece_units,
+                      .end = std::min(end * all.piece_units, all.units)};
     if (begin < end)
       valid &= take_units<Stored>(slab, *call.numbering, call.numbering->line, range, operands, share);
     else
@@ -243,21 +248,23 @@ bool take_near(const Slab& slab, const SlabScatter& call, const Operands& operan
 template <class F>
 bool folds_one_by_one(const SlabScatter& call, const Layout& layout) {
   const Nest& numbering = *call.numbering;
-  const int64_t slots = times(layout.count, layout.columns);
+  const int64_t slots = limited_product(layout.count, layout.columns);
   const bool by_column = numbering.line_loop().data != 0;
-  if (call.ranges != 1 || times(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
+  if (call.ranges != 1 ||
+      limited_product(slots, static_cast<int64_t>(sizeof(typename F::Sum))) > kOneByOneBytes ||
       !folds_checked<F>(numbering, by_column))
     return false;
   if (!by_column) return numbering.line_loop().extent >= kFewestUpdatesToSettle * slots;
   int64_t lines = 1;
-  for (int i = call.unit_loops; i < numbering.line; ++i) lines = times(lines, numbering.loops[i].extent);
+  for (int i = call.unit_loops; i < numbering.line; ++i)
+    lines = limited_product(lines, numbering.loops[i].extent);
   return lines >= kOneByOneLines * layout.count;
 }
 
 template <class F, bool Counted>
 bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const TaskPart part = part_of_task(call, operands, task);
-  Slab<F, Counted> slab(scratch, part.layout, call.combine.include_self, call.direct);
+  Slab<F, Counted> slab(scratch, part.layout, call.fold_rule.include_self, call.direct);
   slab.read();
   const TaskInput input(call, part);
   if constexpr (Slab<F, Counted>::kFoldsAlike) {
@@ -280,7 +287,7 @@ bool slab_take(const SlabScatter& call, const Operands& operands, int64_t task, 
 template <class F, bool Counted>
 void slab_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
   const Layout layout = part_of_task(call, operands, task).layout;
-  const Slab<F, Counted> slab(scratch, layout, call.combine.include_self, call.direct);
+  const Slab<F, Counted> slab(scratch, layout, call.fold_rule.include_self, call.direct);
   slab.write(0, layout.count, call.streams);
 }
 

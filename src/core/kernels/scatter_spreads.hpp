@@ -107,7 +107,7 @@ class NumberSlab {
 template <class V, class Slab>
 bool take_once(const SlabScatter& call, const TaskInput& input, const Operands& operands, const Slab& all) {
   using Numbers = NumberSlab<V, Slab>;
-  const Numbers slab(all, call.combine.skips_nan);
+  const Numbers slab(all, call.fold_rule.skips_nan);
   if (call.ranges == 1 && !call.numbering->far && folds_checked<Numbers>(*call.numbering))
     return take_checked(slab, input.numbering(), call.unit_loops, input.range, operands);
   return take_units<typename Numbers::Stored>(slab, input.numbering(), call.unit_loops, input.range, operands,

@@ -182,13 +182,15 @@ bool uncounted_take(const PrivateScatter& call, const Operands& operands, int64_
   const Nest& numbering = *call.numbering;
   Slab<F, false> slab = uncounted_slab<F>(call, operands, task);
   slab.fill(F::neutral());
-  const Range range = call.range_size == 0 ? units_of(call, task) : Range{call.chunk, 0, call.units};
+  const Range range =
+      call.range_size == 0 ? units_of(call, task) : Range{.chunk = call.chunk, .begin = 0, .end = call.units};
   const bool all = call.range_size == 0 || call.range_size >= call.destinations;
   if (all && !numbering.far && folds_checked<F>(numbering))
     return take_checked(slab, numbering, numbering.line, range, operands);
   const int64_t first = task * call.range_size;
-  const Owned owned{first, std::min(first + call.range_size, call.destinations)};
-  const SlabShare share{all ? Owned{} : owned, first, false, 0};
+  const DestinationRange owned{.low = first, .high = std::min(first + call.range_size, call.destinations)};
+  const SlabShare share{
+      .owned = all ? DestinationRange{} : owned, .first = first, .by_column = false, .origin = 0};
   return take_units<typename F::Stored>(slab, numbering, numbering.line, range, operands, share);
 }
 

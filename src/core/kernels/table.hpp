@@ -18,8 +18,9 @@ struct Kernels {
   void (*copy)(char* to, const char* from, int64_t bytes);
   Invalid (*first_invalid)(const Nest&, const char* index, const Range&);
   // Scatters skip invalid tuples, and return false if they found an invalid tuple.
-  bool (*scatter)(const Nest&, int unit_loops, const Operands&, const Range&, const Combine&, const Owned&);
-  int64_t (*slab_bytes)(const Combine&, int64_t item, int64_t slots);
+  bool (*scatter)(const Nest&, int unit_loops, const Operands&, const Range&, const FoldRule&,
+                  const DestinationRange&);
+  int64_t (*slab_bytes)(const FoldRule&, int64_t item, int64_t slots);
   // Returns true if a thread can cheaply select the updates of its range of destinations.
   bool (*chooses_slots)(const Nest&, int64_t destinations);
   // Writes the lowest and the highest destination of a range of units; if there are none, the highest is -1.
@@ -32,7 +33,7 @@ struct Kernels {
   // A scatter with one set of accumulators for each piece of the updates. `bytes` returns the size of a set,
   // or 0 if the order may matter; `take` and `write` are then not supported. `take` folds a piece. `write`
   // merges the destinations [begin, end) of all sets and writes them.
-  int64_t (*private_bytes)(const Combine&, int64_t slots, bool tables);
+  int64_t (*private_bytes)(const FoldRule&, int64_t slots, bool tables);
   FoldedUpdates (*private_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*private_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // A fold without the old values, in accumulators without counters. `bytes` returns the size of the
@@ -41,8 +42,8 @@ struct Kernels {
   // invalid index. `merge` merges the sets, and returns true if the results of [begin, end) are unambiguous.
   // If they are ambiguous, `is_unambiguous` returns true if the updates of a piece resolve the ambiguity.
   // `write` is called only if no ambiguity remains.
-  int64_t (*uncounted_bytes)(const Combine&, int64_t slots);
-  bool (*uncounted_is_any_order)(const Combine&);
+  int64_t (*uncounted_bytes)(const FoldRule&, int64_t slots);
+  bool (*uncounted_is_any_order)(const FoldRule&);
   bool (*uncounted_is_suitable)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   bool (*uncounted_take)(const PrivateScatter&, const Operands&, int64_t task);
   bool (*uncounted_merge)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
@@ -50,7 +51,7 @@ struct Kernels {
   void (*uncounted_write)(const PrivateScatter&, const Operands&, int64_t begin, int64_t end);
   // The same for argmax and argmin, in any type. A piece has fewer than 2^32 - 1 updates and assigns a number
   // to each.
-  int64_t (*located_bytes)(const Combine&, int64_t slots);
+  int64_t (*located_bytes)(const FoldRule&, int64_t slots);
   FoldedUpdates (*located_take)(const PrivateScatter&, const Operands&, int64_t piece);
   void (*located_write)(const PrivateScatter&, int64_t begin, int64_t end);
   // The steps of a scatter in rounds. `sample` writes the destinations of up to kSamples updates, and returns
@@ -104,12 +105,12 @@ struct Kernels {
   // number of invalid tuples.
   int64_t (*write_numbers)(const Nest& numbering, const char* index, int64_t* numbers);
   // A scatter in batches. `accumulate` is like scatter, but does not use the operand `data`.
-  bool (*accumulate)(const Nest&, int unit_loops, const Operands&, const Range&, const Combine&,
-                     const Accumulators&, const Owned&);
+  bool (*accumulate)(const Nest&, int unit_loops, const Operands&, const Range&, const FoldRule&,
+                     const Accumulators&, const DestinationRange&);
   // For folds with a reduction: `begin_sums` if the order matters, `merge_sums` if it does not.
-  void (*begin_sums)(const Combine&, const char* data, char* sums, int64_t n);
-  void (*finish_sums)(const Combine&, const FinishCall&);
-  void (*merge_sums)(const Combine&, const MergeCall&);
+  void (*begin_sums)(const FoldRule&, const char* data, char* sums, int64_t n);
+  void (*finish_sums)(const FoldRule&, const FinishCall&);
+  void (*merge_sums)(const FoldRule&, const MergeCall&);
   // Squared distances from means, in `spread_bytes` of scratch for the destinations of a task. `spread_take`
   // runs one task, and returns false if it found an invalid index.
   // `group_spreads` is like group_extremes.

@@ -72,7 +72,7 @@ inline constexpr auto kLanesOf = [] {
 // Chooses the owned tuples, in order. Invalid tuples are never owned. Uses no branches, because branches on
 // random tuples are mispredicted, and processes a vector at a time (half of the tuples: 0.5 ns each, one by
 // one 1.0).
-GATHERUM_NOINLINE inline void choose(Tile& tile, const Owned& owned) {
+GATHERUM_NOINLINE inline void choose(Tile& tile, const DestinationRange& owned) {
   using Words = Lanes<uint64_t>;
   const auto first = static_cast<uint64_t>(owned.low), last = static_cast<uint64_t>(owned.high) - first - 1;
   const auto append = [&](unsigned set, int j) {
@@ -163,9 +163,9 @@ GATHERUM_INLINE void each_chosen(const Tile& tile, const One& one) {
 
 // Options for staging tiles.
 struct Staging {
-  int64_t step = 0;              // i * step is added to the i-th offset of a tile, if the line moves the data
-  bool by_column = false;        // lines are cut into columns
-  const Owned* owned = nullptr;  // the tuples to choose; null: all
+  int64_t step = 0;        // i * step is added to the i-th offset of a tile, if the line moves the data
+  bool by_column = false;  // lines are cut into columns
+  const DestinationRange* owned = nullptr;  // the tuples to choose; null: all
 };
 
 // The loop over tiles that all kernels use. It stages the next tile while the current tile is processed.

@@ -24,7 +24,7 @@ int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
   constexpr int64_t kSharedCounts = int64_t{1} << 18;
   auto* const starts = reinterpret_cast<Number*>(to);
   auto* const counts = reinterpret_cast<Number*>(stage.counts);
-  const int64_t shares = times(stage.pieces, stage.destinations) >= kSharedCounts ? threads : 1;
+  const int64_t shares = limited_product(stage.pieces, stage.destinations) >= kSharedCounts ? threads : 1;
   std::vector<Number> first(static_cast<size_t>(shares) + 1);  // the position of the first edge of each share
   const auto each_share = [&](const auto& work) {
     run_tasks(shares, threads, {}, [&](int64_t share, int) {
@@ -86,8 +86,8 @@ struct Shares {
   int64_t count;
 };
 Shares shares_of(const Nest& rows, int64_t edges, int64_t destinations) {
-  const int64_t row = times(points(rows, rows.rank), rows.block);
-  const int64_t work = times(edges + destinations, row + kTupleBytes);
+  const int64_t row = limited_product(points(rows, rows.rank), rows.block);
+  const int64_t work = limited_product(edges + destinations, row + kTupleBytes);
   const int threads = threads_for(work);
   const int64_t count = threads > 1 ? kSharesPerThread * threads : work / kLongestTask;
   return {threads, std::clamp<int64_t>(count, 1, 1 << 16)};
@@ -216,17 +216,17 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
   table_rows_ = sources.program ? table : edges;
   wide_ = !fits_32_bits(std::max({edges, destinations_, table}));
   const int64_t width = wide_ ? 8 : 4;
-  const int threads = threads_for(times(edges, 4 * kTupleBytes));
+  const int threads = threads_for(limited_product(edges, 4 * kTupleBytes));
   ListStage stage = stage_of(targets, sources, threads);
 
-  starts_ = OwnedMemory(times(lists_ + 1, width));
+  starts_ = OwnedMemory(limited_product(lists_ + 1, width));
   if (edges == 0) return std::memset(starts_.get(), 0, static_cast<size_t>(starts_.bytes())), Outcome{};
-  rows_ = OwnedMemory(times(edges, width));
-  if (numbered || bucket_size_ > 1) edges_ = OwnedMemory(times(edges, width));
+  rows_ = OwnedMemory(limited_product(edges, width));
+  if (numbered || bucket_size_ > 1) edges_ = OwnedMemory(limited_product(edges, width));
   const bool has_edge_rows = stage.sources != nullptr || bucket_size_ > 1;
-  const OwnedMemory edge_destination(times(edges, width));
-  OwnedMemory edge_row(has_edge_rows ? times(edges, width) : 0);
-  const OwnedMemory counts(times(times(stage.pieces, lists_), width));
+  const OwnedMemory edge_destination(limited_product(edges, width));
+  OwnedMemory edge_row(has_edge_rows ? limited_product(edges, width) : 0);
+  const OwnedMemory counts(limited_product(limited_product(stage.pieces, lists_), width));
   stage.edge_destination = edge_destination.get();
   stage.edge_row = has_edge_rows ? edge_row.get() : nullptr;
   stage.counts = counts.get();
@@ -247,8 +247,9 @@ Outcome RowLists::make(int64_t destinations, int64_t bucket_size, const EdgeEnds
 // of the reduction.
 bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   stretches_ = (edges + kUpdatesPerStretch - 1) / kUpdatesPerStretch;
-  bounds_ = OwnedMemory(times(times(lists_, stretches_ + 1), 8));
-  OwnedMemory slots(times(kept_edges_, is_narrow() ? 2 : 4)), numbers(times(kept_edges_, 2));
+  bounds_ = OwnedMemory(limited_product(limited_product(lists_, stretches_ + 1), 8));
+  OwnedMemory slots(limited_product(kept_edges_, is_narrow() ? 2 : 4)),
+      numbers(limited_product(kept_edges_, 2));
   const bool finished = run_tasks(lists_, threads, poll, [&](int64_t list, int) {
     auto* const bounds = reinterpret_cast<int64_t*>(bounds_.get()) + list * (stretches_ + 1);
     const int64_t end = number_at(starts_, wide_, list + 1);
@@ -286,8 +287,9 @@ bool RowLists::fold(ListFold call, const Poll& poll) const {
 
 // Each bucket has one slab. If the accumulators have the stored type, the slab is the memory of the result.
 bool RowLists::fold_buckets(const ListFold& call, const Poll& poll) const {
-  const int64_t slab = chosen_kernels().slab_bytes(call.combine, call.rows->item, bucket_size_);
-  const int threads = threads_for(times(kept_edges_ + destinations_, call.rows->item + kTupleBytes));
+  const int64_t slab = chosen_kernels().slab_bytes(call.fold_rule, call.rows->item, bucket_size_);
+  const int threads =
+      threads_for(limited_product(kept_edges_ + destinations_, call.rows->item + kTupleBytes));
   const WorkerScratch slabs(slab, threads);
   if (!slabs) throw std::bad_alloc();
   return run_tasks(lists_, threads, poll, [&](int64_t list, int worker) {
@@ -299,7 +301,7 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
   const Shares shares = shares_of(*call.rows, kept_edges_, destinations_);
   OwnedMemory weights;
   if (call.weights != nullptr) {
-    weights = OwnedMemory(times(kept_edges_, call.rows->item));
+    weights = OwnedMemory(limited_product(kept_edges_, call.rows->item));
     const int64_t piece =
         std::max<int64_t>(kPieceChunk, kept_edges_ / (kSharesPerThread * shares.threads) + 1);
     const bool ordered =
@@ -326,7 +328,7 @@ namespace {
 int64_t read_pointer(const EdgeEnds& pointer, int64_t n, int64_t edges, int64_t* starts, const Poll& poll) {
   const int64_t pieces = (n + kPieceChunk - 1) / kPieceChunk;
   std::vector<int64_t> steps(static_cast<size_t>(pieces));
-  run_tasks(pieces, threads_for(times(n, kTupleBytes)), poll, [&](int64_t piece, int) {
+  run_tasks(pieces, threads_for(limited_product(n, kTupleBytes)), poll, [&](int64_t piece, int) {
     const int64_t begin = piece * kPieceChunk, end = std::min(begin + kPieceChunk, n);
     steps[static_cast<size_t>(piece)] =
         chosen_kernels().pointed_read(pointer.program->checks, pointer.indices, begin, end, starts);
@@ -345,7 +347,7 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
                      const Poll& poll, int& invalid) {
   const Program& from = *sources.program;
   const int64_t entries = pointer.program->tuples, destinations = entries - 1, edges = from.tuples;
-  const OwnedMemory starts(times(entries, 8));
+  const OwnedMemory starts(limited_product(entries, 8));
   auto* const begins = reinterpret_cast<int64_t*>(starts.get());
   invalid = 0;
   const int64_t longest = read_pointer(pointer, entries, edges, begins, Poll{});
@@ -357,9 +359,13 @@ Outcome fold_pointed(const EdgeEnds& pointer, const EdgeEnds& sources, ListFold 
   if (outcome.status != Status::done) return outcome;
 
   const int64_t table = edges > 0 ? from.checks.component[0].size : 0;
-  call.wide = !fits_32_bits(std::max(table, times(longest, 2)));
+  call.wide = !fits_32_bits(std::max(table, limited_product(longest, 2)));
   call.far = distance(table, call.table_step) > thresholds().private_cache_bytes;
-  PointedFold pointed{call, &from.checks, sources.indices, begins, std::max(longest, kPointedPortion)};
+  PointedFold pointed{.fold = call,
+                      .sources = &from.checks,
+                      .indices = sources.indices,
+                      .starts = begins,
+                      .capacity = std::max(longest, kPointedPortion)};
   const Shares shares = shares_of(*call.rows, edges, destinations);
   const WorkerScratch scratch(pointed.scratch(), shares.threads);
   if (!scratch) throw std::bad_alloc();

@@ -40,7 +40,7 @@ inline constexpr int kWidestBlock = 16;
 // The product of two nonnegative numbers, limited to kSizeLimit. kSizeLimit exceeds any memory, yet a sum of
 // a few such products does not overflow. Only broadcast operands can have kSizeLimit elements.
 inline constexpr int64_t kSizeLimit = int64_t{1} << 60;
-GATHERUM_INLINE int64_t times(int64_t a, int64_t b) {
+GATHERUM_INLINE int64_t limited_product(int64_t a, int64_t b) {
   if (static_cast<uint64_t>(a | b) < uint64_t{1} << 30) return a * b;  // faster than a division
   return b > 0 && a > kSizeLimit / b ? kSizeLimit : a * b;
 }
@@ -79,7 +79,7 @@ struct Nest {
 
   GATHERUM_INLINE int64_t outer_count() const {
     int64_t n = 1;
-    for (int i = 0; i < line; ++i) n = times(n, loops[i].extent);
+    for (int i = 0; i < line; ++i) n = limited_product(n, loops[i].extent);
     return n;
   }
   GATHERUM_INLINE const Loop& line_loop() const { return loops[line]; }
@@ -92,8 +92,8 @@ GATHERUM_INLINE bool moves_items(const Nest& nest) { return nest.row_rank() == 0
 
 // Returns true if the line kernels run a nest: each index tuple moves one value of a compiled width, or folds
 // one item. The row kernels run all other nests.
-GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const Combine& combine) {
-  if (combine.reduction != Reduction::none) return moves_items(nest);
+GATHERUM_INLINE bool runs_by_lines(const Nest& nest, const FoldRule& fold_rule) {
+  if (fold_rule.reduction != Reduction::none) return moves_items(nest);
   return nest.row_rank() == 0 && is_width(nest.block);
 }
 

@@ -45,7 +45,7 @@ Finding plan_call(const CallSpec& call, Program& p) {
   p.scatter = call.op->is_scatter;
   p.mode = call.mode;
   p.negative = call.negative;
-  p.combine = {call.reduction, call.data.value(), call.include_self};
+  p.fold_rule = {call.reduction, call.data.value(), call.include_self};
   p.item = call.data.item;
   p.index = {static_cast<uint8_t>(call.indices.item), call.indices.is_signed(), call.indices.swapped};
   const bool other_out = call.out && !call.out->has_dtype_of(call.data);

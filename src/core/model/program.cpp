@@ -165,14 +165,14 @@ bool are_one_call(const Program& p) {
 }
 
 const char* why_invalid(const Program& p) {
-  const bool known = is_known(p.mode) && is_known(p.combine.reduction) && is_known(p.combine.value);
+  const bool known = is_known(p.mode) && is_known(p.fold_rule.reduction) && is_known(p.fold_rule.value);
   if (!known) return "an unknown mode, reduction or value type";
   const int width = p.index.width;
   if (width != 1 && width != 2 && width != 4 && width != 8) return "an index type of no such width";
   if (p.item < 0) return "a negative item size";
-  const Combine& combine = p.combine;
-  if (combine.reduction != Reduction::none &&
-      (!p.scatter || bytes_of(combine.value) != p.item || !has_meaning(combine.value, combine.reduction)))
+  const FoldRule& fold_rule = p.fold_rule;
+  if (fold_rule.reduction != Reduction::none && (!p.scatter || bytes_of(fold_rule.value) != p.item ||
+                                                 !has_meaning(fold_rule.value, fold_rule.reduction)))
     return "a reduction that is not defined for its value type";
   for (const Nest* nest : {&p.nest, &p.fold_nest, &p.checks, &p.copy})
     if (!is_nest(*nest, nest == &p.checks ? 0 : p.item, false)) return "not a nest";
@@ -212,7 +212,7 @@ void count_destinations(Program& p) {
     else if (component.stride !=
              static_cast<int64_t>(static_cast<uint64_t>(step) * static_cast<uint64_t>(count)))
       even = false;
-    count = times(count, component.size);
+    count = limited_product(count, component.size);
   }
   if (step == 0 && p.nest.components > 0) step = p.nest.component[p.nest.components - 1].stride;
   p.destinations = count;
@@ -279,7 +279,7 @@ Nest number_destinations(const Nest& nest) {
   int64_t step = 1;
   for (int c = nest.components - 1; c >= 0; --c) {
     numbering.component[c].stride = step;
-    step = times(step, nest.component[c].size);
+    step = limited_product(step, nest.component[c].size);
   }
   return numbering;
 }
@@ -290,7 +290,7 @@ const char* complete(Program& p) {
   if (const char* fault = why_invalid(p)) return fault;
   p.invalid_is_error = p.mode == Mode::raise;
   p.tuples = p.checks.components > 0 ? points(p.checks, p.checks.rank) : 0;
-  p.bytes = times(2, times(points(p.nest, p.nest.rank), p.nest.block));
+  p.bytes = limited_product(2, limited_product(points(p.nest, p.nest.rank), p.nest.block));
   p.unaddressable = -1;
   for (int c = p.checks.components - 1; c >= 0; --c)
     if (p.checks.component[c].size == 0 && moves_index(p.mode)) p.unaddressable = c;
@@ -315,7 +315,7 @@ const char* complete(Program& p) {
 }
 
 const char* kernel_name(const Program& p) {
-  const bool by_lines = runs_by_lines(p.nest, p.combine);
+  const bool by_lines = runs_by_lines(p.nest, p.fold_rule);
   if (p.scatter) return by_lines ? "scatter_lines" : "scatter_rows";
   return by_lines ? "gather_lines" : "gather_rows";
 }

@@ -26,7 +26,7 @@ struct Shape {
 
   int64_t items() const {
     int64_t n = 1;
-    for (int i = 0; i < rank; ++i) n = times(n, extent[i]);
+    for (int i = 0; i < rank; ++i) n = limited_product(n, extent[i]);
     return n;
   }
 };
@@ -34,7 +34,7 @@ struct Shape {
 // The number of bytes that n strides span, limited to kSizeLimit, because a forged program may have any
 // strides.
 inline int64_t distance(int64_t n, int64_t stride) {
-  return std::min(times(n, stride == INT64_MIN ? kSizeLimit : std::abs(stride)), kSizeLimit);
+  return std::min(limited_product(n, stride == INT64_MIN ? kSizeLimit : std::abs(stride)), kSizeLimit);
 }
 
 // Returns true if n updates, edges or destinations can be numbered in 32 bits. The number with all bits set
@@ -60,8 +60,8 @@ struct Program {
   Mode mode = Mode::raise;  // drop is also the mode "fill", which has a fill item
   bool negative = true;     // whether negative indices count from the end
   IndexType index;
-  int64_t item = 1;  // bytes of one element
-  Combine combine;   // scatters
+  int64_t item = 1;    // bytes of one element
+  FoldRule fold_rule;  // scatters
   // The call. Points of the leading `unit_loops` loops are independent of each other. If `split_line`, the
   // points of the line are also independent; at most `line_chunk` points of the line (0: any number) then
   // form one unit. A nest whose block is 0 moves nothing.
@@ -106,9 +106,9 @@ void each_field(P& p, Visit&& visit) {
   visit("index_signed", p.index.is_signed);
   visit("index_swapped", p.index.swapped);
   visit("item", p.item);
-  visit("reduction", p.combine.reduction);
-  visit("value", p.combine.value);
-  visit("include_self", p.combine.include_self);
+  visit("reduction", p.fold_rule.reduction);
+  visit("value", p.fold_rule.value);
+  visit("include_self", p.fold_rule.include_self);
   visit("nest", p.nest);
   visit("unit_loops", p.unit_loops);
   visit("split_line", p.split_line);
@@ -144,7 +144,7 @@ Nest number_destinations(const Nest& nest);
 // The number of points in the first `loops` loops of a nest.
 inline int64_t points(const Nest& nest, int loops) {
   int64_t n = 1;
-  for (int i = 0; i < loops; ++i) n = times(n, nest.loops[i].extent);
+  for (int i = 0; i < loops; ++i) n = limited_product(n, nest.loops[i].extent);
   return n;
 }
 

@@ -161,7 +161,7 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
   if (loops.front().stride == 0) return true;
   int64_t count = 1, reach = 0;
   for (const Steps& l : loops) {
-    count = times(count, l.extent);
+    count = limited_product(count, l.extent);
     reach += distance(l.extent - 1, l.stride);
     if (reach >= kSizeLimit) return true;
   }

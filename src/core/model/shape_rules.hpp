@@ -104,7 +104,7 @@ inline constexpr int64_t kFewElements = 1'000'000;
 bool overlaps_itself(const OperandLayout& layout, int64_t item, int64_t few = kFewElements);
 
 // Checks the shapes of a call and lowers it. The caller has set the fields that do not depend on shapes:
-// scatter, mode, negative, index, item and combine. `moved` is the shape of a gather's result or of a
+// scatter, mode, negative, index, item and fold_rule. `moved` is the shape of a gather's result or of a
 // scatter's updates.
 Finding lower_checked(const ShapedCall& call, Program& program, std::vector<int64_t>& moved);
 

@@ -349,7 +349,7 @@ static_assert(all_rows_fulfil([](const ReductionRow& row) {
               "with a neutral element, threads fold integers separately, so any_order contains integers");
 
 // The reduction of a scatter, and its value type. `none` moves bits and needs no value type.
-struct Combine {
+struct FoldRule {
   Reduction reduction = Reduction::none;
   Value value = Value::none;
   bool include_self = true;
@@ -357,34 +357,34 @@ struct Combine {
 };
 
 // Returns true if a fold has kernels that skip NaN.
-constexpr bool can_skip_nan(const Combine& combine) {
-  return row_of(combine.reduction).skips_nan && !combine.include_self && is_real_float(combine.value);
+constexpr bool can_skip_nan(const FoldRule& fold_rule) {
+  return row_of(fold_rule.reduction).skips_nan && !fold_rule.include_self && is_real_float(fold_rule.value);
 }
 
 // Returns true if slabs support a fold that skips NaN. Products and half precision are rare.
-constexpr bool has_skipping_slabs(const Combine& combine) {
-  return can_skip_nan(combine) && combine.reduction != Reduction::mul &&
-         (kind_of(combine.value) & kFloats) != 0;
+constexpr bool has_skipping_slabs(const FoldRule& fold_rule) {
+  return can_skip_nan(fold_rule) && fold_rule.reduction != Reduction::mul &&
+         (kind_of(fold_rule.value) & kFloats) != 0;
 }
 
 // Returns true if the fold needs the number of updates of a destination. (Exact sums track whether there were
 // any.) Static, so that the linker cannot use the code of one instruction-set level for all levels if the
 // function is not inlined.
-static constexpr bool needs_counter(const Combine& combine) {
-  const ReductionRow row = row_of(combine.reduction);
-  return row.divides || (combine.reduction != Reduction::none && !combine.include_self && !row.exact);
+static constexpr bool needs_counter(const FoldRule& fold_rule) {
+  const ReductionRow row = row_of(fold_rule.reduction);
+  return row.divides || (fold_rule.reduction != Reduction::none && !fold_rule.include_self && !row.exact);
 }
 
 // Returns true if a fold whose gradients depend on the values has kernels for them.
-constexpr bool has_gradients(const Combine& combine) {
-  return (kinds_of(row_of(combine.reduction).gradient) & kind_of(combine.value)) != 0;
+constexpr bool has_gradients(const FoldRule& fold_rule) {
+  return (kinds_of(row_of(fold_rule.reduction).gradient) & kind_of(fold_rule.value)) != 0;
 }
 
 // Returns true if the fold cannot accumulate in the output, because it rounds once at the end, counts
 // updates, or excludes the old value.
-constexpr bool needs_accumulator(const Combine& combine) {
-  return needs_counter(combine) || row_of(combine.reduction).exact ||
-         sum_type(combine.value, combine.reduction) != combine.value;
+constexpr bool needs_accumulator(const FoldRule& fold_rule) {
+  return needs_counter(fold_rule) || row_of(fold_rule.reduction).exact ||
+         sum_type(fold_rule.value, fold_rule.reduction) != fold_rule.value;
 }
 
 }  // namespace gatherum

@@ -114,7 +114,7 @@ void find_plan_and_run_on_views(const Call& call, nb::handle fill, const Allocat
   bool is_new = false;
   const CachedPlan cached = plan_of(call, is_new);
   const BoundProgram& program = *cached.program;
-  check_out_memory(cached.plan, program, operands);
+  check_out_memory(cached.plan, operands);
   if (is_new && changed) raise_changed(cached.plan, changed());
   void* result = operands[3].is_present() ? operands[3].address : allocate(program.fields().result);
   gatherum_operands buffers = operands_of(program, operands, result);

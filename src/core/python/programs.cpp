@@ -186,7 +186,7 @@ BoundProgram::BoundProgram(const uint8_t* bytes, size_t size) : core_(nullptr, &
   if (status == GATHERUM_NO_MEMORY) throw std::bad_alloc();
   if (status != GATHERUM_OK) refuse(error.message);
   from_bytes(bytes, size, fields_);
-  const int64_t result = times(fields_.item, fields_.result.items());
+  const int64_t result = limited_product(fields_.item, fields_.result.items());
   const bool fills = !fields_.scatter && fields_.mode == Mode::drop;
   runs_without_python_ =
       fields_.item > 0 && result < kLargeResult && !fills && gatherum_program_is_long(read) == 0;

@@ -35,12 +35,6 @@ template <class... Facts>
   throw nb::value_error("gatherum: the callback for errors must raise");
 }
 
-// Returns true if `out` is the data of a scatter, which then works in place.
-bool is_in_place(const BoundProgram& program, const Views& operands) {
-  const auto& [data, indices, updates, out] = operands;
-  return program.fields().scatter && out.is_present() && is_same_place(out, data);
-}
-
 }  // namespace
 
 bool fills_with_zeros(nb::handle fill) {
@@ -49,27 +43,17 @@ bool fills_with_zeros(nb::handle fill) {
          overflow == 0;
 }
 
-int first_overlap(const BoundProgram& program, const Views& operands) {
-  const View& out = operands[3];
-  for (int i = 0; i < 3; ++i) {
-    const View& other = operands[static_cast<size_t>(i)];
-    if (!may_overlap(out, other) || (i == 0 && is_in_place(program, operands))) continue;
-    if (shares_memory(footprint_of(out), footprint_of(other))) return i;
-  }
-  return -1;
-}
-
-void check_out_memory(nb::handle plan, const BoundProgram& program, const Views& operands) {
+void check_out_memory(nb::handle plan, const Views& operands) {
   if (!operands[3].is_present()) return;
   if (!operands[3].writable) raise_error(plan, RunFault::read_only);
-  if (const int i = first_overlap(program, operands); i >= 0) raise_error(plan, RunFault::overlap, i);
+  if (const int i = first_overlap(operands); i >= 0) raise_error(plan, RunFault::overlap, i);
 }
 
 gatherum_operands operands_of(const BoundProgram& program, const Views& operands, void* result) {
   const auto& [data, indices, updates, out] = operands;
   gatherum_operands buffers = {};
   buffers.out = memory_of(result);
-  buffers.data = is_in_place(program, operands) ? buffers.out : memory_of(data.address);
+  buffers.data = is_in_place(operands) ? buffers.out : memory_of(data.address);
   buffers.indices = memory_of(indices.address);
   if (program.fields().scatter) buffers.updates = memory_of(updates.address);
   buffers.fresh = out.is_present() ? 0 : 1;
@@ -102,7 +86,7 @@ nb::object run_any_plan(const CachedPlan& cached, const OperandHandles& operands
                         const OperandSnapshot& before) {
   const BoundProgram& program = *cached.program;
   const auto [data, indices, updates, out] = operands;
-  check_out_memory(cached.plan, program, views_of(operands));
+  check_out_memory(cached.plan, views_of(operands));
   const bool fills =
       !program.fields().scatter && program.fields().mode == Mode::drop && !fills_with_zeros(fill_value);
   nb::object fill;

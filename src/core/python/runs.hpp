@@ -7,11 +7,8 @@
 
 namespace gatherum {
 
-// Returns the number of the first operand that shares memory with `out`, or -1. In a call in place, `out` is
-// the data.
-int first_overlap(const BoundProgram& program, const Views& operands);
 // Raises ValueError if `out` is read-only, or shares memory with an operand of a call that is not in place.
-void check_out_memory(nb::handle plan, const BoundProgram& program, const Views& operands);
+void check_out_memory(nb::handle plan, const Views& operands);
 // Raises ValueError for the operand with this number, because it has changed. Does nothing for -1.
 void raise_changed(nb::handle plan, int operand);
 // Raises Python's error for a run that has not completed.

@@ -132,4 +132,19 @@ Footprint footprint_of(const View& view) {
   return f;
 }
 
+bool is_in_place(const Views& operands) {
+  const auto& [data, indices, updates, out] = operands;
+  return updates.is_present() && out.is_present() && is_same_place(out, data);
+}
+
+int first_overlap(const Views& operands) {
+  const View& out = operands[3];
+  for (int i = 0; i < 3; ++i) {
+    const View& other = operands[static_cast<size_t>(i)];
+    if (!may_overlap(out, other) || (i == 0 && is_in_place(operands))) continue;
+    if (shares_memory(footprint_of(out), footprint_of(other))) return i;
+  }
+  return -1;
+}
+
 }  // namespace gatherum

@@ -74,4 +74,10 @@ gatherum_buffer memory_of(const View& view);
 // The same without the bytes between elements.
 Footprint footprint_of(const View& view);
 
+// Returns true if `out` is the data of a scatter, which then works in place. Only scatters have updates.
+bool is_in_place(const Views& operands);
+// Returns the number of the first operand that shares memory with `out`, or -1. In a call in place, `out` is
+// the data.
+int first_overlap(const Views& operands);
+
 }  // namespace gatherum

@@ -11,7 +11,7 @@ int64_t blocks_in(int64_t n, int64_t block) { return n / block + (n % block != 0
 template <class... Sizes>
 int64_t product(Sizes... sizes) {
   int64_t n = 1;
-  for (const int64_t size : {sizes...}) n = times(n, size);
+  for (const int64_t size : {sizes...}) n = limited_product(n, size);
   return n;
 }
 
@@ -44,13 +44,14 @@ QuantizedBytes bytes_of(const QuantizedGather& c) {
   const int64_t items =
       product(c.outer, c.outer_quantized, c.outer_after, c.rows, c.inner, c.quantized, c.after);
   const int64_t lines = c.scale_line == 0 ? 0 : blocks_in(scales, c.scale_line);
-  return {blocks_in(items, in_byte), times(scales, bytes_of(c.scale)),
-          c.scale_line == 0 && scales > 0 ? kSizeLimit : times(lines, blocks_in(c.scale_line, in_byte)),
-          product(runs_of(c), c.quantized, c.after, bytes_of(c.result))};
+  return {
+      blocks_in(items, in_byte), limited_product(scales, bytes_of(c.scale)),
+      c.scale_line == 0 && scales > 0 ? kSizeLimit : limited_product(lines, blocks_in(c.scale_line, in_byte)),
+      product(runs_of(c), c.quantized, c.after, bytes_of(c.result))};
 }
 
 bool run_quantized(const QuantizedGather& call, const Poll& poll) {
-  const int64_t runs = runs_of(call), length = times(call.quantized, call.after);
+  const int64_t runs = runs_of(call), length = limited_product(call.quantized, call.after);
   if (runs == 0 || length == 0) return true;
   const int64_t bytes = product(runs, length, bytes_of(call.result) + 1);
   const Split parts = split(runs, 1, false, 0, bytes, threads_for(bytes));

@@ -29,11 +29,11 @@ Outcome by_groups(const Program& p, const Execution& call, const char* source, c
 }  // namespace
 
 bool has_positions(const Program& p) {
-  return p.scatter && row_of(p.combine.reduction).gradient == Gradient::extreme;
+  return p.scatter && row_of(p.fold_rule.reduction).gradient == Gradient::extreme;
 }
 
 bool has_positions_of_numbers(const Program& p) {
-  return has_positions(p) && skips_nan_in_rows(p.combine) && !locates_items(p, threads_for(work_bytes(p)));
+  return has_positions(p) && skips_nan_in_rows(p.fold_rule) && !locates_items(p, threads_for(work_bytes(p)));
 }
 
 Outcome find_extremes(const Program& p, const char* index, const char* source, const Extremes& extremes,
@@ -44,8 +44,12 @@ Outcome find_extremes(const Program& p, const char* index, const char* source, c
   operands.index = index;
   operands.data = extremes.result;
   operands.moved = const_cast<char*>(extremes.updates);
-  const Execution call{operands, nullptr, true, threads_for(work_bytes(p)), poll};
-  if (!p.has_points || p.combine.skips_nan || !locates_items(p, call.threads))
+  const Execution call{.operands = operands,
+                       .source = nullptr,
+                       .fresh = true,
+                       .threads = threads_for(work_bytes(p)),
+                       .poll = poll};
+  if (!p.has_points || p.fold_rule.skips_nan || !locates_items(p, call.threads))
     return by_groups(p, call, source, extremes);
   const RunResult run = locate_items(p, call, extremes.positions, extremes.none);
   const Outcome outcome = outcome_of(run, p, index, poll);

@@ -15,7 +15,7 @@ namespace {
 // gradients of each group are computed. Returns false if poll interrupted it.
 bool initialize(const Program& p, const Gradients& gradients, int64_t bytes, const Poll& poll) {
   Nest whole;  // one run
-  whole.block = times(p.item, p.result.items());
+  whole.block = limited_product(p.item, p.result.items());
   if (gradients.of_data != nullptr && !run_copy(whole, gradients.gradient, gradients.of_data, poll))
     return false;
   if (gradients.of_updates == nullptr || (p.has_points && p.mode != Mode::drop)) return true;
@@ -37,10 +37,15 @@ Outcome differentiate(const Program& p, const char* index, const Gradients& grad
   if (!p.has_points) return {};
   Operands operands;
   operands.index = index;
-  const RunResult run = run_shares_of_groups(p, {operands, nullptr, true, threads_for(work_bytes(p)), poll},
-                                             [&](const GroupedScatter& groups, const GroupShare& share) {
-                                               chosen_kernels().group_gradients(groups, gradients, share);
-                                             });
+  const Execution call{.operands = operands,
+                       .source = nullptr,
+                       .fresh = true,
+                       .threads = threads_for(work_bytes(p)),
+                       .poll = poll};
+  const RunResult run =
+      run_shares_of_groups(p, call, [&](const GroupedScatter& groups, const GroupShare& share) {
+        chosen_kernels().group_gradients(groups, gradients, share);
+      });
   return outcome_of(run, p, index, poll);
 }
 

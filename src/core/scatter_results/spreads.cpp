@@ -11,7 +11,7 @@ namespace {
 bool fits_slab(const Program& p) {
   if (!scatters_items(p, nullptr)) return false;
   Items sizes = items_of(p);
-  sizes.slots_bytes = chosen_kernels().spread_bytes(p.combine.value, p.destinations);
+  sizes.slots_bytes = chosen_kernels().spread_bytes(p.fold_rule.value, p.destinations);
   return sizes.is_one_unit && fits_slots(sizes) && p.destinations == p.result.items() && p.step == p.item;
 }
 
@@ -36,8 +36,8 @@ Outcome by_groups(const Program& p, const Execution& call, const Spreads& to) {
 }  // namespace
 
 bool finds_spreads(const Program& p) {
-  const bool exact = p.scatter && p.combine.reduction == Reduction::fmean && !p.combine.include_self;
-  if (!exact || !has_spreads(p.combine.value) || !p.has_points) return false;
+  const bool exact = p.scatter && p.fold_rule.reduction == Reduction::fmean && !p.fold_rule.include_self;
+  if (!exact || !has_spreads(p.fold_rule.value) || !p.has_points) return false;
   return moves_items(p.nest) ? fits_slab(p) : true;
 }
 
@@ -51,12 +51,13 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   operands.moved = const_cast<char*>(updates);
   operands.data = reinterpret_cast<char*>(to.counts);  // addresses are computed from it
   const int threads = threads_for(work_bytes(p));
-  Combine combine = p.combine;
-  combine.skips_nan = skips_nan;
+  FoldRule fold_rule = p.fold_rule;
+  fold_rule.skips_nan = skips_nan;
   if (!moves_items(p.nest)) {
     Program rows = p;
-    rows.combine = combine;
-    return by_groups(rows, {operands, nullptr, true, threads, poll}, to);
+    rows.fold_rule = fold_rule;
+    return by_groups(
+        rows, {.operands = operands, .source = nullptr, .fresh = true, .threads = threads, .poll = poll}, to);
   }
   // Most updates access only a small part of an accumulator, so two threads are rarely faster than one.
   const int64_t busy = busy_bytes(p, p.destinations, 0);
@@ -72,8 +73,8 @@ Outcome find_spreads(const Program& p, const char* index, const char* updates, b
   slabs.step = p.step;
   slabs.range_size = (p.destinations - 1) / tasks + 1;
   slabs.ranges = (p.destinations - 1) / slabs.range_size + 1;
-  slabs.combine = combine;
-  const WorkerScratch scratch(kernels.spread_bytes(p.combine.value, slabs.range_size),
+  slabs.fold_rule = fold_rule;
+  const WorkerScratch scratch(kernels.spread_bytes(p.fold_rule.value, slabs.range_size),
                               static_cast<int>(slabs.ranges));
   if (!scratch) return {Status::no_memory, {}};
   All valid;

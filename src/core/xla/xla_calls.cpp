@@ -32,7 +32,7 @@ const char* deserialize(const Words& words, SharedProgram& known) {
   if (const char* fault = from_bytes(words.bytes(), words.count(), fields)) return fault;
   created->words.assign(words.start, words.start + words.size);
   created->item = fields.item;
-  created->value = fields.combine.value;
+  created->value = fields.fold_rule.value;
   created->index = fields.index;
   created->scatter = fields.scatter;
   known = std::move(created);
@@ -91,7 +91,7 @@ ItemType item_type(XLA_FFI_DataType type) {
 
 gatherum_buffer memory_of(const XLA_FFI_Buffer& buffer) {
   int64_t bytes = item_type(buffer.dtype).width;
-  for (int64_t i = 0; i < buffer.rank; ++i) bytes = times(bytes, buffer.dims[i]);
+  for (int64_t i = 0; i < buffer.rank; ++i) bytes = limited_product(bytes, buffer.dims[i]);
   return gatherum_memory(buffer.data, bytes);
 }
 

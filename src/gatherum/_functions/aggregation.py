@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Never, Self
@@ -11,13 +10,12 @@ import numpy as np
 
 from gatherum._arguments import conversion, plain_values, xarray_labels
 from gatherum._edges import edge_reductions, sparse_edges
-from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._edges.edge_lists import EdgeEnd
 from gatherum._edges.edge_reductions import NAME, AggregateOptions, Pointer, check_edges
 from gatherum._frameworks import registry
 from gatherum._frameworks.torch_compile import follow_tensors
 from gatherum._model import errors, shape_limits
 from gatherum._model.arrays import NumpyArray
-from gatherum._model.call import FoldRule
 from gatherum._model.call_types import FoldName, typed_as
 from gatherum._model.dtypes import check_movable
 from gatherum._model.modes import MODES, ModeName
@@ -25,6 +23,7 @@ from gatherum._model.reductions import FOLDS, ROWS
 from gatherum._system import native
 
 from . import overloads
+from .edge_folds import EdgeFold
 
 # Random reads of shorter contiguous parts take longer than copying a table.
 _SHORTEST_PART = 64
@@ -244,7 +243,7 @@ def _on_arrays(
     contiguous_result = row_result
     if _has_short_parts(row_result):
         contiguous_result = native.new_result(table.dtype, row_result.shape)
-    edge_fold = _EdgeFold(
+    edge_fold = EdgeFold(
         table=rows,
         out=contiguous_result,
         weights=_broadcast_weights(
@@ -319,69 +318,6 @@ class _Operands(NamedTuple):
         """Return the arrays by the names of the operands."""
         ends = {end.operand: end.indices for end in (self.sources, self.targets)}
         return {"data": self.table, **ends, "weights": self.weights}
-
-
-class _EdgeFold(NamedTuple):
-    """The rows, weights, result and options of a fold along edges."""
-
-    table: NumpyArray
-    out: NumpyArray
-    # With the dimensions of the edges, then the first dimensions of a row.
-    weights: NumpyArray | None
-    reduction: str
-    mode: str
-    negative: bool
-    item_without_edges: NumpyArray
-    discards_on_error: bool  # whether the result is discarded after an error
-
-    def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> None:
-        """Store the result for edges with a source and a destination index."""
-        edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
-        weighs = self.weights is not None
-        lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
-        for table, out, weights in self._parts_with_one_weight(sources):
-            program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
-            lists.fold(
-                program, table, weights, None, self.item_without_edges, out, self.discards_on_error
-            )
-
-    def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> None:
-        """Store the result for edges sorted by destination, with each row's range in `pointer`."""
-        edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
-        is_valid = self.out.size > 0
-        for table, out, weights in self._parts_with_one_weight(sources):
-            program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
-            inputs = self.mode, self.negative, program, table, weights, self.item_without_edges
-            if not edges.fold_pointed(NAME, pointer, sources, *inputs, out, self.discards_on_error):
-                is_valid = False
-                break
-        if not is_valid:
-            count = len(sources.indices)
-            segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
-            self.fold(sources, pointer._replace(indices=segments))
-
-    def _weight_steps(self, sources: EdgeEnd) -> tuple[int, ...]:
-        """Return the strides of the weights over the edges."""
-        rank = sources.indices.ndim
-        return (0,) * rank if self.weights is None else self.weights.strides[:rank]
-
-    def _parts_with_one_weight(
-        self, sources: EdgeEnd
-    ) -> Iterator[tuple[NumpyArray, NumpyArray, NumpyArray | None]]:
-        """Divide rows, results and weights into parts in which an edge has a single weight."""
-        rank = sources.indices.ndim
-        if self.out.size == 0:
-            return
-        if self.weights is None or self.weights.ndim == rank:
-            yield self.table, self.out, self.weights
-            return
-        steps = self.weights.strides[rank:]
-        extents = zip(self.weights.shape[rank:], steps, strict=True)
-        for coordinates in np.ndindex(*(n if step else 1 for n, step in extents)):
-            index = zip(coordinates, steps, strict=True)
-            part_of_rows = slice(None), *(at if step else slice(None) for at, step in index)
-            weights = self.weights[(*(slice(None),) * rank, *coordinates, ...)]
-            yield self.table[part_of_rows], self.out[part_of_rows], weights
 
 
 def _has_short_parts(rows: NumpyArray) -> bool:

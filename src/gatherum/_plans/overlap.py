@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from gatherum._model import errors, shape_limits
+from gatherum import _core
+from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import ArraySpec
 
@@ -16,15 +17,11 @@ def check_out_memory(
 
     A scatter may have `data` itself as `out`.
     """
-    out, data = np.asarray(out), np.asarray(data)  # subclasses may override attributes
-    if not out.flags.writeable:
+    if not np.asarray(out).flags.writeable:  # subclasses may override attributes
         raise errors.out_read_only(op)
-    in_place = updates is not None and _is_same_place(out, data)
-    for name, operand in (("data", data), ("indices", indices), ("updates", updates)):
-        if operand is None or (name == "data" and in_place):
-            continue
-        if shape_limits.shares_memory(out, operand):
-            raise errors.out_overlaps(op, name)
+    operand = _core.first_overlap(data, indices, updates, out)
+    if operand is not None:
+        raise errors.out_overlaps(op, operand)
 
 
 class _Place:
@@ -41,7 +38,3 @@ class _Place:
 def place_at(address: int, spec: ArraySpec, writable: bool = True) -> NumpyArray:
     """Return an array at an address, for checks of addresses. Its memory must not be read."""
     return np.asarray(_Place(address, spec, writable))
-
-
-def _is_same_place(a: NumpyArray, b: NumpyArray) -> bool:
-    return a.ctypes.data == b.ctypes.data and a.shape == b.shape and a.strides == b.strides

@@ -7,15 +7,16 @@ functions.
 
 import operator
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arguments import as_array, as_axis, check_boolean, check_choice
+from .arguments import check_boolean, check_choice
 from .elementary import exp, log
 from .group_cumulative import CUMULATIVE, RANKS, cumulated
 from .group_decimals import decimals_in, reduce_decimals
+from .group_members import Members, listed
 from .group_numbers import (
     NUMBERS,
     as_dtype,
@@ -31,8 +32,7 @@ from .group_orders import INTERPOLATED, METHODS, nunique, quantile
 from .group_orders import mode as most_frequent
 from .group_spreads import centred, spread, variance
 from .group_weights import CONVERTED, WEIGHTED, weighted, with_weights
-from .items import Array, DType, Items, Position, as_bytes, blank, typed
-from .positions import MODES, resolve_all
+from .items import Array, DType, Items, blank, typed
 from .reductions import COMPLEXES, HALVES, INTEGERS, folded
 from .scalars import fill_item
 
@@ -81,9 +81,6 @@ FOLDS |= {"fsum": "fsum", "fmean": "fmean"}
 EMPTY = {"sum": 0, "prod": 1, "count": 0, "any": 0, "all": 1, "logsumexp": -np.inf, "fsum": 0}
 EMPTY["nunique"] = 0
 
-Members: TypeAlias = list[tuple[Position, bytes]]
-"""The position and the bytes of each value of a group, in row-major order."""
-
 
 def reduce(
     values: ArrayLike,
@@ -127,7 +124,7 @@ def reduce(
         place = groups, size, axis, mode, negative
         return _of_decimals(op, func, decimals, place, fill_value, has_other_arguments)
     values, scales = _converted(op, name, values, axis, weights, dtype, ddof)
-    values, axis, members = _listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
+    values, axis, members = listed(op, values, groups, size, axis, mode, negative, REDUCES[name])
     means = weights is not None and name == "mean" and values.dtype.name in INTEGERS
     result = np.dtype(np.float64) if means else _result_dtype(name, values.dtype, method)
     fill = _of_empty_groups(op, name, result, fill_value)
@@ -173,7 +170,7 @@ def _of_decimals(
         more = {"fill_value": fill_value, "mode": mode, "negative": negative}
         counts: Array = reduce(items, groups, size, func, axis, **more)
         return counts
-    _, axis, members = _listed(op, items, *place, None)
+    _, axis, members = listed(op, items, *place, None)
     for group in np.ndindex(members.shape):
         members[group] = [position for position, _ in members[group]]
     return reduce_decimals(op, func, values, members, fill_value, axis)
@@ -255,7 +252,7 @@ def transform(
     op = "groups.transform"
     check_choice(op, "func", func, list(TRANSFORMS))
     check_choice(op, "method", method, list(RANKS))
-    values, _, members = _listed(op, values, groups, size, axis, mode, negative, TRANSFORMS[func])
+    values, _, members = listed(op, values, groups, size, axis, mode, negative, TRANSFORMS[func])
     if func in CUMULATIVE:
         return cumulated(func, values, members, method)
     wide = wide_dtype(values.dtype)
@@ -296,59 +293,6 @@ def _log_sum(items: Items, dtype: DType) -> bytes:
         shift = wide.type(0) if np.isinf(shift) else shift
         total = fold_of([exp(value - shift) for value in values], wide, "add")
         return rounded(shift + log(total), _result_dtype("logsumexp", dtype)).tobytes()
-
-
-def _listed(
-    op: str,
-    values: Any,
-    groups: Any,
-    size: Any,
-    axis: Any,
-    mode: str,
-    negative: bool,
-    names: frozenset[str] | None,
-) -> tuple[Array, int, Array]:
-    """Check the arguments. Return the values, the axis, and the members of each group."""
-    axis = operator.index(axis)
-    check_choice(op, "mode", mode, MODES)
-    check_boolean(op, "negative", negative)
-    if size is not None and operator.index(size) < 0:
-        raise ValueError(f"{op}: `size` must be at least 0, got {size}")
-    values, groups = as_array(op, "values", values), as_array(op, "groups", groups)
-    if groups.size == 0 and groups.dtype.kind == "f":
-        groups = groups.astype(np.int64)
-    if values.dtype.hasobject or groups.dtype.kind not in "iu":
-        raise TypeError(f"{op}: got values of {values.dtype} and groups of {groups.dtype}")
-    if values.ndim == 0:
-        raise ValueError(f"{op}: `values` must have at least 1 dimension")
-    axis = as_axis(op, axis, values.ndim)
-    along = (values.shape[axis],)
-    if groups.shape not in (along, values.shape):
-        raise ValueError(f"{op}: `groups` must have shape {along}, got {groups.shape}")
-    name = values.dtype.name.partition("[")[0]
-    if names is not None and (name not in names or not values.dtype.isnative):
-        raise TypeError(f"{op}: `func` is not defined for dtype {values.dtype}")
-    if size is None:
-        size = max([int(group) + 1 for group in groups.flat] + [0])
-    counted = np.empty(operator.index(size), "V0")
-    group_numbers = resolve_all(op, counted, groups, lambda _: 0, mode=mode, negative=negative)
-    return values, axis, _members(values, group_numbers, len(counted), axis)
-
-
-def _members(values: Array, group_numbers: Array, size: int, axis: int) -> Array:
-    """Return the members of each group."""
-    shape = values.shape[:axis] + (size,) + values.shape[axis + 1 :]
-    members = np.empty(shape, dtype=object)
-    for cell in np.ndindex(shape):
-        members[cell] = []
-    items = as_bytes(values)
-    for position in np.ndindex(values.shape):
-        group = group_numbers[position if group_numbers.ndim > 1 else position[axis]]
-        if group is not None:
-            members[(*position[:axis], group, *position[axis + 1 :])].append(
-                (position, items[position].tobytes())
-            )
-    return members
 
 
 def _result_dtype(name: str, dtype: DType, method: str = "linear") -> DType:

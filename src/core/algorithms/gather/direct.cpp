@@ -34,13 +34,14 @@ bool applies_gather_direct(const Program& p, int, std::string* why) {
 RunResult gather_direct(const Program& p, const Execution& call, bool streams) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
-    const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};
+    const Range everything{.chunk = nest.line_loop().extent, .begin = 0, .end = points(nest, p.unit_loops)};
     return {.valid = chosen_kernels().gather(nest, p.unit_loops, call.operands, everything, streams)};
   }
   const Split s = split(points(nest, p.unit_loops), nest.line_loop().extent, true, p.line_chunk,
                         work_bytes(p), call.threads);
   return run_units_of(s, call, [&](int64_t begin, int64_t end, int) {
-    return chosen_kernels().gather(nest, p.unit_loops, call.operands, {s.chunk, begin, end}, streams);
+    return chosen_kernels().gather(nest, p.unit_loops, call.operands,
+                                   {.chunk = s.chunk, .begin = begin, .end = end}, streams);
   });
 }
 

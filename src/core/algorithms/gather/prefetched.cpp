@@ -27,7 +27,7 @@ bool applies_gather_prefetched(const Program& p, int, std::string* why) {
 }
 
 int64_t scratch_gather_prefetched(const Program& p, int threads) {
-  return times(8 * p.nest.line_loop().extent, threads);
+  return limited_product(8 * p.nest.line_loop().extent, threads);
 }
 
 RunResult run_gather_prefetched(const Program& p, const Execution& call) {

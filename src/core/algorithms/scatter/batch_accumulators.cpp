@@ -20,14 +20,15 @@ bool applies_batch_accumulators(const Program& p, int, std::string* why) {
   if (items.is_one_unit || !fits_slots(items)) return false;
   const bool pays =
       !items.is_small && items.slots_bytes <= thresholds().shared_cache_bytes && items.updates >= 64;
-  if (!needs_accumulator(p.combine) && !pays) return false;
+  if (!needs_accumulator(p.fold_rule) && !pays) return false;
   append(why, items.updates, " updates per batch go to ", p.destinations,
          " destinations, whose accumulators fit in the cache: one batch is reduced after another");
   return true;
 }
 
 int64_t scratch_batch_accumulators(const Program& p, int threads) {
-  return times(slab_bytes(p, times(p.destinations, std::max<int64_t>(chunk_of(p), 1))), threads);
+  return limited_product(slab_bytes(p, limited_product(p.destinations, std::max<int64_t>(chunk_of(p), 1))),
+                         threads);
 }
 
 // Many units: each thread fills one slab after another. Either the indices were checked before, or the result
@@ -37,19 +38,19 @@ RunResult run_batch_accumulators(const Program& p, const Execution& call) {
   const Split s = split(points(numbering, p.unit_loops), numbering.line_loop().extent, p.split_line,
                         chunk_of(p), work_bytes(p), call.threads);
   numbering.far = slab_bytes(p, p.destinations) >= kFarSlabBytes;
-  const SlabScatter slabs{&numbering,
-                          p.unit_loops,
-                          s.chunk,
-                          p.destinations,
-                          p.step,
-                          1,
-                          p.destinations,
-                          call.source,
-                          p.combine,
-                          true,
-                          times(p.destinations, p.step) >= thresholds().streamed_bytes};
+  const SlabScatter slabs{.numbering = &numbering,
+                          .unit_loops = p.unit_loops,
+                          .chunk = s.chunk,
+                          .destinations = p.destinations,
+                          .step = p.step,
+                          .ranges = 1,
+                          .range_size = p.destinations,
+                          .source = call.source,
+                          .fold_rule = p.fold_rule,
+                          .direct = true,
+                          .streams = limited_product(p.destinations, p.step) >= thresholds().streamed_bytes};
   const int64_t columns = p.split_line ? s.chunk : 1;
-  const WorkerScratch scratch(slab_bytes(p, times(p.destinations, columns)), s.threads);
+  const WorkerScratch scratch(slab_bytes(p, limited_product(p.destinations, columns)), s.threads);
   if (!scratch) return {.has_memory = false};
   All valid;
   RunResult run;

@@ -28,7 +28,8 @@ Columns columns_of(const Program& p, const char* out, int64_t i, int64_t n) {
 
 bool applies_by_column(const Program& p, int threads, std::string* why) {
   if (threads == 1 || !is_one_unit(p) || p.nest.row_rank() > 0) return false;
-  if (p.nest.block < times(threads, thresholds().least_column_bytes) || p.item > kCacheLine) return false;
+  if (p.nest.block < limited_product(threads, thresholds().least_column_bytes) || p.item > kCacheLine)
+    return false;
   append_why_no_accumulators(p, why);
   append(why, "; each of ", int64_t{threads}, " threads writes its share of the columns");
   return true;
@@ -47,8 +48,8 @@ RunResult run_by_column(const Program& p, const Execution& call) {
     Operands operands = call.operands;
     operands.data += columns.begin;
     operands.moved += columns.begin;
-    const Range everything{nest.line_loop().extent, 0, 1};
-    valid &= chosen_kernels().scatter(nest, p.unit_loops, operands, everything, p.combine, {});
+    const Range everything{.chunk = nest.line_loop().extent, .begin = 0, .end = 1};
+    valid &= chosen_kernels().scatter(nest, p.unit_loops, operands, everything, p.fold_rule, {});
   });
   return {finished, static_cast<bool>(valid)};
 }

@@ -24,7 +24,7 @@ constexpr int64_t kNearUpdateBytes = kPrivateCacheBytes;
 // Returns true if a counting sort orders the updates.
 bool uses_counting_sort(const Program& p) {
   const int64_t updates = updates_of(p);
-  return p.destinations <= times(kMostDestinationsPerUpdate, updates) && fits_32_bits(updates);
+  return p.destinations <= limited_product(kMostDestinationsPerUpdate, updates) && fits_32_bits(updates);
 }
 
 // Prepares the counting sort of the updates of a unit. All threads share it if there is only one unit.
@@ -42,15 +42,15 @@ ListStage stage_of(const Program& p, const Nest& numbering, int threads) {
 
 GroupedScatter grouped_scatter_of(const Program& p, const Nest& numbering, int64_t pieces) {
   const int64_t updates = updates_of(p);
-  return {&p.fold_nest,
-          &numbering,
-          p.fold_unit_loops,
-          updates,
-          p.destinations,
-          uses_counting_sort(p),
-          pieces,
-          times(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
-          p.combine};
+  return {.nest = &p.fold_nest,
+          .numbering = &numbering,
+          .unit_loops = p.fold_unit_loops,
+          .updates = updates,
+          .destinations = p.destinations,
+          .counted = uses_counting_sort(p),
+          .pieces = pieces,
+          .prefetches = limited_product(updates, row_bytes(p.fold_nest)) > kNearUpdateBytes,
+          .fold_rule = p.fold_rule};
 }
 
 // The minimum number of updates per destination for which it is faster to sort rows by destination than to
@@ -61,16 +61,16 @@ constexpr int64_t kFewestUpdatesPerDestination = 4;
 
 bool folds_rows_at_once(const Program& p) {
   const int64_t row = row_bytes(p.fold_nest);
-  return p.combine.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
+  return p.fold_rule.reduction != Reduction::none && points(p.fold_nest, p.fold_unit_loops) == 1 &&
          uses_counting_sort(p) && row >= 2 * kCacheLine &&
-         updates_of(p) >= times(kFewestUpdatesPerDestination, p.destinations) &&
-         times(p.destinations, row) >= thresholds().far_bytes;
+         updates_of(p) >= limited_product(kFewestUpdatesPerDestination, p.destinations) &&
+         limited_product(p.destinations, row) >= thresholds().far_bytes;
 }
 
 }  // namespace
 
 bool applies_by_destination(const Program& p, int, std::string* why) {
-  const bool needs = needs_accumulator(p.combine) || p.combine.skips_nan;
+  const bool needs = needs_accumulator(p.fold_rule) || p.fold_rule.skips_nan;
   if (!needs && !folds_rows_at_once(p)) return false;
   append_why_no_accumulators(p, why);
   append(why, needs ? "; the reduction needs accumulators" : "; each destination is read and written once",
@@ -85,7 +85,7 @@ bool applies_by_destination(const Program& p, int, std::string* why) {
 int64_t scratch_by_destination(const Program& p, int threads) {
   const int64_t units = points(p.fold_nest, p.fold_unit_loops);
   const GroupedScatter groups = grouped_scatter_of(p, p.fold_nest, stage_of(p, p.fold_nest, threads).pieces);
-  return times(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
+  return limited_product(chosen_kernels().grouped_bytes(groups), std::min<int64_t>(threads, units));
 }
 
 // With many units, each thread processes one unit after another. With a single unit, threads share its
@@ -120,13 +120,20 @@ RunResult run_shares_of_groups(const Program& p, const Execution& call, const Gr
     const Ordered ordered = order(0, s.threads, scratch.memory_of(0), call.poll);
     const int64_t shares = s.threads > 1 ? kSharesPerThread * s.threads : 1;
     run.finished = ordered.finished && run_tasks(shares, s.threads, call.poll, [&](int64_t i, int) {
-                     work(groups, {0, ordered.kept_edges, i, shares, scratch.memory_of(0)});
+                     work(groups, {.unit = 0,
+                                   .kept_updates = ordered.kept_edges,
+                                   .share = i,
+                                   .shares = shares,
+                                   .scratch = scratch.memory_of(0)});
                    });
   } else {
     run.finished = run_split(s, call.poll, [&](int64_t begin, int64_t end, int worker) {
       for (int64_t unit = begin; unit < end; ++unit)
-        work(groups, {unit, order(unit, 1, scratch.memory_of(worker), {}).kept_edges, 0, 1,
-                      scratch.memory_of(worker)});
+        work(groups, {.unit = unit,
+                      .kept_updates = order(unit, 1, scratch.memory_of(worker), {}).kept_edges,
+                      .share = 0,
+                      .shares = 1,
+                      .scratch = scratch.memory_of(worker)});
     });
   }
   run.valid = static_cast<bool>(valid);

@@ -15,9 +15,10 @@ bool applies_by_range(const Program& p, int threads, std::string* why) {
 
 RunResult run_by_range(const Program& p, const Execution& call) {
   All valid;
-  const bool finished = run_shares(p, call.threads, call.poll, [&](const Range& range, const Owned& owned) {
-    valid &= chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, range, p.combine, owned);
-  });
+  const bool finished =
+      run_shares(p, call.threads, call.poll, [&](const Range& range, const DestinationRange& owned) {
+        valid &= chosen_kernels().scatter(p.nest, p.unit_loops, call.operands, range, p.fold_rule, owned);
+      });
   return {finished, static_cast<bool>(valid)};
 }
 

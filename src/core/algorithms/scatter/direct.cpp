@@ -14,12 +14,13 @@ bool applies_scatter_direct(const Program& p, int, std::string* why) {
 RunResult run_scatter_direct(const Program& p, const Execution& call) {
   const Nest& nest = p.nest;
   if (!is_long(p)) {  // too short to be divided
-    const Range everything{nest.line_loop().extent, 0, points(nest, p.unit_loops)};
-    return {.valid = chosen_kernels().scatter(nest, p.unit_loops, call.operands, everything, p.combine, {})};
+    const Range everything{.chunk = nest.line_loop().extent, .begin = 0, .end = points(nest, p.unit_loops)};
+    return {.valid =
+                chosen_kernels().scatter(nest, p.unit_loops, call.operands, everything, p.fold_rule, {})};
   }
   All valid;
   const bool finished = run_units(p, call.threads, call.poll, [&](const Range& range) {
-    valid &= chosen_kernels().scatter(nest, p.unit_loops, call.operands, range, p.combine, {});
+    valid &= chosen_kernels().scatter(nest, p.unit_loops, call.operands, range, p.fold_rule, {});
   });
   return {finished, static_cast<bool>(valid)};
 }

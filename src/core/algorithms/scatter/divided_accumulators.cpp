@@ -42,7 +42,7 @@ int sharing_threads(const Program& p, int threads) {
 
 bool shares_slots(const Program& p, int threads, int64_t bytes) {
   const bool eights = chosen_kernels().chooses_slots(p.nest, p.destinations) &&
-                      p.tuples >= times(kSharedUpdates, thresholds().many_updates);
+                      p.tuples >= limited_product(kSharedUpdates, thresholds().many_updates);
   if (threads < 3) return eights && threads == 2 && bytes >= kSharedByTwo;
   return bytes >= (eights ? kSharedByEights : kSharedOneByOne);
 }
@@ -57,7 +57,7 @@ bool applies_divided_accumulators(const Program& p, int threads, std::string* wh
 
 int64_t scratch_divided_accumulators(const Program& p, int threads) {
   const Ranges ranges = ranges_of(p, sharing_threads(p, threads));
-  return times(slab_bytes(p, ranges.size), ranges.count);
+  return limited_product(slab_bytes(p, ranges.size), ranges.count);
 }
 
 namespace {
@@ -72,18 +72,18 @@ RunResult run_ranges(const Program& p, const Execution& call, const Ranges& rang
   // With one range, the hardware prefetches indices during the folds, and a software prefetch would delay
   // them (5M updates of 256 bins: 6.6 ms with it, 5.1 without).
   numbering.fetches_indices = ranges.count > 1;
-  const SlabScatter slabs{&numbering,
-                          p.unit_loops,
-                          numbering.line_loop().extent,
-                          p.destinations,
-                          p.step,
-                          ranges.count,
-                          ranges.size,
-                          call.source,
-                          p.combine,
-                          call.fresh,
-                          times(ranges.size, p.step) >= thresholds().streamed_bytes,
-                          near};
+  const SlabScatter slabs{.numbering = &numbering,
+                          .unit_loops = p.unit_loops,
+                          .chunk = numbering.line_loop().extent,
+                          .destinations = p.destinations,
+                          .step = p.step,
+                          .ranges = ranges.count,
+                          .range_size = ranges.size,
+                          .source = call.source,
+                          .fold_rule = p.fold_rule,
+                          .direct = call.fresh,
+                          .streams = limited_product(ranges.size, p.step) >= thresholds().streamed_bytes,
+                          .near = near};
   const WorkerScratch scratch(bytes + ranges.count * kCacheLine, 1);
   if (!scratch) return {.has_memory = false};
   // No two slabs share a cache line.
@@ -138,7 +138,7 @@ NearUpdates pieces_of(const Nest& numbering, int64_t updates, int64_t most) {
   NearUpdates all{};
   const int64_t line = numbering.line_loop().extent;
   all.chunk = std::min(updates, line);
-  all.units = times(numbering.outer_count(), (line - 1) / all.chunk + 1);
+  all.units = limited_product(numbering.outer_count(), (line - 1) / all.chunk + 1);
   all.piece_units = std::max((all.units - 1) / most + 1, updates / all.chunk);
   all.pieces = (all.units - 1) / all.piece_units + 1;
   return all;
@@ -152,8 +152,9 @@ bool seem_near(const Program& p, const Execution& call, const Nest& numbering) {
   sample.pieces = std::min(pieces, units);
   int32_t lowest[pieces], highest[pieces], cuts[kMostRanges + 1];
   for (int64_t i = 0; i < sample.pieces; ++i) {
-    const int64_t unit = times(units, i) / sample.pieces;
-    chosen_kernels().find_lowest_and_highest(numbering, call.operands.index, {sample.chunk, unit, unit + 1},
+    const int64_t unit = limited_product(units, i) / sample.pieces;
+    chosen_kernels().find_lowest_and_highest(numbering, call.operands.index,
+                                             {.chunk = sample.chunk, .begin = unit, .end = unit + 1},
                                              p.destinations, lowest + i, highest + i);
   }
   sample.lowest = lowest;
@@ -170,7 +171,7 @@ std::optional<RunResult> run_near(const Program& p, const Execution& call) {
   // Shorter pieces reduce the cost of a few updates that are far from the others.
   constexpr int64_t updates = 2048, most = 8192;
   NearUpdates all = pieces_of(numbering, updates, most);
-  const WorkerScratch extremes(times(2 * all.pieces, sizeof(int32_t)), 1);
+  const WorkerScratch extremes(limited_product(2 * all.pieces, sizeof(int32_t)), 1);
   if (!extremes) return RunResult{.has_memory = false};
   auto* const lowest = reinterpret_cast<int32_t*>(extremes.memory_of(0));
   all.lowest = lowest;
@@ -181,9 +182,9 @@ std::optional<RunResult> run_near(const Program& p, const Execution& call) {
   run.finished = run_tasks(tasks, call.threads, call.poll, [&](int64_t task, int) {
     for (int64_t i = all.pieces * task / tasks; i < all.pieces * (task + 1) / tasks; ++i) {
       const int64_t begin = i * all.piece_units, end = std::min(begin + all.piece_units, all.units);
-      valid &=
-          chosen_kernels().find_lowest_and_highest(numbering, call.operands.index, {all.chunk, begin, end},
-                                                   p.destinations, lowest + i, lowest + all.pieces + i);
+      valid &= chosen_kernels().find_lowest_and_highest(numbering, call.operands.index,
+                                                        {.chunk = all.chunk, .begin = begin, .end = end},
+                                                        p.destinations, lowest + i, lowest + all.pieces + i);
     }
   });
   run.valid = static_cast<bool>(valid);

@@ -26,7 +26,8 @@ struct Rounds {
   int64_t areas() const { return std::min<int64_t>(rounds, 2) * shape.pieces; }
   // The bytes of the lists: their ends, their runs, and one more run, which may be read but is not used.
   int64_t bytes() const {
-    return times(areas(), shape.area_bytes + RoundScatter::kMostLists * int64_t{sizeof(RoundScatter::List)}) +
+    return limited_product(
+               areas(), shape.area_bytes + RoundScatter::kMostLists * int64_t{sizeof(RoundScatter::List)}) +
            2 * RoundScatter::kRunBytes;
   }
   int64_t slots() const { return shape.slots << shape.shift; }
@@ -40,7 +41,7 @@ Rounds rounds_of(const Program& p, int threads) {
   r.members = std::min(threads, kMostMembers);
   RoundScatter& s = r.shape;
   s.chunk = std::min(kUnitTuples, line.extent);
-  s.units = times(p.nest.outer_count(), (line.extent - 1) / s.chunk + 1);
+  s.units = limited_product(p.nest.outer_count(), (line.extent - 1) / s.chunk + 1);
   s.pieces = kPiecesOfMember * r.members;
   // The lists of a thread's pieces fill most of a core's private cache. The threads that fold shorter lists
   // would read them from the cache of the thread that wrote them (prototype, two threads, 20M updates of
@@ -144,7 +145,8 @@ bool applies_in_rounds(const Program& p, int threads, std::string* why) {
   constexpr int64_t kFewestUpdates = 64;  // of all threads together
   const bool fits = p.destinations < int64_t{1} << 31 && p.tuples < int64_t{1} << 40;
   if (threads < kFewestThreads || p.item > 8 || !fits || !keeps_one_slab(p, nullptr)) return false;
-  if (times(p.tuples, threads) < times(kFewestUpdates, thresholds().many_updates)) return false;
+  if (limited_product(p.tuples, threads) < limited_product(kFewestUpdates, thresholds().many_updates))
+    return false;
   if (p.destinations < 8 * threads) return false;
   const Rounds all = rounds_of(p, threads);
   if (p.item <= 2 && all.shape.slots > RoundScatter::kMostOfShortPairs) return false;
@@ -168,7 +170,7 @@ RoundScatter scatter_of(const Program& p, const Execution& call, const Rounds& a
   rounds.destinations = p.destinations;
   rounds.step = p.step;
   rounds.source = call.source;
-  rounds.combine = p.combine;
+  rounds.fold_rule = p.fold_rule;
   find_heavy(rounds, call.operands, all.members);
   return rounds;
 }
@@ -202,7 +204,8 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
   };
   const auto fold = [&](int64_t round, int64_t member) {
     RoundScatter settling = rounds;
-    settling.settles = static_cast<bool>(clean) && p.tuples >= times(kFewestUpdatesToSettle, p.destinations);
+    settling.settles =
+        static_cast<bool>(clean) && p.tuples >= limited_product(kFewestUpdatesToSettle, p.destinations);
     const int64_t set = (round + 1) % 2;
     const Share share = share_of(rounds, set, member, all.members);
     kernels.rounds_fold(settling, call.operands, set, share.begin, share.end);
@@ -224,9 +227,10 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
       });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  rounds.settles = static_cast<bool>(clean) && p.tuples >= times(kFewestUpdatesToSettle, p.destinations);
+  rounds.settles =
+      static_cast<bool>(clean) && p.tuples >= limited_product(kFewestUpdatesToSettle, p.destinations);
   // Threads start later than one thread ends to convert fewer bytes.
-  const int converters = times(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
+  const int converters = limited_product(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
   run_tasks(converters, converters, {}, [&](int64_t i, int) {
     kernels.rounds_write(rounds, call.operands, all.blocks() * i / converters,
                          all.blocks() * (i + 1) / converters);

@@ -21,7 +21,7 @@ LastUpdates find_in_pieces(const Program& p, const Nest& numbering, int threads)
   call.piece_units = threads == 1 ? call.units : 1;
   call.pieces = (call.units - 1) / call.piece_units + 1;
   call.step = p.step;
-  call.streams = times(p.destinations, row_bytes(p.nest)) >= thresholds().streamed_bytes;
+  call.streams = limited_product(p.destinations, row_bytes(p.nest)) >= thresholds().streamed_bytes;
   return call;
 }
 
@@ -35,24 +35,26 @@ bool applies_last_updates(const Program& p, int, std::string* why) {
   // 1.0).
   constexpr int64_t kShortRowBytes = 2 * kCacheLine, kLongRowBytes = 8 * kCacheLine;
   const Nest& nest = p.nest;
-  if (p.combine.reduction != Reduction::none || !is_one_unit(p) || nest.line > 0 || nest.row_rank() > 0)
+  if (p.fold_rule.reduction != Reduction::none || !is_one_unit(p) || nest.line > 0 || nest.row_rank() > 0)
     return false;
   const bool apart = p.step >= nest.block && nest.components > 0 && fits_32_bits(p.tuples);
   if (!apart || nest.block < kShortRowBytes || p.bytes / 2 < thresholds().streamed_bytes) return false;
   const bool once = nest.block >= kLongRowBytes && p.destinations <= p.tuples;
-  if (!once && times(2, p.destinations) > p.tuples) return false;
+  if (!once && limited_product(2, p.destinations) > p.tuples) return false;
   append_why_no_accumulators(p, why);
   append(why, "; the last update of each destination is found first, so each destination is written once");
   return true;
 }
 
-int64_t scratch_last_updates(const Program& p, int) { return times(p.destinations, number_bytes()); }
+int64_t scratch_last_updates(const Program& p, int) {
+  return limited_product(p.destinations, number_bytes());
+}
 
 // Nothing is written before all indices have been checked.
 RunResult run_last_updates(const Program& p, const Execution& call) {
   const Nest numbering = number_destinations(p.nest);
   LastUpdates updates = find_in_pieces(p, numbering, call.threads);
-  const WorkerScratch scratch(times(p.destinations, number_bytes()), 1);
+  const WorkerScratch scratch(limited_product(p.destinations, number_bytes()), 1);
   if (!scratch) return {.has_memory = false};
   updates.last = reinterpret_cast<std::atomic<uint32_t>*>(scratch.memory_of(0));
   updates.source = call.source;

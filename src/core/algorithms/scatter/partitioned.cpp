@@ -14,7 +14,7 @@ constexpr int64_t kMaxBuckets = 1024;
 
 // Returns the size of a bucket's slab in bytes.
 int64_t bucket_bytes(const Program& p, int shift) {
-  return chosen_kernels().slab_bytes(p.combine, p.nest.item, int64_t{1} << shift);
+  return chosen_kernels().slab_bytes(p.fold_rule, p.nest.item, int64_t{1} << shift);
 }
 
 // Returns log2 of the bucket size: the largest size that fits in a slab and results in enough buckets for
@@ -39,7 +39,7 @@ Cut cut_updates(const Program& p, const Nest& numbering, int threads, int64_t bu
   const Loop& line = numbering.line_loop();
   Cut c{};
   c.chunk = std::min(kPieceChunk, line.extent);
-  c.units = times(numbering.outer_count(), (line.extent - 1) / c.chunk + 1);
+  c.units = limited_product(numbering.outer_count(), (line.extent - 1) / c.chunk + 1);
   const int64_t most = std::max<int64_t>(1, p.tuples / (8 * kShortestRun * buckets));
   const int64_t pieces = std::min({c.units, int64_t{4} * threads, most});
   c.piece_units = (c.units + pieces - 1) / pieces;
@@ -57,10 +57,10 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
   // Reading a window of an exact sum from memory takes longer than writing an accumulator there. For a mean,
   // half of an accumulator is the count, which is fetched together with the sum (10M float64 into 1M: on two
   // threads 28 ms with buckets and 22 ms without; on one thread 42 and 27 ms).
-  const ReductionRow row = row_of(p.combine.reduction);
+  const ReductionRow row = row_of(p.fold_rule.reduction);
   const int64_t far = thresholds().far_bytes, most = row.exact ? far / 8 : row.divides ? far * 2 : far;
   const bool is_far = busy_bytes(p, p.destinations, items.slots_bytes) > most &&
-                      times(items.updates, 8) >= p.destinations && p.item <= 8;
+                      limited_product(items.updates, 8) >= p.destinations && p.item <= 8;
   if (!items.is_one_unit || items.updates < thresholds().many_updates || !is_far) return false;
   append(why, items.updates, " updates, at least ", thresholds().many_updates, ", go to ", p.destinations,
          " destinations, which do not fit in the cache: the updates are first grouped by blocks of "
@@ -70,11 +70,11 @@ bool applies_partitioned(const Program& p, int, std::string* why) {
 
 int64_t scratch_partitioned(const Program& p, int threads) {
   // Slabs of exact sums also have states, but few states are used.
-  const bool exact = row_of(p.combine.reduction).exact;
-  const int64_t slabs = exact ? times(bucket_bytes(p, bucket_shift(p, threads)), threads) : 0;
+  const bool exact = row_of(p.fold_rule.reduction).exact;
+  const int64_t slabs = exact ? limited_product(bucket_bytes(p, bucket_shift(p, threads)), threads) : 0;
   // The unused ends of the lists take up to an eighth of the memory of the pairs. The links between runs and
   // the cursors of the lists take up to three quarters of a byte per update.
-  return slabs + times(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
+  return slabs + limited_product(items_of(p).updates, 9 * (4 + p.item) + 6) / 8;
 }
 
 // Nothing is written before all indices have been checked.
@@ -94,9 +94,9 @@ RunResult run_partitioned(const Program& p, const Execution& call) {
   part.destinations = p.destinations;
   part.step = p.step;
   part.source = call.source;
-  part.combine = p.combine;
+  part.fold_rule = p.fold_rule;
   const int64_t lists = part.pieces * part.buckets;
-  const WorkerScratch runs(times(cut.runs, part.run_bytes), 1);
+  const WorkerScratch runs(limited_product(cut.runs, part.run_bytes), 1);
   const WorkerScratch chains((cut.runs + 3 * lists) * 8, 1);
   const WorkerScratch slabs(bucket_bytes(p, part.shift), threads);
   if (!runs || !chains || !slabs) return {.has_memory = false};

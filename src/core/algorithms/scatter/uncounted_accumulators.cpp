@@ -7,12 +7,12 @@ namespace gatherum {
 namespace {
 
 int64_t uncounted_bytes(const Program& p) {
-  return chosen_kernels().uncounted_bytes(p.combine, p.destinations);
+  return chosen_kernels().uncounted_bytes(p.fold_rule, p.destinations);
 }
 
 // Returns true if each thread has accumulators for all destinations.
 bool has_own_sums(const Program& p, int threads) {
-  return threads > 1 && chosen_kernels().uncounted_is_any_order(p.combine) && are_few(p, threads) &&
+  return threads > 1 && chosen_kernels().uncounted_is_any_order(p.fold_rule) && are_few(p, threads) &&
          uncounted_bytes(p) <= thresholds().shared_cache_bytes;
 }
 
@@ -49,7 +49,7 @@ bool folds_keys_faster(const Program& p, int threads) {
 }  // namespace
 
 bool applies_uncounted_accumulators(const Program& p, int threads, std::string* why) {
-  if (p.combine.include_self || !scatters_items(p, nullptr)) return false;
+  if (p.fold_rule.include_self || !scatters_items(p, nullptr)) return false;
   const int64_t bytes = uncounted_bytes(p);
   const bool pays = items_of(p).is_one_unit && p.tuples >= thresholds().many_updates && are_few(p, 1);
   if (bytes == 0 || bytes > thresholds().far_bytes || !pays || folds_keys_faster(p, threads)) return false;
@@ -60,7 +60,8 @@ bool applies_uncounted_accumulators(const Program& p, int threads, std::string* 
 }
 
 int64_t scratch_uncounted_accumulators(const Program& p, int threads) {
-  return times(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) + scratch_counted(p, threads);
+  return limited_product(uncounted_bytes(p), has_own_sums(p, threads) ? threads : 1) +
+         scratch_counted(p, threads);
 }
 
 // Nothing is written before all indices have been checked, and no sum needs a counter.
@@ -71,7 +72,7 @@ RunResult run_uncounted_accumulators(const Program& p, const Execution& call) {
   PrivateScatter slabs = private_scatter_of(p, call, numbering, bytes);
   slabs.range_size = range_of(p, call.threads);
   const int64_t tasks = slabs.range_size == 0 ? slabs.pieces : (p.destinations - 1) / slabs.range_size + 1;
-  const WorkerScratch scratch(times(bytes, slabs.range_size == 0 ? tasks : 1), 1);
+  const WorkerScratch scratch(limited_product(bytes, slabs.range_size == 0 ? tasks : 1), 1);
   if (!scratch) return {.has_memory = false};
   slabs.slabs = scratch.memory_of(0);
   const auto all_destinations = [&](auto kernel) {

@@ -35,9 +35,9 @@ DifferentiatePart function_of(Gradient gradient) {
 }
 
 template <int64_t kCapacity>
-DifferentiatePart function_of(const Combine& combine) {
-  return by_type(combine.value,
-                 [gradient = row_of(combine.reduction).gradient](auto type) -> DifferentiatePart {
+DifferentiatePart function_of(const FoldRule& fold_rule) {
+  return by_type(fold_rule.value,
+                 [gradient = row_of(fold_rule.reduction).gradient](auto type) -> DifferentiatePart {
                    return function_of<typename decltype(type)::type, kCapacity>(gradient);
                  });
 }
@@ -46,15 +46,15 @@ void group_gradients(const GroupedScatter& call, const Gradients& gradients, con
   const FloatMode mode;
   const bool items = call.nest->block == call.nest->item;
   const DifferentiatePart differentiate =
-      items ? function_of<1>(call.combine) : function_of<kStackItems>(call.combine);
+      items ? function_of<1>(call.fold_rule) : function_of<kStackItems>(call.fold_rule);
   each_group(call, share, GroupGradients(call, gradients, share.unit, differentiate));
 }
 
 // The counting sort stores update numbers in 32 bits. With 64-bit keys, update numbers also have 64 bits.
 template <int64_t kCapacity>
-GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
-  const bool skips = combine.skips_nan;
-  return by_value<false>(combine.value, combine.reduction, [=](auto fold) -> GroupExtremes::FindPart {
+GroupExtremes::FindPart function_of(const FoldRule& fold_rule, bool counted) {
+  const bool skips = fold_rule.skips_nan;
+  return by_value<false>(fold_rule.value, fold_rule.reduction, [=](auto fold) -> GroupExtremes::FindPart {
     using F = decltype(fold);
     if constexpr (kHasKeys<F>) {
       using Narrow = std::make_unsigned_t<typename OrderKeys<F>::Key>;
@@ -72,8 +72,8 @@ GroupExtremes::FindPart function_of(const Combine& combine, bool counted) {
 
 void group_extremes(const GroupedScatter& call, const Extremes& extremes, const GroupShare& share) {
   const bool items = call.nest->block == call.nest->item;
-  const GroupExtremes::FindPart find_part = items ? function_of<1>(call.combine, call.counted)
-                                                  : function_of<kStackItems>(call.combine, call.counted);
+  const GroupExtremes::FindPart find_part = items ? function_of<1>(call.fold_rule, call.counted)
+                                                  : function_of<kStackItems>(call.fold_rule, call.counted);
   each_group(call, share, GroupExtremes(call, extremes, share.unit, find_part));
 }
 

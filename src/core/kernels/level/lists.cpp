@@ -20,7 +20,7 @@ void list_weights(const ListFold& call, char* to, int64_t begin, int64_t end) {
 }
 
 FoldLists::Functions functions_of(const ListFold& call) {
-  return by_value<true>(call.combine.value, call.combine.reduction,
+  return by_value<true>(call.fold_rule.value, call.fold_rule.reduction,
                         [&](auto fold) { return FoldLists::functions_of<decltype(fold)>(call); });
 }
 

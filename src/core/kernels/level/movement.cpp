@@ -59,7 +59,7 @@ bool gather_packed(const PackedGather& call, const Operands& operands, int64_t b
 
 template <class Apply>
 bool scatter_lines(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-                   const Owned& owned, const Apply& apply) {
+                   const DestinationRange& owned, const Apply& apply) {
   if (const int tuples = owned.all() ? tuples_at_once(nest, unit_loops, range) : 0; tuples > 0)
     return scatter_at_once(nest, operands, tuples, apply);
   return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterLine<Apply>{nest, operands, apply});
@@ -67,14 +67,14 @@ bool scatter_lines(const Nest& nest, int unit_loops, const Operands& operands, c
 
 template <class Apply>
 bool scatter_rows(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-                  const Owned& owned, const Apply& apply) {
+                  const DestinationRange& owned, const Apply& apply) {
   return scatter_tiles(nest, unit_loops, operands, range, owned, ScatterRow<Apply>{nest, operands, apply});
 }
 
 bool scatter(const Nest& nest, int unit_loops, const Operands& operands, const Range& range,
-             const Combine& combine, const Owned& owned) {
-  const bool by_lines = runs_by_lines(nest, combine);
-  if (combine.reduction == Reduction::none) {
+             const FoldRule& fold_rule, const DestinationRange& owned) {
+  const bool by_lines = runs_by_lines(nest, fold_rule);
+  if (fold_rule.reduction == Reduction::none) {
     return by_width(nest.block, [&](auto width) {
       constexpr int W = decltype(width)::value;
       const Set<W> set{nest.block};
@@ -84,7 +84,7 @@ bool scatter(const Nest& nest, int unit_loops, const Operands& operands, const R
     });
   }
   const FloatMode mode;
-  return by_value<false>(combine.value, combine.reduction, [&](auto fold) -> bool {
+  return by_value<false>(fold_rule.value, fold_rule.reduction, [&](auto fold) -> bool {
     using F = decltype(fold);
     if constexpr (kIsExact<F>)
       impossible();  // exact sums need accumulators
@@ -102,9 +102,10 @@ Invalid first_invalid_component(const Nest& nest, const char* address, int64_t p
     int64_t value = 0, offset = 0, invalid = 0;
     load(nest.index, address + nest.component[c].offset, 0, 1, &value);
     compiler_barrier(&value);
-    if (add_component(nest, c, 1, &value, &offset, &invalid) != 0) return {position, value, c};
+    if (add_component(nest, c, 1, &value, &offset, &invalid) != 0)
+      return {.position = position, .value = value, .component = c};
   }
-  return {position, 0, -1};
+  return {.position = position, .value = 0, .component = -1};
 }
 
 Invalid first_invalid(const Nest& nest, const char* index, const Range& range) {
@@ -134,7 +135,7 @@ int64_t number_tile(const Tile& tile, int64_t step, int64_t* GATHERUM_RESTRICT n
 }
 
 int64_t write_numbers(const Nest& numbering, const char* index, int64_t* numbers) {
-  const Range everything{numbering.line_loop().extent, 0, numbering.outer_count()};
+  const Range everything{.chunk = numbering.line_loop().extent, .begin = 0, .end = numbering.outer_count()};
   int64_t invalid = 0;
   for (TileIterator tiles(numbering, numbering.line, everything, index); !tiles.done(); tiles.next()) {
     invalid += number_tile(tiles.current(), numbering.line_loop().data, numbers);

@@ -7,7 +7,7 @@ namespace gatherum::GATHERUM_LEVEL {
 namespace {
 
 bool rounds_read(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
-  return by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
+  return by_slab(call.fold_rule, call.numbering->item, [&](auto fold, auto counted) {
     return GATHERUM_LEVEL::rounds_read<decltype(fold), decltype(counted)::value>(call, operands, begin, end);
   });
 }
@@ -24,7 +24,7 @@ bool rounds_distribute(const RoundScatter& call, const Operands& operands, int64
 void rounds_fold(const RoundScatter& call, const Operands& operands, int64_t set, int64_t begin,
                  int64_t end) {
   const FloatMode mode;
-  by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
+  by_slab(call.fold_rule, call.numbering->item, [&](auto fold, auto counted) {
     if constexpr (sizeof(typename decltype(fold)::Stored) <= 8)
       GATHERUM_LEVEL::rounds_fold<decltype(fold), decltype(counted)::value>(call, operands, set, begin, end);
   });
@@ -32,7 +32,7 @@ void rounds_fold(const RoundScatter& call, const Operands& operands, int64_t set
 
 void rounds_write(const RoundScatter& call, const Operands& operands, int64_t begin, int64_t end) {
   const FloatMode mode;
-  by_slab(call.combine, call.numbering->item, [&](auto fold, auto counted) {
+  by_slab(call.fold_rule, call.numbering->item, [&](auto fold, auto counted) {
     GATHERUM_LEVEL::rounds_write<decltype(fold), decltype(counted)::value>(call, operands, begin, end);
   });
 }

@@ -58,25 +58,25 @@ auto by_skipping(Reduction r, const F& f) {
   });
 }
 template <bool finishes, class F>
-auto by_skipping(const Combine& combine, const F& f) {
-  return combine.value == Value::float32 ? by_skipping<float, finishes>(combine.reduction, f)
-                                         : by_skipping<double, finishes>(combine.reduction, f);
+auto by_skipping(const FoldRule& fold_rule, const F& f) {
+  return fold_rule.value == Value::float32 ? by_skipping<float, finishes>(fold_rule.reduction, f)
+                                           : by_skipping<double, finishes>(fold_rule.reduction, f);
 }
 
 }  // namespace
 
-int64_t skipping_bytes(const Combine& combine, int64_t slots) {
-  return by_skipping<true>(combine, [&](auto fold) { return Slab<decltype(fold), true>::bytes(slots); });
+int64_t skipping_bytes(const FoldRule& fold_rule, int64_t slots) {
+  return by_skipping<true>(fold_rule, [&](auto fold) { return Slab<decltype(fold), true>::bytes(slots); });
 }
 
 bool skipping_take(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
-  return by_skipping<false>(call.combine, [&](auto fold) {
+  return by_skipping<false>(call.fold_rule, [&](auto fold) {
     return GATHERUM_LEVEL::slab_take<decltype(fold), true>(call, operands, task, scratch);
   });
 }
 
 void skipping_write(const SlabScatter& call, const Operands& operands, int64_t task, char* scratch) {
-  by_skipping<true>(call.combine, [&](auto fold) {
+  by_skipping<true>(call.fold_rule, [&](auto fold) {
     GATHERUM_LEVEL::slab_write<decltype(fold), true>(call, operands, task, scratch);
   });
 }

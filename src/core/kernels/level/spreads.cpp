@@ -26,7 +26,7 @@ int64_t spread_bytes(Value value, int64_t slots) {
 bool spread_take(const SlabScatter& call, const Operands& operands, const Spreads& to, int64_t task,
                  char* scratch) {
   const FloatMode mode;
-  return by_float(call.combine.value, [&](auto type) {
+  return by_float(call.fold_rule.value, [&](auto type) {
     return GATHERUM_LEVEL::spread_take<typename decltype(type)::type>(call, operands, to, task, scratch);
   });
 }
@@ -34,7 +34,7 @@ bool spread_take(const SlabScatter& call, const Operands& operands, const Spread
 void group_spreads(const GroupedScatter& call, const Operands& operands, const Spreads& to,
                    const GroupShare& share) {
   const FloatMode mode;
-  const auto spread_part = by_float(call.combine.value, [](auto type) {
+  const auto spread_part = by_float(call.fold_rule.value, [](auto type) {
     return GroupSpreads::SpreadPart{&GroupSpreads::spread_part<typename decltype(type)::type>};
   });
   each_group(call, share, GroupSpreads(call, operands, to, share.unit, spread_part));

@@ -47,7 +47,7 @@ struct State {
 
 // Returns true if a program has this fold's reduction, and accumulators of the same form.
 bool is_fold_of(const BoundFold& fold, const Program& p) {
-  const auto& [reduction, value, include_self, skips_nan] = p.combine;
+  const auto& [reduction, value, include_self, skips_nan] = p.fold_rule;
   const bool alike = reduction == Reduction::none || std::strcmp(name_of(value), fold.type.value) == 0;
   return p.scatter && alike && std::strcmp(name_of(reduction), fold.type.reduction) == 0 &&
          (p.item == fold.type.item || !p.has_points);

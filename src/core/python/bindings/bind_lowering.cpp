@@ -166,6 +166,16 @@ void bind_lowering(nb::module_& m) {
         return shares_memory(footprint_of_array(one), footprint_of_array(other));
       },
       nb::arg("one"), nb::arg("other"));
+  // The name of the first operand that shares memory with `out`, or None.
+  m.def(
+      "first_overlap",
+      [](nb::handle data, nb::handle indices, nb::handle updates, nb::handle out) -> nb::object {
+        for (nb::handle array : {data, indices, out}) checked_array(array);
+        if (!updates.is_none()) checked_array(updates);
+        const int operand = first_overlap(views_of({data, indices, updates, out}));
+        return operand < 0 ? nb::none() : text(name_of(static_cast<Operand>(operand)));
+      },
+      nb::arg("data"), nb::arg("indices"), nb::arg("updates").none(), nb::arg("out"));
   // For each operator: whether it is a scatter, its dimension attribute, and the facts of its addressing.
   m.def("operator_rows", [] {
     nb::dict rows;

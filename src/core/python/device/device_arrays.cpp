@@ -220,7 +220,7 @@ nb::object run_on_stream(const nb::handle* arguments, const Call& call, const Ca
   if (current.status() != 0 || !dtype.is_valid() || is_capturing(replayed.driver(), stream)) return {};
   const Shape& shape = cached.program->fields().result;
   const nb::object memory =
-      make_bound<DeviceMemory>(replayed, times(call.operands[0].item, shape.items()), stream);
+      make_bound<DeviceMemory>(replayed, limited_product(call.operands[0].item, shape.items()), stream);
   const nb::object scratch =
       program.arena == 0 ? nb::none() : make_bound<DeviceMemory>(replayed, program.arena, stream);
   const uint64_t out = nb::inst_ptr<DeviceMemory>(memory)->address();

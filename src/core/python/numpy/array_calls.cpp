@@ -48,7 +48,7 @@ nb::object plan_if_missing_and_run(CachedPlan cached, const Attributes& attribut
 // Raises ValueError if a plan has the program of another call, which is possible with `dataclasses.replace`.
 void refuse_other_program(const BoundProgram& program, const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
-  const int64_t bytes = times(data.item, program.fields().result.items());
+  const int64_t bytes = limited_product(data.item, program.fields().result.items());
   gatherum_operands buffers = {};  // `&buffers` represents a result that is not allocated yet
   buffers.data = memory_of(data);
   buffers.indices = memory_of(indices);
