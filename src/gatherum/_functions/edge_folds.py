@@ -19,9 +19,8 @@ class EdgeFold(NamedTuple):
 
     table: NumpyArray
     out: NumpyArray
-    weights: (
-        NumpyArray | None
-    )  # with the dimensions of the edges, then the first dimensions of a row
+    # With the dimensions of the edges, then the first dimensions of a row.
+    weights: NumpyArray | None
     reduction: str
     mode: str
     negative: bool
