@@ -93,12 +93,17 @@ class SharedIndices(NamedTuple):
         are_adjacent = are_adjacent and _stays_adjacent(plan)
         addresses = self.address, payload.address()
         pairs = _compute_pairs(device, plan, *addresses, payload.update_bytes, are_adjacent)
-        keeper = self.shared.keeper(self.address)
-        if keeper is not None and (keeper.address is None or not self._is_captured()):
+        if (keeper := self.keeper()) is not None:
             is_checked = mode == "raise"
             keeper.results[key] = is_checked, pairs, self.holder, payload.holder
             self._note_call(pairs)
         return pairs
+
+    def keeper(self) -> Shared | None:
+        """Return the object that keeps an order, or None if no later call can use the order."""
+        keeper = self.shared.keeper(self.address)
+        is_kept = keeper is not None and (keeper.address is None or not self._is_captured())
+        return keeper if is_kept else None
 
     def _note_call(self, pairs: Pairs | None) -> None:
         """Let later calls with the same key find the order without a plan."""

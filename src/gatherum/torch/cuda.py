@@ -13,10 +13,11 @@ from torch import Tensor
 from gatherum._arguments.conversion import is_integer_zero
 from gatherum._edges.edge_reductions import NAME
 from gatherum._functions.quantized.spec import QuantizedAttributes
-from gatherum._model.call import Attributes
+from gatherum._model.call import Attributes, Call
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 from gatherum._plans import index_errors, sharing
+from gatherum._plans.plans import build_once
 from gatherum._plans.sharing import Shared
 from gatherum._system import native
 from gatherum.cuda import cub, device_calls, edges, elementary, folds, nvidia, quantized
@@ -135,6 +136,9 @@ def run(
     fills_zero = is_integer_zero(fill)
     if out is None and fills_zero:
         result_of_replay = replayed(attributes, data, indices, updates)
+        if result_of_replay is None and updates is not None and _is_shared(indices):
+            _share_order(attributes, data, indices, updates)
+            result_of_replay = replayed(attributes, data, indices, updates)
         if result_of_replay is not None:
             return result_of_replay
 
@@ -154,10 +158,35 @@ def replayed(
 
     A scatter that shares its order with other calls is replayed if the order is known.
     """
-    is_shared = sharing.current() is not None and shares_order(indices.numel())
-    if updates is not None and is_shared:
+    if updates is not None and _is_shared(indices):
         return _replayed_in_order(attributes, data, indices, updates)
     return _run_if_plain(attributes, data, indices, updates)
+
+
+def _is_shared(indices: Tensor) -> bool:
+    """Return True if scatters with these indices share their order now."""
+    return sharing.current() is not None and shares_order(indices.numel())
+
+
+def _share_order(attributes: Attributes, *operands: Tensor) -> None:
+    """Compute the order of a scatter, or raise IndexError as the scatter does.
+
+    Do nothing if no later call can use the order.
+    """
+    data, indices, _ = operands
+    shared, op = sharing.current(), attributes.op
+    names = "data", "indices", "updates"
+    specs = [addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True)]
+    plan, key = build_once(Call(attributes, *specs)), FRAMEWORK.call_key(attributes, *operands)
+    device_number = data.device.index or 0
+    device_and_stream = device_number, FRAMEWORK.stream(device_number, operands)
+    assert shared is not None
+    memory = indices.data_ptr(), specs[1], indices
+    shared_indices = SharedIndices(shared, *device_and_stream, *memory, key)
+    if shared_indices.keeper() is not None:
+        device_calls.check_capture(FRAMEWORK, op, plan, {}, *device_and_stream)
+        device = device_calls.open_device(FRAMEWORK, *device_and_stream)
+        shared_indices.order(device, plan)
 
 
 def _replayed_in_order(

@@ -127,9 +127,7 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     is_dispatched, result = needs_dispatcher(data, updates), None
     shares_order = shares is not None and shared_results.shares_order(indices)
     if shares_order and not is_dispatched:
-        from gatherum.torch import cuda
-
-        result = cuda.replayed(attributes, data, indices, updates)
+        result = _scatter_on_cuda(attributes, data, indices, updates)
     if result is None and (is_dispatched or shares_order):
         result = overload(op)(data, indices, updates, *options, attributes.caller)
     elif result is None:
@@ -138,6 +136,18 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     if shares is not None and attributes.mode == "raise":
         shares.results[shared_results.validity(attributes, data, indices)] = (indices,)
     return cast(Tensor, result)
+
+
+def _scatter_on_cuda(
+    attributes: Attributes, data: Tensor, indices: Tensor, updates: Tensor
+) -> Tensor | None:
+    """Return the result of a scatter that shares its order, or None if it is dispatched."""
+    from gatherum.torch import cuda
+
+    result = cuda.replayed(attributes, data, indices, updates)
+    if result is not None or plain_folds.is_dispatched(data, indices, updates):
+        return result
+    return cuda.run(attributes, data, indices, updates, 0, None)
 
 
 # --- for functions over groups
@@ -217,7 +227,9 @@ def rounded(x: Tensor, target: torch.dtype) -> Tensor:
     if x.dtype is torch.float64 and target in (torch.float16, torch.bfloat16):
         x = rounding.off_ties(sys.modules[__name__], x, dtypes.plan_dtype("", "", target).name)
     x = x.to(target)  # torch makes various NaNs in bfloat16
-    return torch.where(torch.isnan(x), torch.nan, x)
+    if plain_folds.is_dispatched(x):  # nan_to_num has other derivatives at infinity
+        return torch.where(torch.isnan(x), torch.nan, x)
+    return torch.nan_to_num(x, torch.nan, torch.inf, -torch.inf)
 
 
 def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
@@ -257,11 +269,24 @@ def sqrt(x: Tensor) -> Tensor:
 
 
 def exp(x: Tensor) -> Tensor:
-    return cast(Tensor, overload("exp")(x))
+    return _map_values("exp", x)
 
 
 def log(x: Tensor) -> Tensor:
-    return cast(Tensor, overload("log")(x))
+    return _map_values("log", x)
+
+
+def _map_values(name: str, x: Tensor) -> Tensor:
+    if _runs_on_device(x):
+        from gatherum.torch import cuda
+
+        return cuda.map_values(name, x.contiguous())
+    return cast(Tensor, overload(name)(x))
+
+
+def _runs_on_device(*operands: Tensor) -> bool:
+    """Return True if the kernels for CUDA can be called without torch's dispatcher."""
+    return shared_results.on_device(operands[0]) and not plain_folds.is_dispatched(*operands)
 
 
 # The op that computes both in one call, in torch_scatter/softmax.py.
@@ -269,8 +294,13 @@ SOFTMAX = "group_softmax"
 
 
 def fused_transform(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
-    """Return softmax or log_softmax of values, or None inside transforms, which need the steps."""
+    """Return softmax or log_softmax of values. Return None if the caller must run the steps.
+
+    Transforms need the steps. On a device, the op only runs them.
+    """
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
+        return None
+    if _runs_on_device(values, destinations.indices):
         return None
     values = astype(values, dtype(working_dtype(plan_dtype(values))))
     attributes = destinations.attributes

@@ -254,7 +254,8 @@ def test_the_core_replays_a_scatter_whose_order_is_known(running, monkeypatch, r
     def through_python(*_):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gatherum.cuda.device_calls.call_on_device", through_python)
+    for name in ("gatherum.cuda.device_calls.call_on_device", "gatherum.torch.cuda._share_order"):
+        monkeypatch.setattr(name, through_python)
     assert np.array_equal(run(data, updates).numpy(), expected)
     if reduction != "add":  # such scatters have no order
         return
@@ -266,6 +267,27 @@ def test_the_core_replays_a_scatter_whose_order_is_known(running, monkeypatch, r
             run(data, updates)
     finally:
         stand_in.stream(stand_in.STREAM)
+
+
+@pytest.mark.frameworks
+@slow
+@pytest.mark.parametrize("mode", ["raise", "clip"])
+def test_the_core_replays_both_scatters_of_softmax(running, monkeypatch, mode):
+    values = (running.arange(10000.0) % 7).reshape(5000, 2)
+    call = values, running.arange(5000) * 7 % 5, "softmax"
+    options = {"size": 5, "mode": mode}
+    host = (operand.numpy() for operand in call[:2])
+    expected = gatherum.groups.transform(*host, "softmax", **options)
+    result = gatherum.groups.transform(*call, **options)
+    assert np.array_equal(result.numpy(), expected)
+    monkeypatch.setattr(
+        "gatherum.cuda.device_calls.call_on_device", lambda *_: pytest.fail("no replay")
+    )
+    assert np.array_equal(gatherum.groups.transform(*call, **options).numpy(), expected)
+    call[1][3] = 5
+    if mode == "raise":
+        with pytest.raises(IndexError, match=r"^groups.transform: group 5 is not in "):
+            gatherum.groups.transform(*call, **options)
 
 
 @pytest.mark.frameworks

@@ -20,9 +20,9 @@ from gatherum._model.operators import OPERATORS as ROWS  # noqa: E402
 from gatherum._model.reductions import FOLDS  # noqa: E402
 from gatherum.cuda import device_views  # noqa: E402
 from gatherum.cuda.device import Pairs, Widths  # noqa: E402
-from gatherum.torch import cuda  # noqa: E402
+from gatherum.torch import cuda, namespace  # noqa: E402
 from gatherum.torch.autograd import recorded_functions  # noqa: E402
-from gatherum.torch.functions import aggregation  # noqa: E402
+from gatherum.torch.functions import aggregation, elementary  # noqa: E402
 from gatherum.torch.library import ops  # noqa: E402
 from strategies import OPERATORS, SCATTERS, same_bits  # noqa: E402
 
@@ -275,6 +275,23 @@ def test_aggregate_uses_the_dispatcher_only_if_it_has_an_effect(on_core, as_cuda
     assert dispatches(data.requires_grad_())
     with Mode():
         assert dispatches(data.detach())
+
+
+def test_softmax_uses_the_dispatcher_only_if_it_has_an_effect(on_core, as_cuda, monkeypatch):
+    names, overload = [], ops.overload
+    monkeypatch.setattr(namespace, "overload", lambda name: names.append(name) or overload(name))
+    monkeypatch.setattr(cuda, "map_values", elementary._on_cpu)
+    values, groups = torch.arange(8.0).reshape(4, 2), torch.tensor([3, 0, 3, 1])
+
+    def dispatches(values):
+        names.clear()
+        result = gatherum.groups.transform(values, groups, "softmax", size=4)
+        host = gatherum.groups.transform(values.detach().numpy(), groups.numpy(), "softmax", size=4)
+        assert same_bits(result.detach().numpy(), host)
+        return len(names) > 0
+
+    assert not dispatches(values)
+    assert dispatches(values.requires_grad_())
 
 
 def test_an_op_that_is_called_itself_names_two_devices(as_cuda):

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -191,6 +192,28 @@ def test_a_half_is_rounded_once(name):
         expected = of_numpy.rounded(values.copy(), dtype)
     result = namespace.rounded(torch.from_numpy(values), getattr(torch, name))
     assert same_bits(array_of(result, dtype), expected)
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_rounding_makes_every_nan_canonical_and_keeps_the_other_bits(name, monkeypatch):
+    dtype = getattr(torch, name)
+    integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    least = torch.iinfo(integer).min
+    codes = torch.cat([torch.arange(-100, 100), least + torch.arange(100)]).to(integer)
+    special = torch.tensor([torch.inf, -torch.inf, torch.finfo(dtype).max], dtype=dtype)
+    values = torch.cat([codes.view(dtype), special])
+    expected = torch.where(torch.isnan(values), torch.nan, values).view(integer)
+    monkeypatch.setattr(torch, "where", lambda *_: pytest.fail("two operations"))
+    assert torch.equal(namespace.rounded(values, dtype).view(integer), expected)
+
+
+def test_the_derivative_of_rounding_at_infinity_is_one():
+    values = torch.tensor([torch.inf, 1.0, -torch.inf], requires_grad=True)
+    namespace.rounded(values, torch.float32).sum().backward()
+    assert values.grad.tolist() == [1, 1, 1]
+    rounded = partial(namespace.rounded, target=torch.float32)
+    _, tangent = torch.func.jvp(rounded, (values.detach(),), (torch.ones(3),))
+    assert tangent.tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize("func", ["var", "std", "centre"])
