@@ -400,6 +400,11 @@ AS_TORCH = {
     "int32 in index_copy": lambda: torch.zeros(3).index_copy_(0, INDICES[:1].int(), torch.ones(1)),
     "dim of an empty index": lambda: torch.zeros(3).scatter(5, NONE, torch.zeros(0)),
     "overlap, empty index": lambda: torch.zeros(1).expand(2).scatter_add_(0, NONE, torch.zeros(0)),
+    "overlap, no rows": lambda: (
+        torch.zeros(3, 1)
+        .expand(3, 2)
+        .index_reduce_(0, NONE, torch.zeros(0, 2), "mean", include_self=False)
+    ),
     "add to nothing": lambda: torch.zeros(0, 2).index_add(0, INDICES[1:2], torch.zeros(1, 2)),
     "copy to nothing": lambda: torch.zeros(4, 0).index_copy(0, INDICES[1:2] + 8, torch.zeros(1, 0)),
     "put into nothing": lambda: torch.zeros(1, 0).index_put_((INDICES + 3,), torch.zeros(3, 0)),
@@ -416,8 +421,8 @@ AS_TORCH = {
         ONES_4X3, INDICES, INDICES[:1], False, 1, False, ONES_4X3[0]
     )[0],
     "no memory": lambda: torch.bincount(torch.tensor([2**58]), ONES_4X3[0, :1]),
-    "nothing for uint64": lambda: torch.ones(3).to(torch.uint64).put_(
-        NONE, torch.ones(0).to(torch.uint64), accumulate=True
+    "nothing for uint64": lambda: (
+        torch.ones(3).to(torch.uint64).put_(NONE, torch.ones(0).to(torch.uint64), accumulate=True)
     ),
 }
 

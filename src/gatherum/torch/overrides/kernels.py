@@ -144,9 +144,9 @@ class _Overload(NamedTuple):
             return run_bags(description)
         if isinstance(description, Scatter):
             target = self._target(description, data, out)
+            result = run(description, target)
             if out is None or target is not None:
                 self._remember(args, options, description, target)
-            result = run(description, target)
             if target is not None:
                 return data if out is None else out
         if self.name == self.row.in_place:
