@@ -498,6 +498,39 @@ def test_nested_and_as_a_decorator():
         inner.__exit__(None, None, None)
 
 
+async def coroutine():
+    """Run nothing."""
+
+
+def generator():
+    yield
+
+
+async def async_generator():
+    yield
+
+
+@pytest.mark.parametrize("function", [coroutine, generator, async_generator])
+def test_does_not_decorate_functions_that_run_later(function):
+    message = re.escape(
+        f"reproducible: cannot decorate {function.__qualname__}, which is a generator or a "
+        "coroutine: its body would run outside the context; use `with reproducible():` in the body"
+    )
+    with pytest.raises(TypeError, match=f"^{message}$"):
+        room.reproducible()(function)
+
+
+def test_the_page_names_what_torch_cannot_run():
+    """torch's docstring lists the operators that raise if the mode is deterministic."""
+    text = torch.use_deterministic_algorithms.__doc__.split("In addition")[0]
+    listed = text.split("`RuntimeError` when ``mode=True``:")[1]
+    names = re.findall(r"\* :(?:class|func):`torch\.(?:\w+\.)*(\w+)`", listed)
+    page = (Path(__file__).parents[3] / "docs/reproducible-training.md").read_text("utf-8")
+    overridden = {"EmbeddingBag", "put_", "bincount", "scatter_reduce"}
+    assert overridden < set(names)
+    assert not [name for name in names if name not in overridden and f"`{name}`" not in page]
+
+
 def test_for_a_whole_script():
     room.set_reproducible(True)
     try:
