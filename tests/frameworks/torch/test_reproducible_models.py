@@ -117,6 +117,23 @@ def test_training_ends_with_the_same_bits(model):
     assert trained(model, 1) == trained(model, 3) == trained(model, 3)
 
 
+@pytest.mark.parametrize("layer", ["GCNConv", "GATConv"])
+def test_layers_of_pyg_end_with_the_same_bits(layer):
+    layers = pytest.importorskip("torch_geometric.nn", reason="install torch_geometric")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.x = torch.nn.Parameter(torch.randn(300, 8))
+            self.layers = torch.nn.ModuleList(getattr(layers, layer)(8, 8) for _ in range(2))
+
+        def forward(self):
+            first, second = self.layers
+            return second(first(self.x, EDGES).relu(), EDGES)
+
+    assert trained(Model, 1) == trained(Model, 3) == trained(Model, 3)
+
+
 GRAPHS = ("index_add", "scatter", "scatter_reduce prod", "add at two", "x[i]", "embedding")
 
 

@@ -70,7 +70,7 @@ class OverrideKernel {
         passed_.fetch_add(1, std::memory_order_relaxed);
         return checked(PyObject_Call(torch_.ptr(), positional, named));
       }
-      const nb::object result = remembered->run(key, torch_);
+      const nb::object result = run(*remembered, key);
       if (result.is_valid()) {
         runs_.fetch_add(1, std::memory_order_relaxed);
         return result;
@@ -106,6 +106,15 @@ class OverrideKernel {
     OverrideKey key;
     if (!key.read(positional.ptr(), named.ptr())) return;
     if (Remembered call = read(key)) calls_.add(key, std::move(call));
+  }
+
+  // If there is no memory for the result, Python runs the call, so that torch raises its error.
+  nb::object run(const RememberedCall& call, const OverrideKey& key) const {
+    try {
+      return call.run(key, torch_);
+    } catch (const std::bad_alloc&) {
+      return {};
+    }
   }
 
   nb::object python_, torch_;

@@ -15,6 +15,7 @@ from .scatter_calls import (
     Declined,
     Ordered,
     Scatter,
+    check_number,
     run,
     with_one_dimension,
 )
@@ -74,6 +75,7 @@ def scatter_value(
     data: Tensor, dim: int, index: Tensor, value: Any, *, reduce: str
 ) -> Scatter | Tensor:
     """Override ``scatter`` with a number as the source, and with `reduce`."""
+    check_number(value, data.dtype)
     src = data.new_full((), value).expand(index.shape)
     call = scatter(data, dim, index, src, reduce=reduce)
     if isinstance(call, Scatter):

@@ -80,7 +80,9 @@ def embedding_bag(
         raise Declined
     if indices.dtype is not offsets.dtype or indices.dtype not in INDEX_DTYPES:
         raise Declined
-    if not weight.is_floating_point() or (scales is not None and scales.dtype != weight.dtype):
+    if not weight.is_floating_point():
+        raise Declined
+    if scales is not None and (mode != SUM or scales.dtype != weight.dtype):
         raise Declined
     if not indices.numel() or not weight.numel() or offsets.numel() < 1 + last_offset:
         raise Declined

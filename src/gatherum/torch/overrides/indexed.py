@@ -22,6 +22,7 @@ from .scatter_calls import (
     Invalid,
     Ordered,
     Scatter,
+    check_number,
     run,
     with_one_dimension,
 )
@@ -54,7 +55,7 @@ def index_add(data: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: A
         return _scatter_slices(data, dim, index, source, "add")
     if data.dtype is torch.bool or torch.result_type(source, alpha) is not source.dtype:
         raise Declined
-    torch.full((), alpha, dtype=source.dtype)  # raises torch's error for a number beyond the dtype
+    check_number(alpha, source.dtype)
     return _scatter_slices(data, dim, index, source, "add", factors=alpha)
 
 

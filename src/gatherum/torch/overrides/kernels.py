@@ -100,8 +100,9 @@ def _run_for_error(name: str, torch_kernel: Any, keyset: Any, args: Any, options
     """Run an invalid call on torch's kernel without torch's deterministic mode.
 
     The kernel then raises the error of the call, not an error about determinism. torch accepts
-    invalid indices of a tensor without elements. If it accepts any other call, raise RuntimeError,
-    because the order of the updates was not fixed.
+    invalid indices of a tensor without elements, and calls without updates in dtypes for which it
+    has no kernels. If it accepts any other call, raise RuntimeError, because the order of the
+    updates was not fixed.
     """
     only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
     enabled = torch.are_deterministic_algorithms_enabled()
@@ -110,7 +111,7 @@ def _run_for_error(name: str, torch_kernel: Any, keyset: Any, args: Any, options
         result = torch_kernel.call_boxed(keyset, *args, **options)
     finally:
         torch.use_deterministic_algorithms(enabled, warn_only=only_warns)
-    if isinstance(result, Tensor) and not result.numel():
+    if isinstance(result, Tensor) and (not result.numel() or result.dtype in WIDE_UNSIGNED):
         return result
     raise RuntimeError(
         f"reproducible: {name}: torch's kernel accepted operands that gatherum rejected, and may "
@@ -143,9 +144,9 @@ class _Overload(NamedTuple):
             return run_bags(description)
         if isinstance(description, Scatter):
             target = self._target(description, data, out)
+            result = run(description, target)
             if out is None or target is not None:
                 self._remember(args, options, description, target)
-            result = run(description, target)
             if target is not None:
                 return data if out is None else out
         if self.name == self.row.in_place:

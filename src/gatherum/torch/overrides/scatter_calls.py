@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 import torch
@@ -62,6 +63,13 @@ class Scatter(NamedTuple):
 def with_one_dimension(*tensors: Tensor) -> list[Tensor]:
     """View tensors without dimensions as one-element vectors, as torch treats them."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
+
+
+def check_number(value: Any, dtype: torch.dtype) -> None:
+    """Raise an error for a finite number beyond a dtype, which torch's kernels reject."""
+    torch.full((), value, dtype=dtype)  # raises torch's error, except for 16-bit numbers
+    if dtype in (torch.float16, torch.bfloat16) and torch.finfo(dtype).max < abs(value) < inf:
+        raise Invalid
 
 
 def sums_of_rows(

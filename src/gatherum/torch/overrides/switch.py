@@ -6,10 +6,12 @@ kernels, and exiting the last active context restores them.
 
 from __future__ import annotations
 
+import inspect
 import threading
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 
@@ -84,6 +86,9 @@ class _Switch:
 
 
 _SWITCH = _Switch()
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+# The kinds of functions whose calls return before their bodies run.
+_RUN_LATER = inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction
 
 
 class reproducible(ContextDecorator):
@@ -122,6 +127,16 @@ class reproducible(ContextDecorator):
         self._strict = strict
         self._uses: list[_Use] = []
         self._last: _Use | None = None
+
+    def __call__(self, function: _Function) -> _Function:
+        """Return a function that runs `function` inside the context."""
+        if any(check(function) for check in _RUN_LATER):
+            raise TypeError(
+                f"reproducible: cannot decorate {function.__qualname__}, which is a generator or a "
+                "coroutine: its body would run outside the context; use `with reproducible():` in "
+                "the body"
+            )
+        return super().__call__(function)
 
     def __enter__(self) -> reproducible:
         self._last = _SWITCH.start(self._strict)
