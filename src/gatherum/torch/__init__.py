@@ -25,7 +25,7 @@ from gatherum.torch.tracing.onnx_export import onnx_translations
 from . import dlpack  # they register kernels
 from .adapter import TorchAdapter
 from .autograd import batching, gradients  # noqa: F401  # they register kernels
-from .functions import elementary, groups  # noqa: F401  # they register kernels
+from .functions import cumulative, elementary, groups  # noqa: F401  # they register kernels
 from .overrides import is_reproducible, reproducible, set_reproducible
 from .torch_scatter import (
     gather_csr,

@@ -140,6 +140,16 @@ def scatter(attributes: Attributes, data: Tensor, indices: Tensor, updates: Tens
     return cast(Tensor, result)
 
 
+# The op that computes cumulative functions, in functions/cumulative.py.
+CUMULATE = "cumulate"
+
+
+def cumulate(
+    function: str, values: Tensor, groups: Tensor, group_count: int, factors: Tensor | None = None
+) -> Tensor:
+    return cast(Tensor, overload(CUMULATE)(values, groups, group_count, factors, function))
+
+
 # --- for functions over groups
 
 
