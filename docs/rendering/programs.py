@@ -21,6 +21,7 @@ SECTIONS = {
     "Programs as bytes": "gatherum_program_read",
     "Run programs": "gatherum_buffer",
     "exp and log": "gatherum_map",
+    "Cumulative functions": "gatherum_cumulation",
     "Quantized rows": "gatherum_quantized",
     "Folds in batches": "gatherum_fold",
     "Gradients": "gatherum_gradients",

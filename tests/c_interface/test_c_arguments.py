@@ -121,6 +121,28 @@ def test_functions_without_arguments(core, n):
         assert core.gatherum_map(*arguments) == status
 
 
+@pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
+def test_cumulative_functions_without_arguments(core, n):
+    empty, count = c.OK if n == 0 else c.INVALID_CALL, c_int64(n)
+    right = [b"recurrence", b"float32", SOME, _places(1)[0], _places(2)[0], 8, 1]
+    to = _places(3)[0]
+
+    def status(*fields, to=to):
+        return core.gatherum_cumulate(byref(c.Cumulation(*fields)), to, count, None)
+
+    assert status(*right) == (c.OK if n >= 0 else c.INVALID_CALL)
+    assert core.gatherum_cumulate(None, to, count, None) == c.INVALID_CALL
+    for i, expected in enumerate((c.INVALID_CALL, c.INVALID_CALL, empty, empty, empty)):
+        assert status(*right[:i], None, *right[i + 1 :]) == expected
+    assert status(*right, to=None) == empty
+    assert status(*right[:5], 2, 1) == status(*right[:6], -1) == c.INVALID_CALL
+    for shared in (2, 3, 4):
+        assert status(*right, to=right[shared]) == empty
+    if n >= 0:
+        for function, value in ((b"sum", b"int8"), (b"previous", b"int8"), (b"max", b"complex64")):
+            assert status(function, value, *right[2:]) == c.INVALID_PROGRAM
+
+
 def _places(*offsets):
     return [c_void_p(SOME.value + 64 * i) for i in offsets]
 

@@ -12,6 +12,7 @@ import pytest
 import gatherum
 from algorithm_calls import GATHERS, SCATTERS
 from canaries import byte_rows, guarded, guarded_copy, strays
+from gatherum._system import native
 
 # The values of all bytes of the data, of the bytes around it, and of fill values and updates.
 INSIDE, OUTSIDE, FILL = 200, 77, 50
@@ -134,6 +135,21 @@ def test_a_scatter_of_changing_indices_writes_only_the_output(settings_restored,
     assert [strays(array) for array in (*operands, out)] == [[]] * 4
     assert seen <= {INSIDE, FILL} or reduction == "as it is"
     assert (byte_rows(updates) == FILL).all()
+
+
+@pytest.mark.parametrize("function", ["add", "recurrence", "previous"])
+def test_cumulative_functions_of_changing_groups(function):
+    """A group number is read only once: the kernel does not use a number that it has not checked.
+    Each result counts values of one group.
+    """
+    values = np.ones(4096)
+    groups, out = guarded(values.shape, np.dtype(np.int32)), guarded(values.shape, values.dtype)
+    factors = values if function == "recurrence" else None
+    with Changes(groups, 70) as changes:
+        while changes.turns < 2000:
+            native.cumulate(function, "float64", values, factors, groups, 70, out)
+            assert set(out.tolist()) <= set(range(values.size + 1))
+    assert strays(groups) == strays(out) == []
 
 
 def test_calls_of_every_kind_from_many_threads_at_once(settings_restored):

@@ -413,3 +413,71 @@ def test_exp_and_log_take_floats(type_number):
     replaced(call, 0, type_number=type_number)
     call.dtype = type_number
     assert call.run() == ("INVALID_ARGUMENT", "the function is exp or log, of floats")
+
+
+GROUPS = np.array([0, 1, 0, 9, 1, -1])
+
+
+def cumulative_call(function="add", dtype="float32", groups=GROUPS, recurs=False):
+    values = np.arange(1, 7).astype(dtype)
+    operands = [values, groups, values] if recurs else [values, groups]
+    call = Call(b"", operands, (6,), dtype)
+    call.attributes = {
+        "function": (4, function),
+        "group_count": (1, (KINDS["int64"], np.array([2]))),
+    }
+    return call
+
+
+@pytest.mark.parametrize("groups", [GROUPS, GROUPS.astype(np.int32)], ids=["int64", "int32"])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        ("add", [1, 2, 4, 0, 7, 0]),
+        ("mul", [1, 2, 3, 0, 10, 0]),
+        ("max", [1, 2, 3, 0, 5, 0]),
+        ("min", [1, 2, 1, 0, 2, 0]),
+        ("previous", [0, 0, 1, 0, 2, 0]),
+        ("recurrence", [1, 2, 6, 0, 15, 0]),
+    ],
+)
+def test_cumulative_functions(function, expected, groups):
+    call = cumulative_call(function, groups=groups, recurs=function == "recurrence")
+    assert call.run() is None
+    assert call.result.view(np.float32).tolist() == expected
+
+
+NO_FUNCTION = "there is no such function of the values of groups"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (cumulative_call("sum"), NO_FUNCTION),
+        (cumulative_call("none"), NO_FUNCTION),
+        (cumulative_call("mean"), NO_FUNCTION),
+        (cumulative_call("fsum"), NO_FUNCTION),
+        (cumulative_call("recurrence"), NO_FUNCTION),
+        (cumulative_call("previous", "float16"), NO_FUNCTION),
+        (cumulative_call("max", "complex64"), NO_FUNCTION),
+        (cumulative_call(groups=GROUPS.astype(np.uint32)), "the groups are not int32 or int64"),
+        (cumulative_call(groups=GROUPS.astype(np.int16)), "the groups are not int32 or int64"),
+        (cumulative_call(groups=GROUPS[:5]),
+         "the operands and the result are not of one type and size"),
+    ],
+)  # fmt: skip
+def test_wrong_cumulative_functions(call, message):
+    assert call.run() == ("INVALID_ARGUMENT", message)
+    assert (call.result == 0xA5).all()
+
+
+@pytest.mark.parametrize(
+    "change", [{"operand_types": [1, 0]}, {"result_types": [0]}, {"result_types": [1, 1]}]
+)
+def test_a_cumulative_function_has_buffers(change):
+    call = cumulative_call()
+    vars(call).update(change)
+    assert call.run() == (
+        "INVALID_ARGUMENT",
+        "a cumulative function has two or three operands and one result, all buffers",
+    )

@@ -37,7 +37,7 @@ def of_groups() -> Iterator[Check]:
                 return gatherum.groups.reduce(v, g, 90, func)
 
             yield f"groups.reduce {func} {dtype}", reduce, operands
-    for func in ("softmax", "log_softmax", "cumsum", "centre", "normalize"):
+    for func in ("softmax", "log_softmax", "cumcount", "centre", "normalize"):
 
         def transform(v: Tensor, g: Tensor, func: Any = func) -> Any:
             return gatherum.groups.transform(v, g, func, size=90)

@@ -17,7 +17,7 @@ def test_a_namespace_is_complete(package):
         pytest.importorskip(package, reason=f"install {package} to test its functions")
     namespace = importlib.import_module(f"gatherum.{package}.namespace")
     members = {name for name in dir(Arrays) if not name.startswith("_")}
-    sorts = {"sorted_order", "cumsum"} if namespace.in_chunks else set()
+    sorts = {"sorted_order", "cumsum", "cumulate"} if namespace.in_chunks else set()
     assert members - set(dir(namespace)) == sorts
 
 

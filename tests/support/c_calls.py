@@ -69,6 +69,14 @@ class Fold(ctypes.Structure):
     )
 
 
+class Cumulation(ctypes.Structure):
+    _fields_ = (
+        *((name, c_char_p) for name in ("function", "value")),
+        *((name, c_void_p) for name in ("values", "factors", "groups")),
+        *((name, c_int64) for name in ("group_bytes", "group_count")),
+    )
+
+
 class Gradients(ctypes.Structure):
     _fields_ = tuple(
         (name, Buffer)

@@ -246,6 +246,28 @@ GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* prog
 GATHERUM_API gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to,
                                           int64_t n, const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
+/* A function with a result for each value of a group, from the values of the group up to this one, in order.
+ * "add", "mul", "max" and "min" are the left folds of `value`, a dtype with reductions. They accumulate as
+ * scatters do, and each result is rounded once. For "float32" and "float64", "recurrence" multiplies the
+ * result of the previous value by the factor of this value and adds this value, and "previous" is the
+ * previous value, or 0. `factors` is null for other functions than "recurrence". `groups` contains one number
+ * of `group_bytes` bytes, 4 or 8, for each value; it is signed. A value whose number is not in
+ * [0, group_count) gets 0. */
+typedef struct gatherum_cumulation {
+  const char* function;
+  const char* value;
+  const void* values;
+  const void* factors;
+  const void* groups;
+  int64_t group_bytes;
+  int64_t group_count;
+} gatherum_cumulation;
+
+/* Computes n results. Returns GATHERUM_INVALID_PROGRAM if there is no such function of this type, and
+ * GATHERUM_INVALID_CALL if `to` shares memory with an operand. `poll` may be null. */
+GATHERUM_API gatherum_status gatherum_cumulate(const gatherum_cumulation* of, void* to, int64_t n,
+                                               const gatherum_poll* poll) GATHERUM_NOEXCEPT;
+
 /* A gather of quantized rows: (value - zero point) * scale of the rows numbered by `rows`, computed in
  * float32 and rounded once. The gathered dimension has `gathered` rows. The dimensions before it are
  * `before[0]`, `before[1]` and `before[2]`, those after it `after[0]`, `after[1]` and `after[2]`; each is

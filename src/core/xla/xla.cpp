@@ -63,6 +63,20 @@ XLA_FFI_Error* map_items(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan&
   return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
 }
 
+// Computes a cumulative function of the values of groups.
+XLA_FFI_Error* cumulate(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function) {
+  CumulativeCall call = {};
+  if (const char* fault = read(frame, function, call)) return fail(frame, XLA_FFI_INVALID_ARGUMENT, fault);
+  switch (gatherum_cumulate(&call.of, call.to, call.items, nullptr)) {
+    case GATHERUM_OK:
+      return nullptr;
+    case GATHERUM_NO_MEMORY:
+      return fail(frame, XLA_FFI_RESOURCE_EXHAUSTED, "there is no working memory");
+    default:
+      return fail(frame, XLA_FFI_INVALID_ARGUMENT, kNotCumulative);
+  }
+}
+
 }  // namespace
 }  // namespace gatherum::xla
 
@@ -71,8 +85,11 @@ XLA_FFI_Error* gatherum_xla_call(XLA_FFI_CallFrame* frame) noexcept {
   if (frame->stage != kExecutionStage) return nullptr;
   const auto* function = gatherum::xla::attribute(frame->attrs, "function", kStringAttribute);
   try {
-    if (function != nullptr)
-      return gatherum::xla::map_items(*frame, *static_cast<const XLA_FFI_ByteSpan*>(function));
+    if (function != nullptr) {
+      const auto& name = *static_cast<const XLA_FFI_ByteSpan*>(function);
+      return gatherum::xla::takes_groups(*frame) ? gatherum::xla::cumulate(*frame, name)
+                                                 : gatherum::xla::map_items(*frame, name);
+    }
     return gatherum::xla::run_call(*frame);
   } catch (const std::bad_alloc&) {
     return gatherum::xla::fail(*frame, XLA_FFI_RESOURCE_EXHAUSTED, "there is no working memory");

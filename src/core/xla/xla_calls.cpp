@@ -167,6 +167,38 @@ const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& functio
   return nullptr;
 }
 
+bool takes_groups(const XLA_FFI_CallFrame& frame) {
+  return array_of_words(frame.attrs, "group_count") != nullptr;
+}
+
+const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function, CumulativeCall& call) {
+  const XLA_FFI_Buffer *values = argument(frame.args, 0), *groups = argument(frame.args, 1),
+                       *factors = argument(frame.args, 2), *to = result(frame.rets, 0);
+  const XLA_FFI_Array* count = array_of_words(frame.attrs, "group_count");
+  if (values == nullptr || groups == nullptr || to == nullptr || count->size != 1 || frame.args.size > 3 ||
+      (frame.args.size == 3) != (factors != nullptr) || frame.rets.size != 1)
+    return "a cumulative function has two or three operands and one result, all buffers";
+  for (const XLA_FFI_Buffer* buffer : {groups, to, factors == nullptr ? values : factors})
+    if ((buffer != groups && buffer->dtype != values->dtype) || buffer->rank != 1 || values->rank != 1 ||
+        buffer->dims[0] != values->dims[0])
+      return "the operands and the result are not of one type and size";
+  const int64_t width = item_type(groups->dtype).width;
+  if (groups->dtype < XLA_FFI_S8 || groups->dtype > XLA_FFI_S64 || (width != 4 && width != 8))
+    return "the groups are not int32 or int64";
+  const Value value = item_type(values->dtype).value;
+  call.function.assign(function.ptr, function.len);
+  call.items = values->dims[0];
+  call.to = to->data;
+  call.of = {call.function.c_str(),
+             value == Value::none ? "" : name_of(value),
+             values->data,
+             factors == nullptr ? nullptr : factors->data,
+             groups->data,
+             width,
+             *static_cast<const int64_t*>(count->data)};
+  return nullptr;
+}
+
 const char* find_unfit(const XlaCall& call, const KnownProgram& known, const gatherum_operands& operands) {
   const ItemType item = item_type(call.data->dtype);
   if (known.scatter != (call.updates != nullptr)) return "the operands are not those of the program";

@@ -79,10 +79,23 @@ struct MapCall {
   int64_t items;
 };
 
+// A call that computes a cumulative function of the values of groups.
+struct CumulativeCall {
+  gatherum_cumulation of;
+  std::string function;
+  void* to;
+  int64_t items;
+};
+
+// Returns true if a function's operands include groups.
+bool takes_groups(const XLA_FFI_CallFrame& frame);
+
 // Reads a call of this kind. Returns an error message if its form is invalid, or null.
 const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function, MapCall& call);
+const char* read(const XLA_FFI_CallFrame& frame, const XLA_FFI_ByteSpan& function, CumulativeCall& call);
 
 inline constexpr const char* kNoFunction = "the function is exp or log, of floats";
+inline constexpr const char* kNotCumulative = "there is no such function of the values of groups";
 
 // Finds a program in the cache, or reads it. Returns an error message, or null.
 const char* find_program(const Words& words, SharedProgram& known);

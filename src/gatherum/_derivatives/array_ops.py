@@ -59,6 +59,19 @@ class ArrayOps(Protocol):
     ) -> AnyArray:
         """Run a scatter."""
 
+    def cumulate(
+        self,
+        function: str,
+        values: AnyArray,
+        groups: AnyArray,
+        group_count: int,
+        factors: AnyArray | None = None,
+        /,
+    ) -> AnyArray:
+        """Return a cumulative function of the values of groups; see `cumulative`. All arrays are
+        flat, and the groups are integers of 32 or 64 bits.
+        """
+
 
 class DerivativeOps(ArrayOps, Protocol):
     """Functions that a framework supplies for derivatives.

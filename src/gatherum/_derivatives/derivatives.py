@@ -33,7 +33,7 @@ from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.reductions import ROWS
 
-from .array_ops import ADD, DerivativeOps, Destinations
+from .array_ops import ADD, ArrayOps, DerivativeOps, Destinations
 
 Times: TypeAlias = Callable[[AnyArray], AnyArray]
 
@@ -138,6 +138,11 @@ def cotangents(
 # --- the factors of each reduction
 
 
+def equal(xp: ArrayOps, first: AnyArray, second: AnyArray) -> AnyArray:
+    """Return a mask of the equal numbers, where NaN equals NaN."""
+    return (first == second) | (xp.isnan(first) & xp.isnan(second))
+
+
 def _unchanged(value: AnyArray) -> AnyArray:
     return value
 
@@ -178,13 +183,10 @@ def _of_extreme(destinations: Destinations, values: ScatterValues) -> Factors:
     xp = destinations.xp
     data, updates, result = map(xp.stop_gradient, values)
 
-    def equal(first: AnyArray, second: AnyArray) -> AnyArray:
-        return (first == second) | (xp.isnan(first) & xp.isnan(second))
-
     updates_equal = equal(
-        xp.broadcast_to(updates, destinations.moved_shape()), destinations.gather(result)
+        xp, xp.broadcast_to(updates, destinations.moved_shape()), destinations.gather(result)
     )
-    data_equal = equal(data, result)
+    data_equal = equal(xp, data, result)
     dtype = xp.count_dtype(prod(destinations.indices.shape))
     initial_counts = (
         xp.astype(data_equal, dtype)

@@ -71,6 +71,7 @@ fold_pointed = _core.fold_pointed
 make_row_cache = _core.make_row_cache
 new_result = _core.new_result
 map_items = _core.map
+cumulate = _core.cumulate
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
 run_normalized = _core.run_normalized

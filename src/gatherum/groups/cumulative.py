@@ -7,20 +7,18 @@ Ranks count from 1 by value, where NaN is the largest value and 0 equals -0.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
 from gatherum._model.arrays import AnyArray
-from gatherum._model.dtypes import accumulator_dtype
 
-from . import errors, namespace
-from .dates import as_dates, as_integers
+from .dates import as_dates, as_integers, is_date
 from .dtypes import not_a_number
 from .grouping import Grouping
-from .sorting import SortedGroups, gather_flat, scatter_flat
+from .sorting import SortedGroups, cells_of, flattened, gather_flat, scatter_flat
 
 RankMethod: TypeAlias = Literal["average", "ordinal", "min", "max", "dense"]
 RANKS: tuple[str, ...] = get_args(RankMethod)
@@ -61,83 +59,14 @@ def rank(method: str, values: AnyArray, grouping: Grouping, target: Any) -> AnyA
 
 
 def fold(reduction: str, values: AnyArray, grouping: Grouping, target: Any) -> AnyArray:
-    """Return the cumulative fold, or NaN, NaT or 0 for values with no group. NumPy arrays only."""
-    if not isinstance(values, np.ndarray):
-        raise errors.needs_numpy(grouping.op, reduction)
-    sorted_groups = SortedGroups.of(grouping, values, by_value=False)
-    segments = np.ascontiguousarray(values).reshape(-1)[sorted_groups.order]
-    ends = np.flatnonzero(sorted_groups.cells[1:] != sorted_groups.cells[:-1]) + 1
-    starts = np.concatenate([[0], ends]) if len(segments) else ends
-    grouped = sorted_groups.cells < sorted_groups.cell_count
-    result = np.zeros(values.size, values.dtype)
-    if has_nan(values.dtype):
-        result[:] = not_a_number(values.dtype)
-    result[sorted_groups.order[grouped]] = _folded(reduction, segments, starts)[grouped]
-    return result.reshape(values.shape)
-
-
-def _folded(reduction: str, segments: AnyArray, starts: NDArray[np.intp]) -> AnyArray:
-    """Fold each segment of a flat array. The first value of a segment keeps its bits; bools become
-    0 or 1.
-    """
-    if reduction in ("max", "min"):
-        result = _extremes(reduction, segments, starts)
-    elif segments.dtype.kind == "b":
-        result = np.not_equal(segments, 0)
-        _scan(np.logical_or if reduction == "add" else np.logical_and, result, starts)
-    else:
-        accumulated = segments.astype(accumulator_dtype(segments.dtype, reduction))
-        _scan(np.add if reduction == "add" else np.multiply, accumulated, starts)
-        is_integer = segments.dtype.kind in "iu"
-        result = accumulated if is_integer else namespace.rounded(accumulated, segments.dtype)
-    if segments.dtype.kind != "b":
-        result[starts] = segments[starts]
-    return result
-
-
-def _extremes(extreme: str, segments: AnyArray, starts: NDArray[np.intp]) -> AnyArray:
-    """Return cumulative maxima or minima, where NaN wins, and -0 is less than 0."""
-    ufunc = np.maximum if extreme == "max" else np.minimum
-    if segments.dtype.kind in "mM":
-        dates = as_integers(segments, extreme)
-        dates = dates.copy()
-        _scan(ufunc, dates, starts)
-        return as_dates(dates, extreme, segments.dtype)
-    if not has_nan(segments.dtype):
-        folded = np.not_equal(segments, 0) if segments.dtype.kind == "b" else segments.copy()
-        _scan(ufunc, folded, starts)
-        return folded
-    codes = segments.view(f"i{segments.dtype.itemsize}")
-    limits = np.iinfo(codes.dtype)
-    keys = np.where(codes < 0, codes ^ limits.max, codes)
-    nan = limits.max if extreme == "max" else limits.min
-    keys[np.isnan(segments)] = nan
-    _scan(ufunc, keys, starts)
-    result: AnyArray = (
-        np.where(keys < 0, keys ^ limits.max, keys).astype(codes.dtype).view(segments.dtype)
-    )
-    result[keys == nan] = np.nan
-    return result
-
-
-def _scan(ufunc: np.ufunc, segments: AnyArray, starts: NDArray[np.intp]) -> None:
-    """Fold each segment in place. Long segments are folded one by one, short ones together: first
-    all second values, then all third values, and so on.
-    """
-    lengths = np.diff(starts, append=len(segments))
-    limit = int(len(segments) ** 0.5)
-    for start in np.flatnonzero(lengths > limit):
-        segment = segments[starts[start] : starts[start] + lengths[start]]
-        ufunc.accumulate(segment, dtype=segment.dtype, out=segment)
-    is_short = lengths <= limit
-    starts, lengths = starts[is_short], lengths[is_short]
-    order = np.argsort(-lengths, kind="stable")
-    starts, lengths = starts[order], lengths[order]
-    counts = np.searchsorted(-lengths, -np.arange(1, limit + 1), side="left")  # longer than k
-    for k, long_enough in enumerate(counts.tolist(), 1):
-        if long_enough == 0:
-            break
-        positions = starts[:long_enough] + k
-        segments[positions] = ufunc(
-            segments[positions - 1], segments[positions], dtype=segments.dtype
-        )
+    """Return the cumulative fold, or NaN, NaT or 0 for a value without a group."""
+    xp, dtype, shape = grouping.xp, grouping.xp.plan_dtype(values), tuple(values.shape)
+    cells, cell_count = cells_of(grouping, shape), prod(grouping.shape)
+    flat = flattened(xp, values)
+    flat = as_integers(flat, reduction) if is_date(dtype) else flat
+    result = xp.cumulate(reduction, flat, cells, cell_count)
+    result = as_dates(result, reduction, target) if is_date(dtype) else result
+    if grouping.destinations.skips and has_nan(dtype):
+        nan = xp.item(grouping.op, dtype, not_a_number(dtype), values)
+        result = xp.where(cells < cell_count, result, nan)
+    return xp.reshape(result, shape)

@@ -118,10 +118,11 @@ def not_ordered(op: str, position: int, error: Exception) -> TypeError:
     return TypeError(f"{op}: `keys[{position}]` must have values that compare: {error}")
 
 
-def needs_numpy(op: str, reduction: str) -> NotImplementedError:
+def cumulates_on_cpu(reduction: str, device: str, instead: str) -> NotImplementedError:
     func = "cum" + {"add": "sum", "mul": "prod"}.get(reduction, reduction)
     return NotImplementedError(
-        f"{op}: {func!r} is implemented for NumPy and Dask arrays; convert the values to NumPy"
+        f"groups.transform: {func!r} is implemented for values on the CPU, got {device}; write "
+        f"{instead}"
     )
 
 

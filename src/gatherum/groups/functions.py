@@ -277,7 +277,7 @@ def _cumulative_row(name: str, reduction: str, accepts: Callable[[AnyDType], boo
     return TransformRow(
         name=name,
         compose=partial(cumulative.fold, reduction),
-        composes=f"left folds of {reduction}, sorted by group",
+        composes=f"left folds of {reduction}",
         accepts=accepts,
         result=dtypes.same,
         method=Method.FOLD,

@@ -238,6 +238,21 @@ def scatter(
     return result
 
 
+def cumulate(
+    function: str,
+    values: NumpyArray,
+    groups: NumpyArray,
+    group_count: int,
+    factors: NumpyArray | None = None,
+) -> NumpyArray:
+    result: NumpyArray = native.new_result(values.dtype, values.shape)
+    values, groups = np.ascontiguousarray(values), np.ascontiguousarray(groups)
+    scales = None if factors is None else np.ascontiguousarray(factors)
+    call = function, values.dtype.name, values, scales, groups, group_count, result
+    native.cumulate(*call)
+    return result
+
+
 def squares_and_counts(
     values: NumpyArray, destinations: Destinations, skips_nan: bool
 ) -> tuple[NumpyArray, NumpyArray] | None:

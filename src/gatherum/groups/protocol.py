@@ -30,7 +30,7 @@ class ArrayDefaults(Protocol):
     ----------
     in_chunks : bool
         Whether arrays are in chunks, so that `in_blocks` runs functions that sort. False by
-        default. Such arrays need no `sorted_order` and no `cumsum`.
+        default. Such arrays need no `sorted_order`, no `cumsum` and no `cumulate`.
     traces_pointers : bool
         Whether `as_groups` converts `indptr` to edges, and `traced_segments` numbers the segments
         of a traced `indptr`. By default, such arguments become NumPy arrays.

@@ -138,8 +138,3 @@ class TransformRow:
     def sorts(self) -> bool:
         """Whether the function needs all values of a group in one call."""
         return self.method in (Method.FOLD, Method.SORT)
-
-    @property
-    def folds(self) -> bool:
-        """Whether the function is a cumulative fold, which needs NumPy arrays."""
-        return self.method is Method.FOLD

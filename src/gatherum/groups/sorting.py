@@ -34,7 +34,7 @@ class SortedGroups:
         """Sort by group, then by value or only by position."""
         xp, cell_count = grouping.xp, prod(grouping.shape)
         shape = tuple(values.shape)
-        cells = flattened(xp, xp.broadcast_to(_cells(grouping, shape), shape))
+        cells = cells_of(grouping, shape)
         keys = flattened(xp, _comparable(xp, values)) if by_value else None
         order = xp.sorted_order(keys, cells)
         counts = flattened(xp, xp.broadcast_copy(grouping.count(), grouping.shape))
@@ -112,11 +112,16 @@ def scatter_flat(
     return xp.scatter(attributes, table, positions, updates)
 
 
-def _cells(grouping: Grouping, shape: Any) -> AnyArray:
-    """Return the cell number of each value, or the number of cells for a value without a group."""
+def cells_of(grouping: Grouping, shape: Any) -> AnyArray:
+    """Return the cell number of each flattened value, or the number of cells for a value without a
+    group.
+    """
     xp, axis = grouping.xp, grouping.axis
     int64 = xp.dtype(_INT64)
     groups = xp.astype(grouping.group_numbers(), int64)
+    if len(shape) == 1:
+        is_grouped = not grouping.destinations.skips
+        return groups if is_grouped else xp.where(groups < 0, grouping.shape[0], groups)
     shape_before, size, shape_after = shape[:axis], grouping.shape[axis], shape[axis + 1 :]
     inner_count = prod(shape_after)
     before = xp.astype(xp.arange(0, prod(shape_before), groups), int64)
@@ -124,4 +129,6 @@ def _cells(grouping: Grouping, shape: Any) -> AnyArray:
     before = xp.reshape(before, (*shape_before, *(1,) * (len(shape_after) + 1)))
     after = xp.reshape(after, (*(1,) * (len(shape_before) + 1), *shape_after))
     cells = (before * size + groups) * inner_count + after
-    return xp.where(groups < 0, prod(grouping.shape), cells)
+    if grouping.destinations.skips:
+        cells = xp.where(groups < 0, prod(grouping.shape), cells)
+    return flattened(xp, xp.broadcast_to(cells, shape))

@@ -83,8 +83,9 @@ def transform(
         If `func`, `method`, `mode` or `axis` has an invalid value, `size` is negative, or the
         shapes do not match.
     NotImplementedError
-        If a cumulative fold is called on tensors or JAX arrays, or if a cumulative function or a
-        rank is called on Dask arrays with several chunks along `axis`.
+        If a cumulative fold is called on tensors or JAX arrays on a device other than the CPU, or
+        if a cumulative function or a rank is called on Dask arrays with several chunks along
+        `axis`.
     IndexError
         If an entry is out of bounds, as in `reduce`.
 

@@ -9,7 +9,7 @@ from gatherum._exports.help_signatures import plain_help
 from gatherum._frameworks import registry
 from gatherum._frameworks.framework_functions import publish
 
-from . import batching, gradients, sharding  # noqa: F401  # importing them registers rules
+from . import batching, cumulative, gradients, sharding  # noqa: F401  # importing them registers rules
 from .adapter import FUNCTIONS, JaxAdapter
 from .primitives import RECORDABLE_TARGET, TARGET
 

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
 
 from gatherum._arguments import conversion, plain_values
 from gatherum._derivatives.array_ops import Destinations
+from gatherum._derivatives.cumulative import Cumulation
 from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes
 from gatherum._model.dtypes import AnyDType
@@ -24,13 +26,15 @@ from . import dtypes, private
 from . import errors as jax_errors
 from .elementary import exp, log  # noqa: F401  # part of this namespace
 from .operands import as_jax_dtype
-from .primitives import Tracer, bind
+from .primitives import Tracer, bind, vary_alike
 from .products import product_of_others  # noqa: F401  # part of this namespace
 
 if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
 
 Shape = tuple[int, ...]
+# The primitive of cumulative functions; `cumulative` has its rules.
+CUMULATE = Primitive("gatherum_cumulate")
 _HALVES = (np.dtype(np.float16), np.dtype(jnp.bfloat16))
 
 where = jnp.where
@@ -96,11 +100,27 @@ def scatter(
     return bind(attributes, data, indices, updates)
 
 
+def cumulate(
+    function: str,
+    values: AnyArray,
+    groups: AnyArray,
+    group_count: int,
+    factors: AnyArray | None = None,
+) -> AnyArray:
+    operands = (values, groups) if factors is None else (values, groups, factors)
+    return CUMULATE.bind(*vary_alike(operands), function=function, group_count=group_count)
+
+
 def destinations_of(attributes: Attributes, shape: Shape, indices: AnyArray) -> Destinations:
     """Return the `Destinations` of a call on data of this shape."""
     axis = attributes.operator.resolve(tuple(shape), tuple(indices.shape), attributes.axis)
     resolved = attributes._replace(axis=axis, fill=b"")
     return Destinations(sys.modules[__name__], resolved, indices, tuple(shape))
+
+
+def cumulation_of(groups: AnyArray, group_count: int) -> Cumulation:
+    """Return the `Cumulation` of groups of flat values."""
+    return Cumulation(sys.modules[__name__], groups, group_count)
 
 
 # --- for functions over groups

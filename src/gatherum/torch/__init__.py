@@ -29,7 +29,7 @@ from .autograd import (  # noqa: F401  # two of them register kernels
     batching,
     recorded_functions,
 )
-from .functions import elementary, groups  # noqa: F401  # they register kernels
+from .functions import cumulative, elementary, groups  # noqa: F401  # they register kernels
 from .overrides import is_reproducible, reproducible, set_reproducible
 from .torch_scatter import (
     gather_csr,

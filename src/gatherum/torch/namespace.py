@@ -150,6 +150,16 @@ def _scatter_on_cuda(
     return cuda.run(attributes, data, indices, updates, 0, None)
 
 
+# The op that computes cumulative functions, in functions/cumulative.py.
+CUMULATE = "cumulate"
+
+
+def cumulate(
+    function: str, values: Tensor, groups: Tensor, group_count: int, factors: Tensor | None = None
+) -> Tensor:
+    return cast(Tensor, overload(CUMULATE)(values, groups, group_count, factors, function))
+
+
 # --- for functions over groups
 
 

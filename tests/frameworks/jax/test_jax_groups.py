@@ -17,6 +17,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 from gatherum.groups import functions, reduce, transform  # noqa: E402
 from gatherum.groups import namespace as of_numpy  # noqa: E402
+from gatherum.groups.rows import Method  # noqa: E402
 from gatherum.jax import TARGET, namespace  # noqa: E402
 from gatherum.reference import groups as reference  # noqa: E402
 from samples import diagonal, every  # noqa: E402
@@ -27,8 +28,7 @@ NAMES = ("bool", "uint8", "uint64", "int32", "float8_e5m2", "float16", "bfloat16
          "float64", "complex128")  # fmt: skip
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name in NAMES]
 COMPILED = [jnp.dtype(name) for name in ("float32", "bfloat16", "int32", "complex64")]
-NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
-ALL = (*functions.REDUCES, *NOT_FOLDS)
+ALL = (*functions.REDUCES, *functions.TRANSFORMS)
 SMOOTH = [name for name in ALL if has_derivatives(name)]
 
 
@@ -342,3 +342,46 @@ def test_gradients_of_values_that_are_left_out(name):
         gradient = jax.grad(lambda x, call=call: call(x).sum())
         result = gradient(jnp.array([value, 1, 3]))
         assert result[0] == 0 and not jnp.isnan(result).any()
+
+
+FOLDS = [name for name, row in functions.TRANSFORMS.items() if row.method is Method.FOLD]
+
+
+@pytest.mark.parametrize("func", FOLDS)
+def test_cumulative_folds_are_for_the_cpu(func):
+    called = jax.jit(partial(run, func=func, size=2))
+    with pytest.raises(NotImplementedError) as caught:
+        jax.export.export(called, platforms=["cuda"])(np.ones(2), np.zeros(2, int))
+    assert str(caught.value) == (
+        f"groups.transform: '{func}' is implemented for values on the CPU, got cuda; write "
+        "jax.device_put(values, jax.devices('cpu')[0])"
+    )
+
+
+@pytest.mark.parametrize("func", FOLDS)
+def test_cumulative_folds_are_exported_and_batched(func):
+    rng = np.random.default_rng(8)
+    values, groups = rng.standard_normal((3, 40, 2)), rng.integers(-1, 6, (3, 40))
+    called = partial(run, func=func, size=5, mode="drop")
+    expected = np.stack([called(*each) for each in zip(values, groups, strict=True)])
+    trusted = jax.export.DisabledSafetyCheck.custom_call(TARGET)
+    batched = jax.jit(jax.vmap(called))
+    exported = jax.export.export(batched, disabled_checks=[trusted])(values, groups)
+    again = jax.export.deserialize(exported.serialize())
+    assert same_bits(np.asarray(again.call(values, groups)), expected)
+
+
+def test_gradients_of_cumulative_folds():
+    groups, weights = jnp.array([0, 1, 0, 0, 9]), jnp.array([1.0, 2.0, 3.0, 4.0, 5.0])
+
+    def gradient(func, values):
+        def total(values):
+            folded = run(values, groups, func, size=2, mode="drop")
+            return jnp.where(groups < 2, folded * weights, 0).sum()
+
+        return jax.jit(jax.grad(total))(jnp.array(values)).tolist()
+
+    assert gradient("cumsum", [5.0, 6.0, 7.0, 8.0, jnp.nan]) == [8, 2, 7, 4, 0]
+    assert gradient("cumprod", [2.0, 6.0, 0.0, 8.0, jnp.nan]) == [1, 2, 70, 0, 0]
+    assert gradient("cummax", [2.0, 6.0, 1.0, 2.0, jnp.nan]) == [6, 2, 0, 2, 0]
+    assert gradient("cummin", [-0.0, 6.0, 0.0, 1.0, jnp.nan]) == [4.5, 2, 3.5, 0, 0]

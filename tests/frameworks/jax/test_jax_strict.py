@@ -119,10 +119,7 @@ def scattered(op, indices, attributes, data, updates):
     return op(data, indices, updates, **attributes)
 
 
-NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
-
-
-@pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *NOT_FOLDS]))
+@pytest.mark.parametrize("name", every(3, [*functions.REDUCES, *functions.TRANSFORMS]))
 def test_groups(name):
     run = gatherum.groups.transform if name in functions.TRANSFORMS else gatherum.groups.reduce
     more = {} if name in functions.TRANSFORMS else {"fill_value": 0}

@@ -12,9 +12,10 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from gatherum.groups import functions, reduce, transform
 from gatherum.groups import namespace as of_numpy
+from gatherum.groups.rows import Method
 from gatherum.reference import groups as reference
 from gatherum.torch import namespace
-from gatherum.torch.functions import elementary
+from gatherum.torch.functions import cumulative, elementary
 from group_calls import call, defined_pairs, has_derivatives, near_ties, outcome, run, values_of
 from samples import every
 from strategies import DATA_DTYPES, same_bits
@@ -25,8 +26,7 @@ pytestmark = [
 ]
 DTYPES = [dtype for dtype in DATA_DTYPES if dtype.isnative and dtype.name not in ("int4", "uint4")
           and hasattr(torch, dtype.name)]  # fmt: skip
-NOT_FOLDS = [name for name, row in functions.TRANSFORMS.items() if not row.folds]
-ALL = (*functions.REDUCES, *NOT_FOLDS)
+ALL = (*functions.REDUCES, *functions.TRANSFORMS)
 SMOOTH = [name for name in ALL if has_derivatives(name)]
 
 
@@ -248,7 +248,7 @@ def test_elementary_functions(name):
     )
 
 
-@pytest.mark.parametrize("func", ["softmax", "log_softmax", "normalize", "centre"])
+@pytest.mark.parametrize("func", sorted(set(functions.TRANSFORMS) & set(SMOOTH)))
 def test_a_dropped_value_of_a_transform_has_the_gradient_0(func):
     def gradient(values, groups, weights):
         values = values.requires_grad_()
@@ -366,13 +366,81 @@ def test_several_functions_in_a_graph():
     assert list(results) == ["sum", "nanmean"]
 
 
-def test_cumulative_folds_are_for_numpy():
+FOLDS = [name for name, row in functions.TRANSFORMS.items() if row.method is Method.FOLD]
+
+
+@pytest.mark.parametrize("func", FOLDS)
+def test_cumulative_folds_are_for_the_cpu(func):
     with pytest.raises(NotImplementedError) as caught:
-        transform(torch.ones(2), torch.tensor([0, 0]), "cumsum")
+        cumulative._refuse_device(torch.ones(2, device="meta"), None, 1, None, func[3:])
     assert str(caught.value) == (
-        "groups.transform: 'cumsum' is implemented for NumPy and Dask arrays; convert the values "
-        "to NumPy"
+        f"groups.transform: '{func}' is implemented for values on the CPU, got meta; write "
+        "values.cpu()"
     )
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])
+def test_the_gradient_of_a_cumulative_sum_is_a_left_fold_in_reverse_order(name):
+    rng, dtype = np.random.default_rng(8), getattr(torch, name)
+    values = torch.ones(90, 2, dtype=dtype, requires_grad=True)
+    groups = torch.from_numpy(rng.integers(0, 7, 90))
+    weights = torch.from_numpy(rng.standard_normal((90, 2))).to(dtype)
+    (transform(values, groups, "cumsum") * weights).sum().backward()
+    expected = transform(weights.flip(0), groups.flip(0), "cumsum").flip(0)
+    assert same_bits(*(array_of(x, np.dtype(name)) for x in (values.grad, expected)))
+
+
+@pytest.mark.parametrize("zeros", [(), (2,), (0, 5), (1, 2, 4)])
+def test_the_gradient_of_a_cumulative_product_with_zeros(zeros):
+    values = torch.linspace(-2, 3, 7, dtype=torch.float64)
+    values[list(zeros)] = 0
+    ours, torchs = (values.clone().requires_grad_() for _ in range(2))
+    weights = torch.linspace(1, 2, 7, dtype=torch.float64)
+    (transform(ours, [0] * 7, "cumprod") * weights).sum().backward()
+    (torchs.cumprod(0) * weights).sum().backward()
+    torch.testing.assert_close(ours.grad, torchs.grad)
+    assert gradcheck(lambda x: transform(x, [0] * 7, "cumprod"), ours, check_forward_ad=True)
+    assert gradgradcheck(lambda x: transform(x, [0] * 7, "cumprod"), ours)
+
+
+def test_the_gradient_of_a_cumulative_product_needs_no_division():
+    """Here, the product is 0, but no value is."""
+    values = torch.full((2,), 2.0**-100, requires_grad=True)
+    result = transform(values, [0, 0], "cumprod")
+    result[1].backward()
+    assert result[1] == 0
+    assert values.grad.tolist() == [2.0**-100] * 2
+
+
+@pytest.mark.parametrize("func", ["cummax", "cummin"])
+def test_equal_values_share_the_gradient_of_a_cumulative_extreme(func):
+    sign = 1.0 if func == "cummax" else -1.0
+    values = sign * torch.tensor([2.0, 1.0, 2.0, 5.0, 2.0, 5.0], dtype=torch.float64)
+    values.requires_grad_()
+    transform(values, [0, 0, 0, 0, 1, 0], func).sum().backward()
+    assert values.grad.tolist() == [2.5, 0, 0.5, 1.5, 1, 0.5]
+    nan = torch.tensor([1.0, torch.nan, 3.0, torch.nan], requires_grad=True)
+    transform(nan, [0, 0, 0, 0], func).sum().backward()
+    assert nan.grad.tolist() == [1, 2.5, 0, 0.5]
+
+
+@pytest.mark.parametrize("func", FOLDS)
+def test_cumulative_folds_of_strided_tensors(func):
+    values = torch.randn(5, 8, dtype=torch.float64).T[1::2]
+    groups = torch.tensor([0, 1, 9, 0])
+    expected = transform(values.numpy(), groups.numpy(), func, size=2, mode="drop")
+    for layout in (values, values.conj(), values.clone(), torch._neg_view(-values)):
+        result = transform(layout, groups, func, size=2, mode="drop")
+        assert same_bits(array_of(result, np.dtype("f8")), expected)
+        assert result.is_contiguous()
+
+
+@pytest.mark.parametrize("func", FOLDS)
+def test_the_op_of_cumulative_folds(func):
+    values = torch.rand(6, dtype=torch.float64, requires_grad=True)
+    call = values, torch.tensor([0, 1, 0, 2, 7, -1]), 3, None, {
+        "cumsum": "add", "cumprod": "mul"}.get(func, func[3:])  # fmt: skip
+    torch.library.opcheck(torch.ops.gatherum.cumulate, call)
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["", "weights"])
