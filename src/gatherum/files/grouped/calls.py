@@ -28,12 +28,13 @@ from gatherum.files.file_call import FileCall, RunSettings
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import errors
+from gatherum.groups import errors as group_errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import ReduceOptions, run_functions
 
+from . import errors
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
 
@@ -126,7 +127,7 @@ class _Opened:
         for name in others:
             needed = int(self._copies(name) * nbytes)
             if needed > total and not self._is_one_scatter(name):
-                raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
+                raise errors.values_larger_than_memory(REDUCE_FILE, name, self.dtype, needed, total)
             if needed > total:
                 raise TooLargeError
         if others:
@@ -217,7 +218,7 @@ class _Opened:
         memory = Budget.parse(self.call.settings.memory).total
         for name in self.call.names:
             if not self._is_one_scatter(name):
-                raise errors.too_many_groups(REDUCE_FILE, name, self.shape, memory)
+                raise errors.accumulators_larger_than_memory(REDUCE_FILE, name, self.shape, memory)
         names = self.call.names
         runs = [self._reduce_on_disk(name, out if direct else None) for name in names]
         results = {
@@ -244,7 +245,7 @@ class _Opened:
                 coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
                 where = coordinates if self.attributes.operator.addressing.shares_back else ()
                 group = coordinates[self.attributes.axis]
-                raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
+                raise group_errors.empty_group(REDUCE_FILE, name, dtype, group, where)
             initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
         scatter = initial, groups, updates, call.settings, str(row.reduction), out
@@ -258,7 +259,7 @@ class _Opened:
             folder = parent
         free, needed = shutil.disk_usage(folder).free, math.prod(self.shape) * dtype.itemsize
         if needed > free:
-            raise errors.no_space(REDUCE_FILE, self.shape, dtype, free, folder)
+            raise errors.result_larger_than_disk(REDUCE_FILE, self.shape, dtype, free, folder)
 
     def _run_scatter(
         self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
@@ -276,7 +277,7 @@ def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
     """Check the shapes and dtypes of opened operands."""
     entries, values = sources["groups"], sources.get("values")
     if not is_index(entries.dtype):
-        raise errors.not_groups(REDUCE_FILE, entries.dtype)
+        raise group_errors.not_groups(REDUCE_FILE, entries.dtype)
     if values is None:
         attributes = call.attributes._replace(axis=0)
         opened = _Opened(call, sources, (call.size,), np.dtype(np.int64), attributes)
@@ -285,7 +286,7 @@ def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
     shape = values.shape
     axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis, "values")
     if entries.shape not in (shape, shape[axis : axis + 1]):
-        raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
+        raise group_errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
     result = (*shape[:axis], call.size, *shape[axis + 1 :])
     opened = _Opened(

@@ -15,7 +15,8 @@ from gatherum._functions.accumulator import Accumulator, extended_accumulator, n
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
-from gatherum.groups import errors, namespace
+from gatherum.groups import errors as group_errors
+from gatherum.groups import namespace
 from gatherum.groups.dates import as_dates, as_integers, is_date
 from gatherum.groups.evaluation import initial_result
 from gatherum.groups.functions import FUNCTIONS
@@ -152,7 +153,7 @@ class Folds:
         if low >= 0 and high < self.group_count:
             return entries
         if self._grows and self._attributes.mode == "raise":
-            raise errors.InvalidGroupError
+            raise group_errors.InvalidGroupError
         resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.group_count)
         return resolved
 
@@ -202,6 +203,8 @@ class Folds:
             if counts.size and not counts.all():
                 coordinates = shape_limits.coordinates_of(int((counts != 0).argmin()), counts.shape)
                 where = coordinates if self._elements else ()
-                raise errors.empty_group(self._op, fold.name, fold.dtype, coordinates[0], where)
+                raise group_errors.empty_group(
+                    self._op, fold.name, fold.dtype, coordinates[0], where
+                )
         result = fold.result(accumulator)
         return result if self._capacity == self.group_count else result[: self.group_count].copy()

@@ -20,10 +20,12 @@ from gatherum.files.file_call import RunSettings
 from gatherum.files.formats import locate
 from gatherum.files.options import EveryOption
 from gatherum.files.resources.stats import Progress, Stats
-from gatherum.groups import errors, options
+from gatherum.groups import errors as group_errors
+from gatherum.groups import options
 from gatherum.groups.function_names import ReduceName, ReduceNames
 from gatherum.groups.order_statistics import METHODS, QuantileMethod
 
+from . import errors
 from .calls import REDUCE_FILE, GroupCall
 from .decimals import FillText, find_decimals, reduce_column
 from .keys import columns_of, number_keys
@@ -158,7 +160,7 @@ def reduce_file(
     names = _names(func, values, weights)
     quantile = options.as_q(REDUCE_FILE, names, q)
     if isinstance(quantile, tuple):
-        raise errors.one_quantile(REDUCE_FILE, "files")
+        raise group_errors.one_quantile(REDUCE_FILE, "files")
     quantile_method = plain_values.as_choice(REDUCE_FILE, "method", method, METHODS, {})
     attributes = _attributes(axis, mode, negative)
     plain_values.as_boolean(REDUCE_FILE, "decode", decode)
@@ -171,7 +173,7 @@ def reduce_file(
     )
     if (keys := number_keys(groups, settings)) is not None:
         if group_count is not None:
-            raise errors.size_of_keys(REDUCE_FILE, group_count)
+            raise errors.size_with_keys(REDUCE_FILE, group_count)
         groups, group_count, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
     call = GroupCall(
         names, {"groups": groups}, group_count, attributes, fill_value, settings, quantile,
@@ -214,7 +216,7 @@ def _names(
     names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES)))
     options.check_taken(REDUCE_FILE, names, "weights", weights)
     if values is None and (others := [name for name in names if name != "count"]):
-        raise errors.no_values_of(REDUCE_FILE, others[0])
+        raise errors.values_missing(REDUCE_FILE, others[0])
     return names
 
 
@@ -241,7 +243,7 @@ def _run(
     runs: list[Stats] = []
     exact = {column: find_decimals(values, call.settings) for column, values in columns.items()}
     if out is not None and any(exact.values()):
-        raise errors.no_decimals(REDUCE_FILE, out)
+        raise errors.decimals_in_output(REDUCE_FILE, out)
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}
