@@ -2,8 +2,6 @@
 
 import copy
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
@@ -105,23 +103,6 @@ class Job:
             and self.fill_value is fill_value
             and self.attributes is attributes
         )
-
-    def check_unchanged(self) -> None:
-        """Raise OSError if an operand changed since it was opened."""
-        for source in self.sources.values():
-            source.opened.check_unchanged()
-
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Raise OSError instead of TypeError or ValueError if an operand changed.
-
-        The bytes of a changing file may be damaged.
-        """
-        try:
-            yield
-        except (TypeError, ValueError):
-            self.check_unchanged()
-            raise
 
     @property
     def requests(self) -> Requests:

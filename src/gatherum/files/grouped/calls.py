@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NoReturn
@@ -25,7 +24,7 @@ from gatherum._model.errors import group_out_of_bounds
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.formats.storage import Source
+from gatherum.files.formats.storage import Source, check_unchanged, unchanged
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
 from gatherum.groups import errors as group_errors
@@ -71,15 +70,17 @@ class GroupCall:
         with checked as (located, resources, _):
             sources = open_all(located, resources)
             opened = _opened(self, sources)
-            with _unchanged(sources):
+            results = None
+            with unchanged(sources.values()):
                 try:
                     results = opened.results(resources)
                 except IndexError:
                     opened.raise_invalid(resources)
                 except TooLargeError:
                     opened = opened.with_group_count(resources)
-                else:
-                    return results, resources.meter.stats()
+            check_unchanged(sources.values())
+            if results is not None:
+                return results, resources.meter.stats()
         return opened.on_disk(out, direct=direct)
 
 
@@ -303,19 +304,3 @@ def _windows(
     flat = groups.storage.flat(resources, any_order=any_order).array
     for start in range(0, flat.size, resources.budget.entries):
         yield start, flat.read(start, min(start + resources.budget.entries, flat.size))
-
-
-@contextmanager
-def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
-    """Raise OSError, even in place of another error, if an operand changed during the run."""
-    try:
-        yield
-    except (TypeError, ValueError):
-        _check_unchanged(sources)
-        raise
-    _check_unchanged(sources)
-
-
-def _check_unchanged(sources: dict[str, Source]) -> None:
-    for source in sources.values():
-        source.opened.check_unchanged()
