@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
 from gatherum._model import shape_limits
@@ -67,14 +69,27 @@ def _without_empty_groups(
     sentinel = row.unlikely(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
     result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
-    coordinates = grouping.first_empty(grouping.nonempty() if result is None else result != initial)
-    if coordinates is not None and result is not None and not row.locates:
-        coordinates = grouping.first_empty(grouping.nonempty())
-    if coordinates is not None:
-        position = coordinates if grouping.has_entry_per_value else ()
-        group = coordinates[grouping.axis]
-        raise errors.empty_group(grouping.op, row.full_name, dtype, group, position)
+    nonempty = grouping.known(grouping.nonempty() if result is None else result != initial)
+    if result is not None and not row.locates and not nonempty.all():
+        nonempty = grouping.known(grouping.nonempty())
+    if 0 not in grouping.shape:  # otherwise the mask may have items, but there are no results
+        per_value, axis = grouping.has_entry_per_value, grouping.axis
+        check_nonempty(grouping.op, row.full_name, dtype, nonempty, axis, per_value=per_value)
     return row.compose(values, grouping, initial, ddof) if result is None else result
+
+
+def check_nonempty(
+    op: str, func: str, dtype: object, nonempty: NDArray[Any], axis: int = 0, *, per_value: bool
+) -> None:
+    """Raise ValueError if a group is empty, given a mask of the results whose group has values.
+
+    If `per_value`, each value has a separate entry, so that a group may be empty for some results
+    only, and the message contains the position of the first one.
+    """
+    if nonempty.all():
+        return
+    position = shape_limits.coordinates_of(int(nonempty.argmin()), nonempty.shape)
+    raise errors.empty_group(op, func, dtype, position[axis], position if per_value else ())
 
 
 def without_dropped_gradients(values: AnyArray, grouping: Grouping) -> AnyArray:

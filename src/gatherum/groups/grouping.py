@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatherum._arguments.indices import first_invalid
 from gatherum._derivatives.array_ops import Destinations
@@ -16,7 +17,6 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_real_float
 from gatherum._model.errors import Shape, group_out_of_bounds
-from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 
 from . import errors, namespace
@@ -168,14 +168,12 @@ class Grouping:
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._scatter_item(item, "none", self.zero(item))
 
-    def first_empty(self, nonempty: AnyArray) -> Shape | None:
-        """Return the first position of a result whose group is empty, or None if there is none."""
-        is_nonempty = self.xp.to_numpy(nonempty)
-        if is_nonempty is None:
+    def known(self, nonempty: AnyArray) -> NDArray[np.bool_]:
+        """Return a mask of groups as a NumPy array. Raise RuntimeError if a graph is traced."""
+        mask: NDArray[np.bool_] | None = self.xp.to_numpy(nonempty)
+        if mask is None:
             raise errors.unknown_groups(self.op)
-        if is_nonempty.all() or 0 in self.shape:
-            return None
-        return coordinates_of(int(is_nonempty.argmin()), is_nonempty.shape)
+        return mask
 
     def first_values(self, values: AnyArray, initial: AnyArray) -> AnyArray:
         """Return the first value of each group, or `initial` for an empty group."""

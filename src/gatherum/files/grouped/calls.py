@@ -29,7 +29,7 @@ from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
 from gatherum.groups import errors as group_errors
 from gatherum.groups.dates import is_date
-from gatherum.groups.evaluation import check_defined
+from gatherum.groups.evaluation import check_defined, check_nonempty
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.reducing import ReduceOptions, run_functions
 
@@ -242,11 +242,9 @@ class _Opened:
             quiet = replace(call.settings, progress=None)
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
             touched, before = self._run_scatter(false, groups, true, quiet, "none", None)
-            if touched is not None and not touched.all():
-                coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
-                where = coordinates if self.attributes.operator.addressing.shares_back else ()
-                group = coordinates[self.attributes.axis]
-                raise group_errors.empty_group(REDUCE_FILE, name, dtype, group, where)
+            assert touched is not None
+            axis, per_value = self.attributes.axis, self.attributes.operator.addressing.shares_back
+            check_nonempty(REDUCE_FILE, name, dtype, touched, axis, per_value=per_value)
             initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
         scatter = initial, groups, updates, call.settings, str(row.reduction), out
