@@ -273,5 +273,6 @@ class Grouping:
         mode, negative = attributes.mode, attributes.negative
         first = first_invalid(groups, (size,), mode, negative, False)
         position, value = (None, 0) if first is None else (first.where, first.value)
-        valid = -size if negative else 0, size
-        return group_out_of_bounds(self.op, value, valid, position, mode, self.operand)
+        return group_out_of_bounds(
+            self.op, value, size, position, mode, self.operand, negative=negative
+        )

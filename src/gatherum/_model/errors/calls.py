@@ -281,25 +281,27 @@ def index_out_of_bounds(
 def group_out_of_bounds(
     op: str,
     value: object,
-    valid: tuple[int, int],
+    size: int,
     position: Sequence[object] | None,
     mode: str,
     operand: str,
+    *,
+    negative: bool,
 ) -> IndexError:
     """Create the error for the first invalid group.
 
-    `position` is None if another thread changed the group during the call.
+    `position` is None if another thread changed the group during the call. If `negative`, groups in
+    [-`size`, 0) are valid, too.
     """
     if position is None:
         return IndexError(
             f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
         )
+    valid = f"[{-size if negative else 0}, {size})"
     if mode in MOVING:
-        problem = (
-            f"cannot be {MOVING[mode].participle} into [{valid[0]}, {valid[1]}), which is empty"
-        )
+        problem = f"cannot be {MOVING[mode].participle} into {valid}, which is empty"
     else:
-        problem = f"is not in [{valid[0]}, {valid[1]})"
+        problem = f"is not in {valid}"
     return IndexError(f"{op}: group {value} {problem} ({indexed(operand, position)})")
 
 

@@ -206,13 +206,16 @@ class _Opened:
         axis, groups = self.attributes.axis, self.sources["groups"]
         size = self.with_group_count(resources).shape[axis]
         mode, negative = self.attributes.mode, self.attributes.negative
+        value, position = 0, None
         for start, entries in _windows(groups, resources):
             invalid = first_invalid(entries, (size,), mode, negative, False)
             if invalid is not None:
-                where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
-                valid = -size if negative else 0, size
-                raise group_out_of_bounds(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
-        raise group_out_of_bounds(REDUCE_FILE, 0, (0, size), None, mode, "groups")
+                value = invalid.value
+                position = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
+                break
+        raise group_out_of_bounds(
+            REDUCE_FILE, value, size, position, mode, "groups", negative=negative
+        )
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute each function with a separate scatter, using buckets on the disk."""
