@@ -28,6 +28,14 @@ def _caller(op: str, operand: str) -> str:
     return Caller(op, operand, "the result", "values", "group").text
 
 
+def operator_of_groups(rank: int) -> str:
+    """Return the scatter for groups of this rank.
+
+    Groups of one dimension have an entry for each slice of the values, others one for each value.
+    """
+    return "scatter_elements" if rank > 1 else "scatter_slices"
+
+
 @dataclass(frozen=True, slots=True)
 class Grouping:
     """The group of each value."""
@@ -55,11 +63,9 @@ class Grouping:
 
         `shape` is the shape of a result: the values' shape with the number of groups on `axis`.
         """
-        name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
         make_destinations: Any = Destinations
-        attributes = Attributes(
-            name, axis, mode=mode, negative=negative, caller=_caller(op, operand)
-        )
+        name, caller = operator_of_groups(len(groups.shape)), _caller(op, operand)
+        attributes = Attributes(name, axis, mode=mode, negative=negative, caller=caller)
         destinations = make_destinations(xp, attributes, groups, tuple(shape))
         return cls(op, operand, groups, destinations, axis)
 

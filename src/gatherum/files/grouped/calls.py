@@ -31,6 +31,7 @@ from gatherum.groups import errors as group_errors
 from gatherum.groups.dates import is_date
 from gatherum.groups.evaluation import check_defined, check_nonempty
 from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.grouping import operator_of_groups
 from gatherum.groups.reducing import ReduceOptions, run_functions
 
 from . import errors
@@ -289,7 +290,7 @@ def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
     axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis, "values")
     if entries.shape not in (shape, shape[axis : axis + 1]):
         raise group_errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
-    op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
+    op = operator_of_groups(len(entries.shape))
     result = (*shape[:axis], call.size, *shape[axis + 1 :])
     opened = _Opened(
         call, sources, result, values.dtype, call.attributes._replace(op=op, axis=axis)
