@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -99,7 +98,8 @@ class Format(Protocol):
     example: str  # an example path of this format, for error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
     has_members: bool = True  # whether a file contains several arrays, named after a colon
-    stores_directories: bool = False  # whether an array is a directory, not a file
+    # Whether an array is a directory, not a file. Such a format has its own `recognize`.
+    stores_directories: bool = False
     stores_packed: bool = False  # whether arrays may have attributes of packed numbers
     read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
@@ -110,9 +110,6 @@ class Format(Protocol):
 
     def recognize(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
-        if self.stores_directories:
-            named = in_zarr(text) or os.path.isdir(text)
-            return (text.rstrip(f"/{os.sep}"), None) if named else None
         return find_named(text, *self.suffixes, members=self.has_members)
 
     def is_start(self, head: bytes) -> bool:
@@ -246,21 +243,13 @@ def split_member(text: str, suffix: str) -> tuple[str, str] | None:
 
 
 def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
-    """Return the file and the member that a path names by a suffix, or None for other suffixes.
-
-    Directories, and all paths inside a Zarr directory, belong to the Zarr format.
-    """
+    """Return the file and the member that a path names by a suffix, or None for other suffixes."""
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):
             return parts
-        if text.lower().endswith(f".{suffix}") and not (os.path.isdir(text) or in_zarr(text)):
+        if text.lower().endswith(f".{suffix}"):
             return text, None
     return None
-
-
-def in_zarr(text: str) -> bool:
-    """Return True if a part of a path has the suffix of a Zarr directory."""
-    return any(part.endswith(".zarr") for part in PurePath(text.lower()).parts)
 
 
 def first_line(error: BaseException) -> str:
