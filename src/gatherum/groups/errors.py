@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model.dtype_rows import has_arithmetic
-from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
+from gatherum._model.errors import Shape, not_an_index_dtype, undefined_for_dtype
 from gatherum._model.errors.audience import command_hint
 from gatherum._model.errors.texts import indexed, short
-from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with gatherum.groups.factorize(keys)"
 DECIMALS = "write decimals as integers, such as cents"
@@ -31,12 +29,8 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:
-    dtype_name = named_bytes(dtype)
-    if dtype_name is not None and has_arithmetic(dtype_name):
-        return needs_ml_dtypes(op, dtype_name)
-    dtype = dtype_name or dtype
-    hint = "" if needs is None else f"; it needs {needs}"
-    return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
+    suffix = "" if needs is None else f"; it needs {needs}"
+    return undefined_for_dtype(op, "func", func, dtype, suffix)
 
 
 def unknown_function(

@@ -193,11 +193,18 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
     )
 
 
-def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
+def undefined_for_dtype(
+    op: str, argument: str, name: str, dtype: object, suffix: str
+) -> ImportError | TypeError:
+    """Create the error for a reduction, or a function of groups, that a dtype does not have."""
     dtype_name = named_bytes(dtype)
     if dtype_name is not None and has_arithmetic(dtype_name):
         return needs_ml_dtypes(op, dtype_name)
     dtype = dtype_name or dtype
+    return TypeError(f"{op}: `{argument}` {name!r} is not defined for dtype {dtype}{suffix}")
+
+
+def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
     advised += ", and the same for updates" if swapped and has_updates else ""
@@ -205,8 +212,7 @@ def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = Fa
         advised = (
             "it supports only floats and complex numbers; 'add' sums integers without rounding"
         )
-    suffix = hint(advised)
-    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{suffix}")
+    return undefined_for_dtype(op, "reduction", reduction, dtype, hint(advised))
 
 
 def no_inverse(op: str) -> NotImplementedError:
