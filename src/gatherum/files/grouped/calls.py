@@ -86,7 +86,7 @@ class GroupCall:
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedCall:
     """A call with opened operands. `shape` is the shape of a result, `dtype` the dtype of values.
 
     The number of groups in the shape is None until it is known.
@@ -190,7 +190,7 @@ class _Opened:
         results: Results = run_functions(REDUCE_FILE, names, values, groups, options)
         return results
 
-    def with_group_count(self, resources: Resources) -> _Opened:
+    def with_group_count(self, resources: Resources) -> _OpenedCall:
         """Return the call with its number of groups, read from `groups` if it is not given."""
         axis = self.attributes.axis
         if self.shape[axis] is not None:
@@ -276,14 +276,14 @@ class _Opened:
             return FileCall(self.attributes.op, operands, out, keywords, settings).measured()
 
 
-def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
+def _opened(call: GroupCall, sources: dict[str, Source]) -> _OpenedCall:
     """Check the shapes and dtypes of opened operands."""
     entries, values = sources["groups"], sources.get("values")
     if not is_index(entries.dtype):
         raise group_errors.not_groups(REDUCE_FILE, entries.dtype)
     if values is None:
         attributes = call.attributes._replace(axis=0)
-        opened = _Opened(call, sources, (call.size,), np.dtype(np.int64), attributes)
+        opened = _OpenedCall(call, sources, (call.size,), np.dtype(np.int64), attributes)
         opened.check_defined()
         return opened
     shape = values.shape
@@ -292,7 +292,7 @@ def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
         raise group_errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
     op = operator_of_groups(len(entries.shape))
     result = (*shape[:axis], call.size, *shape[axis + 1 :])
-    opened = _Opened(
+    opened = _OpenedCall(
         call, sources, result, values.dtype, call.attributes._replace(op=op, axis=axis)
     )
     opened.check_defined()

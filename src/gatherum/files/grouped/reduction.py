@@ -27,7 +27,7 @@ from gatherum.groups.order_statistics import METHODS, QuantileMethod
 
 from . import errors
 from .calls import REDUCE_FILE, GroupCall
-from .decimals import FillText, find_decimals, reduce_column
+from .decimal_columns import FillText, find_decimals, reduce_column
 from .keys import columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 

@@ -15,7 +15,7 @@ from gatherum.files.file_call import RunSettings
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.arrow_decimals import DecimalColumn, WideError, open_decimals
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import decimals
+from gatherum.groups import decimal_reductions
 from gatherum.groups import errors as group_errors
 from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in
 from gatherum.groups.reducing import ReduceOptions, results_of_decimals
@@ -70,7 +70,9 @@ def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tu
 
     axis, fill_value = call.attributes.axis, call.fill_value
     try:
-        results = decimals.reduce_decimals(REDUCE_FILE, call.names, column, run, axis, fill_value)
+        results = decimal_reductions.reduce_decimals(
+            REDUCE_FILE, call.names, column, run, axis, fill_value
+        )
     except WideError:
         assert isinstance(column, DecimalColumn)
         results, stats = _in_memory(call, column)
