@@ -43,19 +43,35 @@ def run_function(
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
         if row.skips_nan and has_nan(values_dtype):
-            result = None
-            has_initial = initial is not None or row.locates
-            if row.skip_nan is not None and has_initial and is_real_float(values_dtype):
-                result = row.skip_nan(values, grouping, initial, ddof)
+            result = _skip_nan_in_one_call(row, values, grouping, initial, ddof)
             if result is not None:
                 return result
-            if xp.holds_any(is_nan := xp.isnan(values)):
-                grouping = grouping.without_values(is_nan)
-                if not isinstance(values, np.ndarray):
-                    values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
+            values, grouping = _without_nan(values, grouping)
         if initial is None:
             return _without_empty_groups(row, dtype, values, grouping, ddof)
         return row.compose(values, grouping, initial, ddof)
+
+
+def _skip_nan_in_one_call(
+    row: FunctionRow, values: AnyArray, grouping: Grouping, initial: AnyArray | None, ddof: int
+) -> AnyArray | None:
+    """Run a nan form in one call to the framework. Return None if there is no such call."""
+    lacks_initial = initial is None and not row.locates
+    is_supported = is_real_float(grouping.xp.plan_dtype(values))
+    if row.skip_nan is None or lacks_initial or not is_supported:
+        return None
+    return row.skip_nan(values, grouping, initial, ddof)
+
+
+def _without_nan(values: AnyArray, grouping: Grouping) -> tuple[AnyArray, Grouping]:
+    """Return values, and their grouping without the values that are NaN."""
+    xp = grouping.xp
+    is_nan = xp.isnan(values)
+    if not xp.holds_any(is_nan):
+        return values, grouping
+    if not isinstance(values, np.ndarray):
+        values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
+    return values, grouping.without_values(is_nan)
 
 
 def _without_empty_groups(
