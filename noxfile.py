@@ -122,8 +122,9 @@ OLDEST_TESTS = (
     "tests/frameworks/jax", "tests/frameworks/dask", "tests/files",
     "tests/conformance/test_onnx_backend.py", "tests/conformance/test_onnx_reference_ops.py",
     "tests/command/test_cli.py", "tests/command/test_cli_explain.py",
-    "tests/command/test_cli_files.py", "tests/command/test_cli_models.py",
-    "tests/command/test_cli_statuses.py", "tests/arrays/test_array_likes.py",
+    "tests/command/test_cli_files.py", "tests/command/test_cli_groups.py",
+    "tests/command/test_cli_models.py", "tests/command/test_cli_statuses.py",
+    "tests/arrays/test_array_likes.py",
     "tests/project/test_private_names.py", "tests/arrays/test_operators.py",
     # These depend on messages of click, labels that onnx's parser reads, and modules without Dask.
     "--deselect", "tests/command/test_cli_statuses.py::test_usage_is_status_2_and_one_line",

@@ -1,5 +1,8 @@
 """A folder of small files, and the function that runs a command line in it."""
 
+import io
+import sys
+
 import numpy as np
 import pytest
 
@@ -28,3 +31,13 @@ def run(folder, capfd):
         return status, out, err
 
     return call
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """Replace standard input by bytes."""
+
+    def give(content):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return give

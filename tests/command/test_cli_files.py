@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,23 +157,3 @@ def test_no_progress_without_a_terminal(run, folder, monkeypatch):
         monkeypatch.setattr(sys, "stderr", Terminal() if terminal else io.StringIO())
         run("gather", "table.npy", "rows.npy", "-o", "out.npy", *more)
     assert asked == [False, True, False]
-
-
-def test_groups(run):
-    np.save("shop.npy", np.array([0, 2, 2, 0]))
-    Path("shop.csv").write_text("0,2,2,0\n")
-    assert run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--func", "mean")[0] == 0
-    assert np.load("o.npy")[0].tolist() == [4.5, 5.5, 6.5]
-    assert np.isnan(np.load("o.npy")[1]).all()
-    for groups in ("shop.npy", "shop.csv"):
-        assert run("groups", groups, "--func", "count", "--size", "4") == (0, "[2 0 2 0]\n", "")
-    result = run("groups", "table.npy", "shop.csv", "--func", "max", "--fill-value", "-1")
-    assert result == (0, "[[ 9. 10. 11.]\n [-1. -1. -1.]\n [ 6.  7.  8.]]\n", "")
-    assert run("groups", "table.npy")[0::2] == (
-        2, "gatherum: Missing argument 'GROUPS'. See gatherum groups --help.\n",
-    )  # fmt: skip
-    assert run("groups", "table.npy", "shop.npy", "--size", "2")[0::2] == (
-        1, "gatherum: groups: group 2 is not in [0, 2) (groups[1])\n",
-    )  # fmt: skip
-    status, _, line = run("groups", "table.npy", "shop.npy", "-o", "o.npy", "--no-clobber")
-    assert (status, "exists already" in line) == (1, True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from command_lines import npy
 from gatherum._command import startup
 from source import ROOT
 
@@ -302,24 +303,6 @@ def test_errors_for_invalid_indices_list_the_valid_forms(run):
         assert err.endswith(
             ". INDICES may also be numbers in a .csv, .tsv or .txt file, or after --values\n"
         )
-    *_, err = run("groups", "table.npy", "rows.dat")
-    assert err.endswith(". GROUPS may also be a .csv, .tsv or .txt file\n")
-
-
-@pytest.fixture
-def stdin(monkeypatch):
-    """Replace standard input by bytes."""
-
-    def give(content):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-
-    return give
-
-
-def npy(array):
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -338,32 +321,6 @@ def test_standard_input(run, stdin, arguments, content, expected):
     stdin(content)
     assert run(*arguments.split(), "-o", "out.npy")[::2] == (0, "")
     assert np.load("out.npy").tolist() == expected.tolist()
-
-
-def test_groups_of_streams(run, stdin, monkeypatch):
-    shop = np.array([0, 2, 2, 0])
-    np.save("shop.npy", shop)
-    summed = "[[ 9. 11. 13.]\n [ 0.  0.  0.]\n [ 9. 11. 13.]]\n"
-    for arguments, content, expected in (
-        ("- shop.npy", npy(TABLE), summed),
-        ("table.npy -", npy(shop), summed),
-        ("table.npy -", b"0 2 2 0", summed),
-        ("- --func count", b"0 2 2 0", "[2 0 2]\n"),
-    ):
-        stdin(content)
-        assert run("groups", *arguments.split()) == (0, expected, "")
-    stdin(npy(shop))
-    with monkeypatch.context() as patch:
-        stream = io.TextIOWrapper(io.BytesIO())
-        patch.setattr(sys, "stdout", stream)
-        assert run("groups", "-", "--func", "count", "-o", "-", "--no-clobber")[::2] == (0, "")
-        assert stream.buffer.getvalue() == npy(np.array([2, 0, 2]))
-    message = "VALUES and GROUPS cannot both be standard input. See gatherum groups --help."
-    assert run("groups", "-", "-") == (2, "", f"gatherum: {message}\n")
-    stdin(b"0 x")
-    message = "standard input, line 1: expected integers, got '0 x'; number other keys with "
-    message += "gatherum.groups.factorize(keys)"
-    assert run("groups", "table.npy", "-") == (1, "", f"gatherum: {message}\n")
 
 
 PAGE = ROOT / "examples" / "directml" / "scatter_nd.json"

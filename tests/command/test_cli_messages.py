@@ -1,6 +1,5 @@
-"""Errors of the command name its subcommands and the kinds of files, and advise on keys."""
+"""Errors of the command name its subcommands and the kinds of files."""
 
-from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ ARRAYS = "names no kind of output: expected 'x.npy', 'model.safetensors:tensor',
 ZARR = "a Zarr directory such as 'x.zarr'"
 OUTPUTS = f"{ARRAYS} or {ZARR}"
 TABLES = f"{ARRAYS}, {ZARR}, 'x.parquet', 'x.arrow', 'x.feather' or 'x.csv'"
-NUMBER = "number other keys with gatherum.groups.factorize(keys)"
-CENTS = "write decimals as integers, such as cents"
 
 
 @pytest.fixture
@@ -25,7 +22,6 @@ def run(tmp_path, monkeypatch, capfd):
     np.save("rows.npy", np.array([2, 0, 2, 1]))
     np.save("prices.npy", np.array([1.5, 2.5, 1.5, 0.5]))
     Path("words.csv").write_text("key\na\nb\na\nc\n")
-    Path("prices.csv").write_text("1.5\n2.5\n1.5\n0.5\n")
     Path("out").write_text("text")
 
     def call(line):
@@ -61,11 +57,6 @@ def test_an_output_of_no_kind(run, line, out):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("groups values.npy rows.npy --size 2",
-         "groups: group 2 is not in [0, 2) (groups[0])"),
-        ("groups values.npy rows.npy --axis 3", "groups: `axis` must be in [-1, 1), got 3"),
-        ("groups table.npy rows.npy --axis 1",
-         "groups: `groups` must have shape (3,), or that of `values`, (4, 3), got (4,)"),
         ("gather-nd table.npy prices.npy -o o.npy",
          "gather-nd: `indices` must have an integer dtype, got float64"),
         ("gather-elements table.npy rows.npy -o o.npy",
@@ -81,32 +72,6 @@ def test_messages_name_the_command(run, line, message):
     assert run(line) == (1, f"gatherum: {message}\n")
 
 
-@pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        ("prices.npy", f"groups: `groups` must have an integer dtype, got float64; {CENTS}"),
-        ("words.csv", f"words.csv, line 2: expected integers, got 'a'; {NUMBER}"),
-        ("prices.csv", f"prices.csv, line 1: expected integers, got '1.5'; {CENTS}"),
-    ],
-)
-def test_keys_that_are_not_integers(run, groups, message):
-    assert run(f"groups values.npy {groups}") == (1, f"gatherum: {message}\n")
-
-
 def test_advice_is_for_keys_of_groups_only(run):
     line = "gatherum: words.csv, line 2: expected integers, got 'a'\n"
     assert run("gather table.npy words.csv -o o.npy") == (1, line)
-
-
-@pytest.mark.frameworks
-def test_a_column_of_decimals(run):
-    arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
-    from pyarrow import parquet
-
-    prices = arrow.array([Decimal("1.50")] * 4)
-    parquet.write_table(arrow.table({"prices": prices}), "t.parquet")
-    assert run("groups values.npy t.parquet:prices") == (
-        1,
-        "gatherum: t.parquet:prices: a column of decimal128(3, 2), expected numbers, bools, times "
-        f"without a zone, or lists of these; {CENTS}\n",
-    )

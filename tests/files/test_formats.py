@@ -184,6 +184,25 @@ def test_a_url_whose_format_is_given() -> None:
         locate("https://host/download#wte")
 
 
+@pytest.mark.parametrize(
+    ("path", "name", "file"),
+    [
+        ("d.npy", "zarr", "d.npy"),
+        ("a.zarr/x.npy", "zarr", "a.zarr/x.npy"),
+        ("A.ZARR/x.h5/", "zarr", "A.ZARR/x.h5"),
+        ("https://host/a.zarr/x.npy", "zarr", "https://host/a.zarr/x.npy"),
+        ("a.zarr/x.npz:b", "npz", "a.zarr/x.npz"),
+    ],
+)
+def test_directories_and_paths_in_zarr_directories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, name: str, file: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("d.npy").mkdir()
+    location = locate(path)
+    assert (location.format.name, location.file) == (name, file)
+
+
 def test_outputs_keep_to_their_suffix(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"o.bin' names no kind of output: expected 'x.npy', "):
         files.gather_file(TABLE, ROWS, tmp_path / "o.bin")

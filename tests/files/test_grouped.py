@@ -141,6 +141,18 @@ def test_empty_groups_are_named_before_anything_is_written(tmp_path: Path) -> No
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("groups_of_rows", [[0, 1, 2], [0, 2, 2]])
+def test_values_that_change_during_the_run(tmp_path: Path, groups_of_rows: list[int]) -> None:
+    """OSError replaces a result, and the ValueError for the empty group 1."""
+    values = put(tmp_path, "v", np.arange(3))
+
+    def change(*_: int) -> None:
+        os.utime(values, ns=(1, 1))
+
+    with pytest.raises(OSError, match="changed while it was being read"):
+        reduce_file(values, np.array(groups_of_rows), func="max", progress=change)
+
+
 def test_groups_that_become_valid_are_reported_as_changed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "first_invalid", lambda *_: None)
     with pytest.raises(IndexError) as caught:

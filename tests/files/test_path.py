@@ -48,8 +48,8 @@ def modules_of(call: Callable[[], Any]) -> set[str]:
 
 def test_calls_touch_few_modules(tmp_path: Path) -> None:
     table, out = put(tmp_path, "t", TABLE), f"{tmp_path}/out.npy"
-    assert len(modules_of(lambda: files.gather_file(table, ROWS))) <= 18
-    assert len(modules_of(lambda: files.gather_file(table, ROWS, out))) <= 26
+    assert len(modules_of(lambda: files.gather_file(table, ROWS))) <= 19
+    assert len(modules_of(lambda: files.gather_file(table, ROWS, out))) <= 27
     assert len(modules_of(lambda: files.scatter_slices_file(table, ROWS, TABLE[:3], out))) <= 23
 
 

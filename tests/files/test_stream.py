@@ -370,6 +370,17 @@ def test_a_table_that_changes_during_the_run(
         next(result)
 
 
+def test_a_table_that_changes_before_an_invalid_batch(tmp_path: Path) -> None:
+    path = put(tmp_path, "t", TABLE)
+
+    def batches() -> Iterator[list[float]]:
+        os.utime(path, ns=(1, 1))
+        yield [1.5]
+
+    with pytest.raises(OSError, match="changed while it was being read"):
+        next(files.rows(path, batches()))
+
+
 def test_batches_are_given_back() -> None:
     batches_made: list[weakref.ref[Any]] = []
 

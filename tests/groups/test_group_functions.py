@@ -10,6 +10,7 @@ import pytest
 
 import gatherum
 from gatherum.files import reduce_file
+from gatherum.files.grouped.folds import is_folded
 from gatherum.groups import function_names, functions, namespace, rounding
 from gatherum.groups.cumulative import RANKS
 from gatherum.groups.order_statistics import METHODS
@@ -437,9 +438,21 @@ def test_docstrings_name_every_function():
     for name, row in functions.FUNCTIONS.items():
         if not row.skips_nan:
             assert f'``"{name}"``' in gatherum.groups.reduce.__doc__
-            assert re.search(rf"\b{name}\b", reduce_file.__doc__)
     for name in functions.TRANSFORMS:
         assert f'``"{name}"``' in gatherum.groups.transform.__doc__
+
+
+def test_the_notes_of_reduce_file_list_the_functions_that_run_in_batches():
+    folded, excepted = re.search(
+        "the functions (.*) and their nan forms are computed in one pass.*"
+        "except (.*) and the nan forms, are computed with scratch files",
+        " ".join(reduce_file.__doc__.split()),
+    ).groups()
+    rows = [row for row in functions.FUNCTIONS.values() if not row.skips_nan]
+    assert folded.split(", ") == [row.name for row in rows if is_folded(row.name)]
+    assert excepted.split(", ") == [
+        row.name for row in rows if is_folded(row.name) and not row.is_one_scatter
+    ]
 
 
 def test_each_function_has_a_row_that_skips_nan():

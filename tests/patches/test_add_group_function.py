@@ -10,7 +10,7 @@ from recipes import COPIES_CORE, copied, copy_installed_core, patched, run
 from source import ROOT
 
 PATCH = ROOT / "tests" / "patches" / "ptp.patch"
-MOST_FILES = 6
+MOST_FILES = 5
 pytestmark = COPIES_CORE
 
 

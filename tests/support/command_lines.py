@@ -5,6 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
+import numpy as np
+
 import gatherum
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1])}
@@ -13,6 +15,12 @@ ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(gatherum.__file__).parents[1]
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+def npy(array):
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
 
 
 def shell(*command, cwd=None, **environment):

@@ -57,8 +57,9 @@ class Caller(NamedTuple):
         `position` is None if another thread changed the entry during the call.
         """
         if self.entry == "group":
-            valid = -size if negative else 0, size
-            return group_out_of_bounds(self.op, value, valid, position, mode, self.indices)
+            return group_out_of_bounds(
+                self.op, value, size, position, mode, self.indices, negative=negative
+            )
         return index_out_of_bounds(
             self.op, value, axis, size, position, mode, self.indices, has_place=self.place == "same"
         )

@@ -17,6 +17,7 @@ from gatherum.files.arguments.outputs import FileOutput, Operands, RunSettings
 from gatherum.files.durable.sinks import ArraySink, CopySink, Sink
 from gatherum.files.formats import locate_output
 from gatherum.files.formats.format import Location
+from gatherum.files.formats.storage import check_unchanged, unchanged
 from gatherum.files.job import Job
 from gatherum.files.resources.disk import MemoryFile
 from gatherum.files.resources.progress import progress_shown
@@ -117,7 +118,7 @@ class FileCall:
 def run_strategies(job: Job, sink: Sink) -> None:
     """Write the rows of a job to a sink."""
     scatters = job.operator.scatters
-    with job.unchanged():
+    with unchanged(job.sources.values()):
         for strategy in (file_scatter if scatters else file_gather).strategies(job, sink):
             strategy.run(job, sink)
 
@@ -140,9 +141,9 @@ class MemoryOutput:
     @contextmanager
     def sink(self, job: Job) -> Iterator[Sink]:
         """Yield the sink for the rows of a job."""
-        with job.unchanged():
+        with unchanged(job.sources.values()):
             yield _array_sink(job)
-        job.check_unchanged()
+        check_unchanged(job.sources.values())
 
 
 def _array_sink(job: Job) -> Sink:

@@ -2,9 +2,7 @@
 
 import copy
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
@@ -21,7 +19,8 @@ from gatherum.files import errors
 from gatherum.files.durable.sinks import Sink
 from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
 from gatherum.files.formats.storage import FlatStorage, Source
-from gatherum.files.resources.resources import Resources
+from gatherum.files.resources.resources import Budget, Resources
+from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 from gatherum.files.row_access.row_requests import Requests
 from gatherum.files.row_access.table import Panel, RowTable
@@ -47,35 +46,44 @@ class IndexCheck:
         sink.prepare()
 
 
+@dataclass
+class _Run:
+    """The opened operands of one run, its resources, and values that depend on both.
+
+    These values are computed on first use.
+    """
+
+    sources: dict[str, Source]
+    resources: Resources
+    flat_operands: dict[str, FlatArray] = field(default_factory=dict)
+    requests: Requests | None = None
+
+
 class Job:
-    """A call with opened operands, its plan and its requests. `sources` are the operands."""
+    """A call with opened operands, its plan and its requests."""
 
     def __init__(
         self, op: str, sources: dict[str, Source], attributes: dict[str, Any],
         fill_value: object, resources: Resources,
     ) -> None:  # fmt: skip
-        self.op, self.sources, self.attributes = op, sources, attributes
-        self.fill_value, self.resources = fill_value, resources
-        self.operator, self.budget, self.meter = OPERATORS[op], resources.budget, resources.meter
-        self.table = sources["table"]
+        self.op, self.attributes, self.fill_value = op, attributes, fill_value
+        self.operator, self.table = OPERATORS[op], sources["table"]
         if self.operator.scatters and self.table.packing is not None:
             why = self.table.packing.why_not_changed
             raise errors.not_writable(op, self.table.location, why)
-        if "updates" in sources:
-            self._check_numbers()
-        self._flat_operands: dict[str, FlatArray] = {}
-        self._requests: Requests | None = None
+        self._run = _Run(self._as_numbers(sources), resources)
         self._panels: list[tuple[Panel, RowTable]] | None = None
         # raises the errors of the operator in memory
         described = [(source.shape, source.dtype) for source in self.sources.values()]
         call_plan = self._plan = plan(self.operator.name, *described, **attributes)
         self.shape, self.call = call_plan.shape, call_plan.call
 
-    def _check_numbers(self) -> None:
-        """Reinterpret byte updates as numbers of a dtype that NumPy and `.npy` files lack."""
-        dtype, updates = self.table.dtype, self.sources["updates"]
-        if is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize):
-            self.sources = self.sources | {"updates": replace(updates, dtype=dtype)}
+    def _as_numbers(self, sources: dict[str, Source]) -> dict[str, Source]:
+        """Return byte updates as numbers of a dtype that NumPy and `.npy` files lack."""
+        dtype, updates = self.table.dtype, sources.get("updates")
+        if updates is None or not (is_added(dtype) and is_bytes(updates.dtype, dtype.itemsize)):
+            return sources
+        return sources | {"updates": replace(updates, dtype=dtype)}
 
     def again(self, sources: dict[str, Source], resources: Resources) -> "Job":
         """Return the same call on other indices of the same shape and dtype.
@@ -83,9 +91,28 @@ class Job:
         Results that depend only on the table and these settings are reused.
         """
         again = copy.copy(self)
-        again.sources, again.resources, again._flat_operands = sources, resources, {}
-        again.budget, again.meter, again._requests = resources.budget, resources.meter, None
+        again._run = _Run(sources, resources)
         return again
+
+    @property
+    def sources(self) -> dict[str, Source]:
+        """The opened operands."""
+        return self._run.sources
+
+    @property
+    def resources(self) -> Resources:
+        """The resources of the run."""
+        return self._run.resources
+
+    @property
+    def budget(self) -> Budget:
+        """The memory of the run."""
+        return self._run.resources.budget
+
+    @property
+    def meter(self) -> Meter:
+        """The meter of the run."""
+        return self._run.resources.meter
 
     @property
     def entries(self) -> int:
@@ -106,29 +133,13 @@ class Job:
             and self.attributes is attributes
         )
 
-    def check_unchanged(self) -> None:
-        """Raise OSError if an operand changed since it was opened."""
-        for source in self.sources.values():
-            source.opened.check_unchanged()
-
-    @contextmanager
-    def unchanged(self) -> Iterator[None]:
-        """Raise OSError instead of TypeError or ValueError if an operand changed.
-
-        The bytes of a changing file may be damaged.
-        """
-        try:
-            yield
-        except (TypeError, ValueError):
-            self.check_unchanged()
-            raise
-
     @property
     def requests(self) -> Requests:
         """The requests, one for each index or tuple. A request has a row number."""
-        if self._requests is None:
+        run = self._run
+        if run.requests is None:
             attributes = self.attributes
-            self._requests = Requests(
+            run.requests = Requests(
                 self.op,
                 self.table.shape,
                 self.flat("indices"),
@@ -138,9 +149,9 @@ class Job:
                 resident=self.budget.slab,
                 order=self.table.order,
             )
-            self.meter.rows = self._requests.count
+            self.meter.rows = run.requests.count
             self.meter.in_chunks = not isinstance(self.table.storage, FlatStorage)
-        return self._requests
+        return run.requests
 
     def check_indices(self) -> None:
         """Check every index, even if no request uses it. Raise IndexError."""
@@ -169,11 +180,12 @@ class Job:
 
     def flat(self, role: str) -> FlatArray:
         """Return an operand in C order. Copy it to a scratch file if it has another layout."""
-        if role not in self._flat_operands:
+        flat_operands = self._run.flat_operands
+        if role not in flat_operands:
             source = self.sources[role]
             array = source.storage.flat(self.resources).array
-            self._flat_operands[role] = replace(array, dtype=source.dtype)
-        return self._flat_operands[role]
+            flat_operands[role] = replace(array, dtype=source.dtype)
+        return flat_operands[role]
 
     def read_whole(self, role: str) -> NDArray[Any]:
         """Return all elements of an operand."""

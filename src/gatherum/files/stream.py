@@ -18,6 +18,7 @@ from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import ArrayOperand, Operand, Path, find_operand, open_all
 from gatherum.files.batches import Batches, batch_note
 from gatherum.files.formats.format import Location
+from gatherum.files.formats.storage import unchanged
 from gatherum.files.lookups import Lookups
 from gatherum.files.resources.disk import PAGE
 from gatherum.files.resources.resources import Resources
@@ -204,15 +205,11 @@ class WatchedLookups:
 
     def gather(self, indices: NDArray[Any]) -> NDArray[Any]:
         """Gather the rows of one array of indices."""
-        opened = self.lookups.table.opened
         if time.monotonic() - self.checked > PAUSE:
-            opened.check_unchanged()
+            self.lookups.table.opened.check_unchanged()
             self.checked = time.monotonic()
-        try:
+        with unchanged([self.lookups.table]):
             return self.lookups.gather("gather", indices, self.attributes, self.fill_value)[0]
-        except ValueError:
-            opened.check_unchanged()  # the bytes of a changing table may be damaged
-            raise
 
 
 def _bytes_of_a_row(source: RowSource) -> int:

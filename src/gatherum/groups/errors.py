@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gatherum._model.dtype_rows import has_arithmetic
-from gatherum._model.errors import Shape, needs_ml_dtypes, not_an_index_dtype
-from gatherum._model.errors.audience import argument, command_hint
+from gatherum._model.errors import Shape, not_an_index_dtype, undefined_for_dtype
+from gatherum._model.errors.audience import command_hint
 from gatherum._model.errors.texts import indexed, short
-from gatherum._model.named_bytes import named_bytes
 
 KEYS = "number other keys with gatherum.groups.factorize(keys)"
 DECIMALS = "write decimals as integers, such as cents"
@@ -31,46 +29,8 @@ def not_groups(op: str, dtype: Any, operand: str = "groups") -> TypeError:
 
 
 def not_defined(op: str, func: str, dtype: object, needs: object = None) -> Exception:
-    dtype_name = named_bytes(dtype)
-    if dtype_name is not None and has_arithmetic(dtype_name):
-        return needs_ml_dtypes(op, dtype_name)
-    dtype = dtype_name or dtype
-    hint = "" if needs is None else f"; it needs {needs}"
-    return TypeError(f"{op}: `func` {func!r} is not defined for dtype {dtype}{hint}")
-
-
-def not_in_files(op: str, func: str, dtype: object, needed: int, memory: int) -> ValueError:
-    return ValueError(
-        f"{op}: `func` {func!r} of dtype {dtype} needs all values in memory, {needed} bytes with "
-        f"their copies; {argument('memory')} is {memory}"
-    )
-
-
-def too_many_groups(op: str, func: str, shape: Shape, memory: int) -> ValueError:
-    return ValueError(
-        f"{op}: `func` {func!r} needs its accumulators in memory, and those of shape {shape} need "
-        f"more than a third of {argument('memory')}, {memory}"
-    )
-
-
-def size_of_keys(op: str, value: object) -> ValueError:
-    return ValueError(f"{op}: {argument('size')} must not be given for keys, got {value}")
-
-
-def no_column(op: str, out: object, dtype: str) -> ValueError:
-    return ValueError(f"{op}: {out} has no columns of {dtype}; write a .npy or .csv file")
-
-
-def no_decimals(op: str, out: object) -> ValueError:
-    return ValueError(
-        f"{op}: {out} cannot contain decimals; write a .parquet, .arrow, .feather or .csv file"
-    )
-
-
-def not_a_table(op: str, out: object, name: str, shape: Shape) -> ValueError:
-    return ValueError(
-        f"{op}: {out} takes results of one dimension, {name!r} has shape {shape}; write a .npy file"
-    )
+    suffix = "" if needs is None else f"; it needs {needs}"
+    return undefined_for_dtype(op, "func", func, dtype, suffix)
 
 
 def unknown_function(
@@ -258,14 +218,3 @@ def no_rows(op: str, found: Shape) -> ValueError:
 def other_sizes(op: str, expected: int | None, found: object) -> ValueError:
     what = "an integer or None" if expected is None else f"{expected} integers or None"
     return ValueError(f"{op}: `size` must be {what}, got {found!r}")
-
-
-def no_values_of(op: str, func: str) -> ValueError:
-    return ValueError(f"{op}: `values` must be given for {func!r}, got None; 'count' needs none")
-
-
-def no_space(op: str, shape: Shape, dtype: object, free: int, folder: str) -> OSError:
-    return OSError(
-        f"{op}: the result, shape {shape} of dtype {dtype}, is larger than what is free in "
-        f"{folder}, {free} bytes"
-    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatherum._arguments.casting import has_nan
 from gatherum._model import shape_limits
@@ -41,19 +43,35 @@ def run_function(
         if row.method is Method.COMPOSITION:
             values = without_dropped_gradients(values, grouping)
         if row.skips_nan and has_nan(values_dtype):
-            result = None
-            has_initial = initial is not None or row.locates
-            if row.skip_nan is not None and has_initial and is_real_float(values_dtype):
-                result = row.skip_nan(values, grouping, initial, ddof)
+            result = _skip_nan_in_one_call(row, values, grouping, initial, ddof)
             if result is not None:
                 return result
-            if xp.holds_any(is_nan := xp.isnan(values)):
-                grouping = grouping.without_values(is_nan)
-                if not isinstance(values, np.ndarray):
-                    values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
+            values, grouping = _without_nan(values, grouping)
         if initial is None:
             return _without_empty_groups(row, dtype, values, grouping, ddof)
         return row.compose(values, grouping, initial, ddof)
+
+
+def _skip_nan_in_one_call(
+    row: FunctionRow, values: AnyArray, grouping: Grouping, initial: AnyArray | None, ddof: int
+) -> AnyArray | None:
+    """Run a nan form in one call to the framework. Return None if there is no such call."""
+    lacks_initial = initial is None and not row.locates
+    is_supported = is_real_float(grouping.xp.plan_dtype(values))
+    if row.skip_nan is None or lacks_initial or not is_supported:
+        return None
+    return row.skip_nan(values, grouping, initial, ddof)
+
+
+def _without_nan(values: AnyArray, grouping: Grouping) -> tuple[AnyArray, Grouping]:
+    """Return values, and their grouping without the values that are NaN."""
+    xp = grouping.xp
+    is_nan = xp.isnan(values)
+    if not xp.holds_any(is_nan):
+        return values, grouping
+    if not isinstance(values, np.ndarray):
+        values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
+    return values, grouping.without_values(is_nan)
 
 
 def _without_empty_groups(
@@ -67,14 +85,27 @@ def _without_empty_groups(
     sentinel = row.unlikely(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
     result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
-    coordinates = grouping.first_empty(grouping.nonempty() if result is None else result != initial)
-    if coordinates is not None and result is not None and not row.locates:
-        coordinates = grouping.first_empty(grouping.nonempty())
-    if coordinates is not None:
-        position = coordinates if grouping.has_entry_per_value else ()
-        group = coordinates[grouping.axis]
-        raise errors.empty_group(grouping.op, row.full_name, dtype, group, position)
+    nonempty = grouping.known(grouping.nonempty() if result is None else result != initial)
+    if result is not None and not row.locates and not nonempty.all():
+        nonempty = grouping.known(grouping.nonempty())
+    if 0 not in grouping.shape:  # otherwise the mask may have items, but there are no results
+        per_value, axis = grouping.has_entry_per_value, grouping.axis
+        check_nonempty(grouping.op, row.full_name, dtype, nonempty, axis, per_value=per_value)
     return row.compose(values, grouping, initial, ddof) if result is None else result
+
+
+def check_nonempty(
+    op: str, func: str, dtype: object, nonempty: NDArray[Any], axis: int = 0, *, per_value: bool
+) -> None:
+    """Raise ValueError if a group is empty, given a mask of the results whose group has values.
+
+    If `per_value`, each value has a separate entry, so that a group may be empty for some results
+    only, and the message contains the position of the first one.
+    """
+    if nonempty.all():
+        return
+    position = shape_limits.coordinates_of(int(nonempty.argmin()), nonempty.shape)
+    raise errors.empty_group(op, func, dtype, position[axis], position if per_value else ())
 
 
 def without_dropped_gradients(values: AnyArray, grouping: Grouping) -> AnyArray:

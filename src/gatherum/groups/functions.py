@@ -110,7 +110,24 @@ def _truth_row(name: str, extreme: str, empty: int) -> FunctionRow:
     )
 
 
-_median = partial(order_statistics.quantile, 0.5, "linear")
+def _quantile_row(name: str, composes: str, takes: tuple[Argument, ...] = ()) -> FunctionRow:
+    """Return the row of the median. If it takes `q`, `options.row_with_q` sets the quantile."""
+    return FunctionRow(
+        name=name,
+        compose=partial(order_statistics.quantile, 0.5, "linear"),
+        composes=composes,
+        accepts=dtypes.reduces("mean", "max"),
+        result=dtypes.transformed_dtype,
+        empty=None,
+        ties="NaN wins",
+        reduction=None,
+        method=Method.SORT,
+        takes=takes,
+        weighted=None,
+        skip_nan=None,
+        copies=dtypes.nothing,
+    )
+
 
 _SQUARES = "scatter fmean, gather, scatter add of the squares, division by count - ddof"
 
@@ -200,36 +217,8 @@ _ROWS = (
     ),
     _fold_row("fsum", "fsum", 0),
     _fold_row("fmean", "fmean", None),
-    FunctionRow(
-        name="quantile",
-        compose=_median,  # `options.row_with_q` replaces it by the quantile `q`
-        composes="sort, gather of the two neighbours, interpolation",
-        accepts=dtypes.reduces("mean", "max"),
-        result=dtypes.transformed_dtype,
-        empty=None,
-        ties="NaN wins",
-        reduction=None,
-        method=Method.SORT,
-        takes=("q",),
-        weighted=None,
-        skip_nan=None,
-        copies=dtypes.nothing,
-    ),
-    FunctionRow(
-        name="median",
-        compose=_median,
-        composes='`quantile` with `q=0.5` and `method="linear"`',
-        accepts=dtypes.reduces("mean", "max"),
-        result=dtypes.transformed_dtype,
-        empty=None,
-        ties="NaN wins",
-        reduction=None,
-        method=Method.SORT,
-        takes=(),
-        weighted=None,
-        skip_nan=None,
-        copies=dtypes.nothing,
-    ),
+    _quantile_row("quantile", "sort, gather of the two neighbours, interpolation", ("q",)),
+    _quantile_row("median", '`quantile` with `q=0.5` and `method="linear"`'),
     FunctionRow(
         name="nunique",
         compose=order_statistics.nunique,

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gatherum._arguments.indices import first_invalid
 from gatherum._derivatives.array_ops import Destinations
@@ -16,7 +17,6 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_real_float
 from gatherum._model.errors import Shape, group_out_of_bounds
-from gatherum._model.shape_limits import coordinates_of
 from gatherum._plans.extremes import positions_of_extremes
 
 from . import errors, namespace
@@ -26,6 +26,14 @@ from .protocol import Arrays
 @lru_cache(maxsize=64)
 def _caller(op: str, operand: str) -> str:
     return Caller(op, operand, "the result", "values", "group").text
+
+
+def operator_of_groups(rank: int) -> str:
+    """Return the scatter for groups of this rank.
+
+    Groups of one dimension have an entry for each slice of the values, others one for each value.
+    """
+    return "scatter_elements" if rank > 1 else "scatter_slices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +63,9 @@ class Grouping:
 
         `shape` is the shape of a result: the values' shape with the number of groups on `axis`.
         """
-        name = "scatter_elements" if len(groups.shape) > 1 else "scatter_slices"
         make_destinations: Any = Destinations
-        attributes = Attributes(
-            name, axis, mode=mode, negative=negative, caller=_caller(op, operand)
-        )
+        name, caller = operator_of_groups(len(groups.shape)), _caller(op, operand)
+        attributes = Attributes(name, axis, mode=mode, negative=negative, caller=caller)
         destinations = make_destinations(xp, attributes, groups, tuple(shape))
         return cls(op, operand, groups, destinations, axis)
 
@@ -168,14 +174,12 @@ class Grouping:
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._scatter_item(item, "none", self.zero(item))
 
-    def first_empty(self, nonempty: AnyArray) -> Shape | None:
-        """Return the first position of a result whose group is empty, or None if there is none."""
-        is_nonempty = self.xp.to_numpy(nonempty)
-        if is_nonempty is None:
+    def known(self, nonempty: AnyArray) -> NDArray[np.bool_]:
+        """Return a mask of groups as a NumPy array. Raise RuntimeError if a graph is traced."""
+        mask: NDArray[np.bool_] | None = self.xp.to_numpy(nonempty)
+        if mask is None:
             raise errors.unknown_groups(self.op)
-        if is_nonempty.all() or 0 in self.shape:
-            return None
-        return coordinates_of(int(is_nonempty.argmin()), is_nonempty.shape)
+        return mask
 
     def first_values(self, values: AnyArray, initial: AnyArray) -> AnyArray:
         """Return the first value of each group, or `initial` for an empty group."""
@@ -275,5 +279,6 @@ class Grouping:
         mode, negative = attributes.mode, attributes.negative
         first = first_invalid(groups, (size,), mode, negative, False)
         position, value = (None, 0) if first is None else (first.where, first.value)
-        valid = -size if negative else 0, size
-        return group_out_of_bounds(self.op, value, valid, position, mode, self.operand)
+        return group_out_of_bounds(
+            self.op, value, size, position, mode, self.operand, negative=negative
+        )

@@ -252,9 +252,9 @@ def _flat(entries: NumpyArray, sizes: Shape, order: Any) -> NumpyArray:
     invalid = indices.first_invalid(entries.T, sizes, "raise", False, True)
     if invalid is not None:
         coordinates = invalid.component, *invalid.where
-        valid = 0, sizes[invalid.component]
+        size = sizes[invalid.component]
         raise group_out_of_bounds(
-            AGGREGATE, invalid.value, valid, coordinates, "raise", "group_idx"
+            AGGREGATE, invalid.value, size, coordinates, "raise", "group_idx", negative=False
         )
     strides = shape_limits.contiguous_strides(sizes if order == "C" else sizes[::-1], 1)
     flat: NumpyArray = np.array(strides if order == "C" else strides[::-1]) @ entries.astype(

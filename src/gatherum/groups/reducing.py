@@ -16,7 +16,7 @@ from gatherum._model.call_types import typed_as
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 
-from . import decimals, errors, options, overloads
+from . import decimal_reductions, errors, options, overloads
 from .decimal_numbers import DecimalNumbers, decimals_in
 from .evaluation import run_function, without_dropped_gradients
 from .function_names import ReduceName, ReduceNames
@@ -275,7 +275,7 @@ def results_of_decimals(
         return run_functions(op, names, integers, groups, replace(arguments, fill_value=fill))
 
     axis = plain_values.as_integer(op, "axis", arguments.axis)
-    return decimals.reduce_decimals(op, names, numbers, run, axis, arguments.fill_value)
+    return decimal_reductions.reduce_decimals(op, names, numbers, run, axis, arguments.fill_value)
 
 
 def run_functions(

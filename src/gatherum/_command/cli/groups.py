@@ -134,7 +134,7 @@ def _run(
     from gatherum import files
     from gatherum.files.arguments.outputs import check_absent
     from gatherum.files.formats import locate_output
-    from gatherum.files.grouped.decimals import FillText
+    from gatherum.files.grouped.decimal_columns import FillText
     from gatherum.files.grouped.outputs import TABLES, table_suffix, table_target
 
     def operand(role: str, path: str) -> Any:

@@ -5,9 +5,9 @@ and sizes, `package_objects` those about accumulators, prepared calls and pictur
 about graph edges, and `frameworks` those about arrays of other frameworks. `audience` chooses the
 advice for users of NumPy, of PyTorch or of the command line, and `texts` formats values.
 
-A message used only by one framework, by `groups`, by `files` or by `quantized` is in the
-`errors.py` of its folder. Messages about the contents of a file are written where they are raised,
-and so are all messages of `onnx`, `directml` and `cli`.
+A message used only by one framework, by `groups`, by `files`, by `files/grouped` or by `quantized`
+is in the `errors.py` of its folder. Messages about the contents of a file are written where they
+are raised, and so are all messages of `onnx`, `directml` and `cli`.
 
 In a message of an operator, the words `data`, `indices` and `updates` refer to the operands, except
 between quotes: `_model/callers.py: renamed` replaces them by the names of the function that the

@@ -193,11 +193,18 @@ def not_finite(op: str, operand: str, dtype: object, value: object) -> ValueErro
     )
 
 
-def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
+def undefined_for_dtype(
+    op: str, argument: str, name: str, dtype: object, suffix: str
+) -> ImportError | TypeError:
+    """Create the error for a reduction, or a function of groups, that a dtype does not have."""
     dtype_name = named_bytes(dtype)
     if dtype_name is not None and has_arithmetic(dtype_name):
         return needs_ml_dtypes(op, dtype_name)
     dtype = dtype_name or dtype
+    return TypeError(f"{op}: `{argument}` {name!r} is not defined for dtype {dtype}{suffix}")
+
+
+def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = False) -> Exception:
     swapped = isinstance(dtype, np.dtype) and not dtype.isnative
     advised = "write data.astype(data.dtype.newbyteorder('='))" if swapped else ""
     advised += ", and the same for updates" if swapped and has_updates else ""
@@ -205,8 +212,7 @@ def not_reducible(op: str, reduction: str, dtype: object, has_updates: bool = Fa
         advised = (
             "it supports only floats and complex numbers; 'add' sums integers without rounding"
         )
-    suffix = hint(advised)
-    return TypeError(f"{op}: `reduction` {reduction!r} is not defined for dtype {dtype}{suffix}")
+    return undefined_for_dtype(op, "reduction", reduction, dtype, hint(advised))
 
 
 def no_inverse(op: str) -> NotImplementedError:
@@ -281,25 +287,27 @@ def index_out_of_bounds(
 def group_out_of_bounds(
     op: str,
     value: object,
-    valid: tuple[int, int],
+    size: int,
     position: Sequence[object] | None,
     mode: str,
     operand: str,
+    *,
+    negative: bool,
 ) -> IndexError:
     """Create the error for the first invalid group.
 
-    `position` is None if another thread changed the group during the call.
+    `position` is None if another thread changed the group during the call. If `negative`, groups in
+    [-`size`, 0) are valid, too.
     """
     if position is None:
         return IndexError(
             f"{op}: an entry was not a valid group, but `{operand}` changed during the call"
         )
+    valid = f"[{-size if negative else 0}, {size})"
     if mode in MOVING:
-        problem = (
-            f"cannot be {MOVING[mode].participle} into [{valid[0]}, {valid[1]}), which is empty"
-        )
+        problem = f"cannot be {MOVING[mode].participle} into {valid}, which is empty"
     else:
-        problem = f"is not in [{valid[0]}, {valid[1]})"
+        problem = f"is not in {valid}"
     return IndexError(f"{op}: group {value} {problem} ({indexed(operand, position)})")
 
 

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from gatherum._model.defaults import MEMORY
@@ -18,7 +19,7 @@ from gatherum.files.durable.marker import is_completed
 from gatherum.files.durable.sinks import CompleteSink, Sink
 from gatherum.files.formats.decoding import decoded
 from gatherum.files.formats.format import Location
-from gatherum.files.formats.storage import Source
+from gatherum.files.formats.storage import Source, check_unchanged, unchanged
 from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
@@ -95,13 +96,13 @@ class FileOutput:
             out.resolved,
             fingerprint,
             resume=resume,
-            check_inputs=job.check_unchanged,
+            check_inputs=partial(check_unchanged, job.sources.values()),
             meter=job.meter,
             staged=not in_place
             and out.format.is_staged(job.table if job.operator.scatters else None),
         )
         with removed_when_refused(build):
-            with job.unchanged():
+            with unchanged(job.sources.values()):
                 sink = self._build_sink(job, build)
             with closing(sink):
                 yield sink

@@ -86,7 +86,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
         if (parts := file_format.recognize(text))
     ]
     if locations:
-        first = min(locations, key=lambda location: len(location.file))  # the first colon counts
+        first = min(locations, key=_precedence)
     elif name is not None:
         first = _given(text, candidates[0], local=remote is None)
     elif remote is None:
@@ -94,6 +94,11 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
     else:
         raise UnknownFormat(f"{text!r} is not a known kind of file: expected {_examples()}")
     return first if remote is None else _at_url(first, remote)
+
+
+def _precedence(location: Location) -> tuple[int, bool]:
+    """Return a key that is smaller for the first colon, and for directories and paths in them."""
+    return len(location.file), not location.format.stores_directories
 
 
 def locate_output(path: str | os.PathLike[str] | Location, tables: Iterable[str] = ()) -> Location:

@@ -24,7 +24,8 @@ from gatherum.files.formats.arrow_groups import (
     groups_in,
     plain_errors,
 )
-from gatherum.files.formats.format import Format, KeyColumn, Location, choose_member
+from gatherum.files.formats.format import Format, KeyColumn, Location
+from gatherum.files.formats.members import choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.resources.resources import Resources

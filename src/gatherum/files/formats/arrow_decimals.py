@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from gatherum.files.formats.arrow import Arrow, ArrowColumn
 from gatherum.files.formats.arrow_groups import NullsError, groups_of, plain_errors
-from gatherum.files.formats.format import Location, choose_member
+from gatherum.files.formats.format import Location
+from gatherum.files.formats.members import choose_member
 from gatherum.files.resources.resources import Resources
 from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in, largest_of, part_of
 

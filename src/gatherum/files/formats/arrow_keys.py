@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gatherum.files.formats.arrow_groups import Groups, groups_of, plain_errors
-from gatherum.files.formats.format import KeyColumn, Location, choose_member
+from gatherum.files.formats.format import KeyColumn, Location
+from gatherum.files.formats.members import choose_member
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 

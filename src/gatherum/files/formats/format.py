@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,22 +20,7 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 
-__all__ = [
-    "MOST_LISTED",
-    "Format",
-    "KeyColumn",
-    "Location",
-    "choose_member",
-    "find_named",
-    "first_line",
-    "group_given",
-    "in_zarr",
-]  # fmt: skip
-
-MOST_LISTED = 1000  # maximum number of members of a file or a group to search
-# For an anndata sparse matrix: the name of the lines that `indptr` divides, and the name of the
-# lines in `indices`.
-SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
+__all__ = ["Format", "KeyColumn", "Location", "first_line"]
 
 
 @dataclass(frozen=True)
@@ -114,7 +98,8 @@ class Format(Protocol):
     example: str  # an example path of this format, for error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
     has_members: bool = True  # whether a file contains several arrays, named after a colon
-    stores_directories: bool = False  # whether an array is a directory, not a file
+    # Whether an array is a directory, not a file. Such a format has its own `recognize`.
+    stores_directories: bool = False
     stores_packed: bool = False  # whether arrays may have attributes of packed numbers
     read_only: str | None = None  # the reason why such files are not written
     any_order: bool = False  # whether an array may be written in Fortran order
@@ -125,9 +110,6 @@ class Format(Protocol):
 
     def recognize(self, text: str) -> tuple[str, str | None] | None:
         """Return the file and the member in a path of this format, or None for other paths."""
-        if self.stores_directories:
-            named = in_zarr(text) or os.path.isdir(text)
-            return (text.rstrip(f"/{os.sep}"), None) if named else None
         return find_named(text, *self.suffixes, members=self.has_members)
 
     def is_start(self, head: bytes) -> bool:
@@ -261,63 +243,13 @@ def split_member(text: str, suffix: str) -> tuple[str, str] | None:
 
 
 def find_named(text: str, *suffixes: str, members: bool = True) -> tuple[str, str | None] | None:
-    """Return the file and the member that a path names by a suffix, or None for other suffixes.
-
-    Directories, and all paths inside a Zarr directory, belong to the Zarr format.
-    """
+    """Return the file and the member that a path names by a suffix, or None for other suffixes."""
     for suffix in suffixes:
         if members and (parts := split_member(text, suffix)):
             return parts
-        if text.lower().endswith(f".{suffix}") and not (os.path.isdir(text) or in_zarr(text)):
+        if text.lower().endswith(f".{suffix}"):
             return text, None
     return None
-
-
-def in_zarr(text: str) -> bool:
-    """Return True if a part of a path has the suffix of a Zarr directory."""
-    return any(part.endswith(".zarr") for part in PurePath(text.lower()).parts)
-
-
-def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:
-    """Return the member that a location names, or the only one, or raise ValueError.
-
-    `what` is what the format calls a member: array, tensor, dataset or column.
-    """
-    if member is None and len(names) == 1:
-        return names[0]
-    if member is not None and member in names:
-        return member
-    if not names:
-        raise ValueError(f"{name}: the file holds no {what}s")
-    if member is None:
-        raise ValueError(
-            f"{name}: name one of its {len(names)} {what}s after a colon: {_listed(names)}"
-        )
-    raise ValueError(f"{name}: the file has no such {what}; it holds {_listed(names)}")
-
-
-def group_given(name: object, what: str, names: list[str], encoding: object) -> ValueError:
-    """Return the error for a group where an array is expected.
-
-    `what` is what the format calls an array, and `names` are the names of the arrays in the group.
-    `encoding` is the attribute by which anndata marks a sparse matrix.
-    """
-    content = f"that holds {_listed(names)}" if names else f"without {what}s"
-    advice = ""
-    if isinstance(encoding, str) and (parts := SPARSE.get(encoding)):
-        line, others = parts
-        part = "[indptr[i]:indptr[i + 1]]"
-        advice = (
-            f"; it is a sparse matrix ({encoding}), whose {line} i has the values data{part} in "
-            f"the {others} indices{part}"
-        )
-    article = "an" if what[0] in "aeiou" else "a"
-    return ValueError(f"{name}: expected {article} {what}, got a group {content}{advice}")
-
-
-def _listed(names: list[str]) -> str:
-    """Return names as text, truncated after the first ones."""
-    return ", ".join(map(repr, names[:8])) + (", …" if len(names) > 8 else "")
 
 
 def first_line(error: BaseException) -> str:

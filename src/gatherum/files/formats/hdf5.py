@@ -17,15 +17,9 @@ from gatherum._model.errors.audience import hint
 from gatherum._system.regular_files import open_regular
 from gatherum.files.formats.attributes import attributes_of_hdf5
 from gatherum.files.formats.dtypes import as_bytes, cannot_hold
-from gatherum.files.formats.format import (
-    MOST_LISTED,
-    Format,
-    Location,
-    choose_member,
-    first_line,
-    group_given,
-)
+from gatherum.files.formats.format import Format, Location, first_line
 from gatherum.files.formats.hdf5_chunks import ChunkedDataset
+from gatherum.files.formats.members import MOST_LISTED, choose_member, group_given
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from itertools import chain
 
 from gatherum.files.formats import npy
-from gatherum.files.formats.format import Format, Location, choose_member
+from gatherum.files.formats.format import Format, Location
+from gatherum.files.formats.members import choose_member
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources

@@ -17,7 +17,8 @@ import numpy as np
 
 from gatherum._model.dtype_rows import ROWS, DTypeRow, spellings
 from gatherum.files.formats.dtypes import cannot_hold, name_of, number_type
-from gatherum.files.formats.format import Format, Location, choose_member
+from gatherum.files.formats.format import Format, Location
+from gatherum.files.formats.members import choose_member
 from gatherum.files.formats.npy import checked_shape
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile

@@ -1,6 +1,8 @@
 """Storages give access to the elements of an opened array, for all formats."""
 
 import math
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -17,7 +19,17 @@ from gatherum.files.row_access.flat import FlatArray, FlatLayout
 from gatherum.files.row_access.grid import BoxArray, BoxLayout
 from gatherum.files.row_access.table import TableLayout, largest_box
 
-__all__ = ["Address", "BoxStorage", "FlatStorage", "Opened", "Source", "Storage", "boxes_of"]
+__all__ = [
+    "Address",
+    "BoxStorage",
+    "FlatStorage",
+    "Opened",
+    "Source",
+    "Storage",
+    "boxes_of",
+    "check_unchanged",
+    "unchanged",
+]
 
 
 class Storage:
@@ -105,6 +117,27 @@ class Source:
             "fortran": self.storage.fortran,
             "file": self.opened.state(),
         }
+
+
+def check_unchanged(sources: Collection[Source]) -> None:
+    """Raise OSError if an input changed since it was opened."""
+    for source in sources:
+        source.opened.check_unchanged()
+
+
+@contextmanager
+def unchanged(sources: Collection[Source]) -> Iterator[None]:
+    """Raise OSError instead of TypeError or ValueError if an input changed since it was opened.
+
+    The bytes of a changing file may be damaged, and a decoder may raise either error for them. An
+    IndexError is not replaced. Nothing is checked after a success: call `check_unchanged` when the
+    result is complete.
+    """
+    try:
+        yield
+    except (TypeError, ValueError):
+        check_unchanged(sources)
+        raise
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NoReturn
@@ -25,15 +24,17 @@ from gatherum._model.errors import group_out_of_bounds
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
 from gatherum.files.file_call import FileCall, RunSettings
-from gatherum.files.formats.storage import Source
+from gatherum.files.formats.storage import Source, check_unchanged, unchanged
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import errors
+from gatherum.groups import errors as group_errors
 from gatherum.groups.dates import is_date
-from gatherum.groups.evaluation import check_defined
+from gatherum.groups.evaluation import check_defined, check_nonempty
 from gatherum.groups.functions import FUNCTIONS
+from gatherum.groups.grouping import operator_of_groups
 from gatherum.groups.reducing import ReduceOptions, run_functions
 
+from . import errors
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
 
@@ -70,20 +71,22 @@ class GroupCall:
         with checked as (located, resources, _):
             sources = open_all(located, resources)
             opened = _opened(self, sources)
-            with _unchanged(sources):
+            results = None
+            with unchanged(sources.values()):
                 try:
                     results = opened.results(resources)
                 except IndexError:
                     opened.raise_invalid(resources)
                 except TooLargeError:
                     opened = opened.with_group_count(resources)
-                else:
-                    return results, resources.meter.stats()
+            check_unchanged(sources.values())
+            if results is not None:
+                return results, resources.meter.stats()
         return opened.on_disk(out, direct=direct)
 
 
 @dataclass(frozen=True)
-class _Opened:
+class _OpenedCall:
     """A call with opened operands. `shape` is the shape of a result, `dtype` the dtype of values.
 
     The number of groups in the shape is None until it is known.
@@ -126,7 +129,7 @@ class _Opened:
         for name in others:
             needed = int(self._copies(name) * nbytes)
             if needed > total and not self._is_one_scatter(name):
-                raise errors.not_in_files(REDUCE_FILE, name, self.dtype, needed, total)
+                raise errors.values_larger_than_memory(REDUCE_FILE, name, self.dtype, needed, total)
             if needed > total:
                 raise TooLargeError
         if others:
@@ -187,7 +190,7 @@ class _Opened:
         results: Results = run_functions(REDUCE_FILE, names, values, groups, options)
         return results
 
-    def with_group_count(self, resources: Resources) -> _Opened:
+    def with_group_count(self, resources: Resources) -> _OpenedCall:
         """Return the call with its number of groups, read from `groups` if it is not given."""
         axis = self.attributes.axis
         if self.shape[axis] is not None:
@@ -204,20 +207,23 @@ class _Opened:
         axis, groups = self.attributes.axis, self.sources["groups"]
         size = self.with_group_count(resources).shape[axis]
         mode, negative = self.attributes.mode, self.attributes.negative
+        value, position = 0, None
         for start, entries in _windows(groups, resources):
             invalid = first_invalid(entries, (size,), mode, negative, False)
             if invalid is not None:
-                where = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
-                valid = -size if negative else 0, size
-                raise group_out_of_bounds(REDUCE_FILE, invalid.value, valid, where, mode, "groups")
-        raise group_out_of_bounds(REDUCE_FILE, 0, (0, size), None, mode, "groups")
+                value = invalid.value
+                position = shape_limits.coordinates_of(start + invalid.where[0], groups.shape)
+                break
+        raise group_out_of_bounds(
+            REDUCE_FILE, value, size, position, mode, "groups", negative=negative
+        )
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute each function with a separate scatter, using buckets on the disk."""
         memory = Budget.parse(self.call.settings.memory).total
         for name in self.call.names:
             if not self._is_one_scatter(name):
-                raise errors.too_many_groups(REDUCE_FILE, name, self.shape, memory)
+                raise errors.accumulators_larger_than_memory(REDUCE_FILE, name, self.shape, memory)
         names = self.call.names
         runs = [self._reduce_on_disk(name, out if direct else None) for name in names]
         results = {
@@ -240,11 +246,9 @@ class _Opened:
             quiet = replace(call.settings, progress=None)
             false, true = np.zeros((), np.bool_), np.ones((), np.bool_)
             touched, before = self._run_scatter(false, groups, true, quiet, "none", None)
-            if touched is not None and not touched.all():
-                coordinates = shape_limits.coordinates_of(int(touched.argmin()), touched.shape)
-                where = coordinates if self.attributes.operator.addressing.shares_back else ()
-                group = coordinates[self.attributes.axis]
-                raise errors.empty_group(REDUCE_FILE, name, dtype, group, where)
+            assert touched is not None
+            axis, per_value = self.attributes.axis, self.attributes.operator.addressing.shares_back
+            check_nonempty(REDUCE_FILE, name, dtype, touched, axis, per_value=per_value)
             initial = np.zeros((), dtype)
         updates = np.ones((), dtype) if name == "count" else call.operands["values"]
         scatter = initial, groups, updates, call.settings, str(row.reduction), out
@@ -258,7 +262,7 @@ class _Opened:
             folder = parent
         free, needed = shutil.disk_usage(folder).free, math.prod(self.shape) * dtype.itemsize
         if needed > free:
-            raise errors.no_space(REDUCE_FILE, self.shape, dtype, free, folder)
+            raise errors.result_larger_than_disk(REDUCE_FILE, self.shape, dtype, free, folder)
 
     def _run_scatter(
         self, initial: NDArray[Any], groups: Operand, updates: Operand, settings: RunSettings,
@@ -272,23 +276,23 @@ class _Opened:
             return FileCall(self.attributes.op, operands, out, keywords, settings).measured()
 
 
-def _opened(call: GroupCall, sources: dict[str, Source]) -> _Opened:
+def _opened(call: GroupCall, sources: dict[str, Source]) -> _OpenedCall:
     """Check the shapes and dtypes of opened operands."""
     entries, values = sources["groups"], sources.get("values")
     if not is_index(entries.dtype):
-        raise errors.not_groups(REDUCE_FILE, entries.dtype)
+        raise group_errors.not_groups(REDUCE_FILE, entries.dtype)
     if values is None:
         attributes = call.attributes._replace(axis=0)
-        opened = _Opened(call, sources, (call.size,), np.dtype(np.int64), attributes)
+        opened = _OpenedCall(call, sources, (call.size,), np.dtype(np.int64), attributes)
         opened.check_defined()
         return opened
     shape = values.shape
     axis = shape_limits.resolve_axis(REDUCE_FILE, shape, call.attributes.axis, "values")
     if entries.shape not in (shape, shape[axis : axis + 1]):
-        raise errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
-    op = "scatter_elements" if len(entries.shape) > 1 else "scatter_slices"
+        raise group_errors.other_groups(REDUCE_FILE, shape[axis], shape, entries.shape)
+    op = operator_of_groups(len(entries.shape))
     result = (*shape[:axis], call.size, *shape[axis + 1 :])
-    opened = _Opened(
+    opened = _OpenedCall(
         call, sources, result, values.dtype, call.attributes._replace(op=op, axis=axis)
     )
     opened.check_defined()
@@ -302,19 +306,3 @@ def _windows(
     flat = groups.storage.flat(resources, any_order=any_order).array
     for start in range(0, flat.size, resources.budget.entries):
         yield start, flat.read(start, min(start + resources.budget.entries, flat.size))
-
-
-@contextmanager
-def _unchanged(sources: dict[str, Source]) -> Iterator[None]:
-    """Raise OSError, even in place of another error, if an operand changed during the run."""
-    try:
-        yield
-    except (TypeError, ValueError):
-        _check_unchanged(sources)
-        raise
-    _check_unchanged(sources)
-
-
-def _check_unchanged(sources: dict[str, Source]) -> None:
-    for source in sources.values():
-        source.opened.check_unchanged()

@@ -15,9 +15,10 @@ from gatherum._functions.accumulator import Accumulator, extended_accumulator, n
 from gatherum._functions.fold_properties import element_bytes
 from gatherum._model import shape_limits
 from gatherum._model.call import Attributes, FoldRule
-from gatherum.groups import errors, namespace
+from gatherum.groups import errors as group_errors
+from gatherum.groups import namespace
 from gatherum.groups.dates import as_dates, as_integers, is_date
-from gatherum.groups.evaluation import initial_result
+from gatherum.groups.evaluation import check_nonempty, initial_result
 from gatherum.groups.functions import FUNCTIONS
 from gatherum.groups.grouping import Grouping
 from gatherum.groups.rows import FunctionRow, Method
@@ -152,7 +153,7 @@ class Folds:
         if low >= 0 and high < self.group_count:
             return entries
         if self._grows and self._attributes.mode == "raise":
-            raise errors.InvalidGroupError
+            raise group_errors.InvalidGroupError
         resolved: NDArray[Any] = namespace.resolve(self._attributes, entries, self.group_count)
         return resolved
 
@@ -199,9 +200,7 @@ class Folds:
         shape_limits.check_result(self._op, (self.group_count, *self._row_shape), fold.dtype)
         if fold.initial is None:
             counts = accumulator.counts()[: self.group_count]
-            if counts.size and not counts.all():
-                coordinates = shape_limits.coordinates_of(int((counts != 0).argmin()), counts.shape)
-                where = coordinates if self._elements else ()
-                raise errors.empty_group(self._op, fold.name, fold.dtype, coordinates[0], where)
+            name, dtype = fold.name, fold.dtype
+            check_nonempty(self._op, name, dtype, counts != 0, per_value=self._elements)
         result = fold.result(accumulator)
         return result if self._capacity == self.group_count else result[: self.group_count].copy()

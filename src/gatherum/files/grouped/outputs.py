@@ -22,7 +22,8 @@ from gatherum.files.formats import locate, locate_output
 from gatherum.files.formats.dtypes import name_of
 from gatherum.files.formats.format import Location, first_line
 from gatherum.files.resources.stats import Meter, Stats
-from gatherum.groups import errors
+
+from . import errors
 
 __all__ = [
     "check_suffix",
@@ -83,7 +84,7 @@ def write_results(results: Results, out: Path, settings: RunSettings, suffix: st
     if suffix is not None:
         for name, result in results.items():
             if result.ndim != 1:
-                raise errors.not_a_table("reduce_file", out, name, result.shape)
+                raise errors.result_of_several_dimensions("reduce_file", out, name, result.shape)
         content = _csv(results) if suffix == "csv" else _arrow(results, out, suffix)
         write_files({os.fspath(out): content})
         return Stats(0, 0, len(content), 0, 0.0, 0, _in_chunks=False)
@@ -178,7 +179,7 @@ def _column(result: NDArray[Any], out: Path) -> Any:
     try:
         return pyarrow.array(result)
     except (pyarrow.ArrowException, TypeError):
-        raise errors.no_column("reduce_file", out, name_of(result.dtype)) from None
+        raise errors.column_of_unknown_dtype("reduce_file", out, name_of(result.dtype)) from None
 
 
 def _decimal_column(numbers: list[Decimal]) -> Any:

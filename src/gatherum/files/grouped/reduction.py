@@ -2,7 +2,7 @@
 
 import operator
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, Never, Unpack, overload
@@ -20,13 +20,15 @@ from gatherum.files.file_call import RunSettings
 from gatherum.files.formats import locate
 from gatherum.files.options import EveryOption
 from gatherum.files.resources.stats import Progress, Stats
-from gatherum.groups import errors, options
+from gatherum.groups import errors as group_errors
+from gatherum.groups import options
 from gatherum.groups.function_names import ReduceName, ReduceNames
 from gatherum.groups.order_statistics import METHODS, QuantileMethod
 
+from . import errors
 from .calls import REDUCE_FILE, GroupCall
-from .decimals import FillText, find_decimals, reduce_column
-from .keys import columns_of, number_keys
+from .decimal_columns import FillText, find_decimals, reduce_column
+from .keys import Keys, columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
 
 __all__ = ["reduce_file"]
@@ -129,10 +131,9 @@ def reduce_file(
     -----
     Along axis 0, the functions sum, prod, mean, max, min, last, count, any, all, fsum, fmean and
     their nan forms are computed in one pass, with accumulators in memory. If the accumulators do
-    not fit, sum, prod, mean, max, min, last, count, fsum and fmean are computed with scratch files;
-    other functions raise ValueError. The functions var, std, argmax, argmin, first, logsumexp,
-    quantile, median, nunique and mode, their nan forms, and functions with weights, need all values
-    in memory.
+    not fit, these functions, except any, all and the nan forms, are computed with scratch files;
+    the exceptions raise ValueError. All other functions, and functions with weights, need all
+    values in memory.
 
     Decimals in columns of files and in memory are reduced as by `gatherum.groups.reduce`, and the
     results are arrays of ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits,
@@ -156,9 +157,7 @@ def reduce_file(
         raise unknown_argument("reduce_file", unknown)
     started = time.perf_counter()
     names = _names(func, values, weights)
-    quantile = options.as_q(REDUCE_FILE, names, q)
-    if isinstance(quantile, tuple):
-        raise errors.one_quantile(REDUCE_FILE, "files")
+    quantile = _quantile(names, q)
     quantile_method = plain_values.as_choice(REDUCE_FILE, "method", method, METHODS, {})
     attributes = _attributes(axis, mode, negative)
     plain_values.as_boolean(REDUCE_FILE, "decode", decode)
@@ -166,17 +165,13 @@ def reduce_file(
         memory, spill_dir, False, overwrite, progress, storage_options, decode=decode
     )
     group_count = None if size is None else plain_values.as_size(REDUCE_FILE, "size", size)
-    suffix = _checked_suffix(
-        out, {"values": values, "groups": groups, "weights": weights}, settings
-    )
-    if (keys := number_keys(groups, settings)) is not None:
-        if group_count is not None:
-            raise errors.size_of_keys(REDUCE_FILE, group_count)
-        groups, group_count, attributes = keys.numbers, keys.count, attributes._replace(mode="drop")
     call = GroupCall(
         names, {"groups": groups}, group_count, attributes, fill_value, settings, quantile,
         quantile_method,
     )  # fmt: skip
+    operands = {"values": values, "groups": groups, "weights": weights}
+    suffix = _checked_suffix(out, operands, settings)
+    call, keys = _with_numbered_keys(call)
     columns = _columns(values, settings)
     plain = isinstance(func, str) and keys is None and len(columns) == 1
     direct = plain and out is not None and suffix is None
@@ -214,8 +209,28 @@ def _names(
     names = tuple(dict.fromkeys(options.names_of(REDUCE_FILE, func, options.ALIASES)))
     options.check_taken(REDUCE_FILE, names, "weights", weights)
     if values is None and (others := [name for name in names if name != "count"]):
-        raise errors.no_values_of(REDUCE_FILE, others[0])
+        raise errors.values_missing(REDUCE_FILE, others[0])
     return names
+
+
+def _quantile(names: Sequence[str], q: object) -> float | None:
+    """Return the probability of a quantile, or None if no function uses it."""
+    quantile = options.as_q(REDUCE_FILE, names, q)
+    if isinstance(quantile, tuple):
+        raise group_errors.one_quantile(REDUCE_FILE, "files")
+    return quantile
+
+
+def _with_numbered_keys(call: GroupCall) -> tuple[GroupCall, Keys | None]:
+    """Return a call with the numbers of its keys, and the keys, or None if it has group numbers."""
+    keys = number_keys(call.operands["groups"], call.settings)
+    if keys is None:
+        return call, None
+    if call.size is not None:
+        raise errors.size_with_keys(REDUCE_FILE, call.size)
+    attributes = call.attributes._replace(mode="drop")
+    operands = {"groups": keys.numbers}
+    return replace(call, operands=operands, size=keys.count, attributes=attributes), keys
 
 
 def _attributes(axis: int, mode: str, negative: bool) -> Attributes:
@@ -241,7 +256,7 @@ def _run(
     runs: list[Stats] = []
     exact = {column: find_decimals(values, call.settings) for column, values in columns.items()}
     if out is not None and any(exact.values()):
-        raise errors.no_decimals(REDUCE_FILE, out)
+        raise errors.decimals_in_output(REDUCE_FILE, out)
     for column, values in columns.items():
         operands = {**call.operands, "values": values, "weights": weights}
         used = {role: each for role, each in operands.items() if each is not None}

@@ -14,8 +14,9 @@ from gatherum.files import errors
 from .disk import DiskFile
 from .stats import Meter, Progress
 
-__all__ = ["Budget", "Resources", "checked_options", "size_of"]
+__all__ = ["REQUEST_BYTES", "Budget", "Resources", "checked_options", "size_of"]
 
+REQUEST_BYTES = 48  # the memory of a request, with its position in the sorted order
 SMALLEST = 64 << 10
 LARGEST = 1 << 60
 LONGEST_NUMBER = 60
@@ -94,7 +95,7 @@ class Budget:
 
     @property
     def whole_output(self) -> int:
-        """Bytes for an output that fits in memory as a whole, with its requests (48 bytes each).
+        """Bytes for an output that fits in memory as a whole, with its requests.
 
         Larger than `window`, because no other window is in memory.
         """
@@ -112,8 +113,8 @@ class Budget:
 
     @property
     def entries(self) -> int:
-        """The number of requests in memory, with their sorted order (48 bytes each)."""
-        return max(64, self.total // 4 // 48)
+        """The number of requests in memory, with their sorted order."""
+        return max(64, self.total // 4 // REQUEST_BYTES)
 
     @property
     def slab(self) -> int:

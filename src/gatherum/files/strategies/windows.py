@@ -11,6 +11,7 @@ from gatherum.files.durable.journal import ALL, COLUMNS, WINDOW, Record
 from gatherum.files.durable.sinks import FileSink
 from gatherum.files.job import Job
 from gatherum.files.resources.disk import byte_view
+from gatherum.files.resources.resources import REQUEST_BYTES
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.table import (
     CACHED_SHARE,
@@ -27,7 +28,6 @@ __all__ = ["WindowPass", "Windows", "valid_numbers"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-REQUEST_BYTES = 48  # the bytes of a request, as in Budget.entries
 PIECE_BYTES = 1 << 20  # bytes that are written while they are in the cache of the processor
 SERIAL_PIECES = 8  # up to this number of pieces, one thread is faster than two
 

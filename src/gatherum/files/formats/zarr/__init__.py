@@ -2,7 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,12 @@ class Zarr(Format):
 
     name, example, has_members = "zarr", "a Zarr directory such as 'x.zarr'", False
     stores_directories = stores_packed = reads_urls = writes_in_parallel = True
+
+    def recognize(self, text: str) -> tuple[str, str | None] | None:
+        """Return any directory, and any path inside a directory whose name ends with ``.zarr``."""
+        parts = PurePath(text.lower()).parts
+        named = any(part.endswith(".zarr") for part in parts) or os.path.isdir(text)
+        return (text.rstrip(f"/{os.sep}"), None) if named else None
 
     def require(self) -> None:
         """Raise ImportError if the `zarr` package is missing."""

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from gatherum._system.regular_files import read_regular
-from gatherum.files.formats.format import MOST_LISTED, group_given
+from gatherum.files.formats.members import MOST_LISTED, group_given
 
 __all__ = [
     "ATTRIBUTES",

@@ -15,10 +15,12 @@ from gatherum.files.file_call import RunSettings
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.arrow_decimals import DecimalColumn, WideError, open_decimals
 from gatherum.files.resources.stats import Stats
-from gatherum.groups import decimals, errors
+from gatherum.groups import decimal_reductions
+from gatherum.groups import errors as group_errors
 from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in
 from gatherum.groups.reducing import ReduceOptions, results_of_decimals
 
+from . import errors
 from .batches import read_whole
 from .calls import REDUCE_FILE, SORTING, GroupCall, Results
 from .keys import located, resources_of
@@ -56,7 +58,7 @@ def find_decimals(
 def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tuple[Results, Stats]:
     """Return the result of each function, as `groups.reduce` does, and the statistics."""
     if "weights" in call.operands:
-        raise errors.no_argument_of_decimals(REDUCE_FILE, "weights")
+        raise group_errors.no_argument_of_decimals(REDUCE_FILE, "weights")
     runs: list[Stats] = []
 
     def run(names: Any, integers: Operand, fill: object) -> Results:
@@ -68,7 +70,9 @@ def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tu
 
     axis, fill_value = call.attributes.axis, call.fill_value
     try:
-        results = decimals.reduce_decimals(REDUCE_FILE, call.names, column, run, axis, fill_value)
+        results = decimal_reductions.reduce_decimals(
+            REDUCE_FILE, call.names, column, run, axis, fill_value
+        )
     except WideError:
         assert isinstance(column, DecimalColumn)
         results, stats = _in_memory(call, column)
@@ -85,7 +89,9 @@ def _in_memory(call: GroupCall, column: DecimalColumn) -> tuple[Results, Stats]:
         groups = open_all(where, resources)["groups"]
         needed, total = SORTING * NUMBER_BYTES * column.size + groups.nbytes, resources.budget.total
         if needed > total:
-            raise errors.not_in_files(REDUCE_FILE, call.names[0], "decimal128", needed, total)
+            raise errors.values_larger_than_memory(
+                REDUCE_FILE, call.names[0], "decimal128", needed, total
+            )
         resources.meter.rows, resources.meter.in_chunks = column.size, False
         numbers, entries = column.read(resources), read_whole(groups, resources)
         if size is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from . import errors
 from .decimal_numbers import DecimalNumbers, decimal_of
+from .evaluation import check_nonempty
 
 FUNCTIONS = ("sum", "mean", "max", "min", "count")
 
@@ -66,10 +67,8 @@ def reduce_decimals(
                 whole_fill = int(fill) if fill.is_finite() and not fill % 1 else fill_value
                 results[name] = run(["count"], _countable(numbers), whole_fill)["count"]
             continue
-        if fill is None and name != "sum" and is_empty.any():
-            where = tuple(int(i) for i in np.argwhere(is_empty)[0])
-            coordinates = where if counts.ndim > 1 else ()
-            raise errors.empty_group(op, name, "Decimal", where[axis], coordinates)
+        if fill is None and name != "sum":
+            check_nonempty(op, name, "Decimal", ~is_empty, axis, per_value=True)
         total = totals["sum" if name == "mean" else name].astype(object)
         if name == "mean":
             total = _NEAREST(total, np.maximum(counts, 1).astype(object))
