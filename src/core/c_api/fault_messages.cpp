@@ -38,8 +38,8 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
     case Fault::too_few_dimensions:
       return operand + " must have at least 1 dimension, got 0";
     case Fault::out_of_range:
-      return quoted(spec.op->attribute) + " must be in [" + std::to_string(f.least) + ", " + expected +
-             ")" + got;
+      return quoted(spec.op->attribute) + " must be in [" + std::to_string(f.least) + ", " + expected + ")" +
+             got;
     case Fault::not_an_index_dtype:
       return operand + " must have an integer dtype, got " + dtype_text(spec.indices);
     case Fault::other_dtype:

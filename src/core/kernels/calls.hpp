@@ -25,8 +25,8 @@ struct Range {
   int64_t chunk, begin, end;
 };
 
-// The destinations that a scatter writes: a range [low, high) of their offsets or of their numbers. The default
-// range contains every valid offset.
+// The destinations that a scatter writes: a range [low, high) of their offsets or of their numbers. The
+// default range contains every valid offset.
 struct DestinationRange {
   int64_t low = -(int64_t{1} << 62), high = int64_t{1} << 62;
   GATHERUM_INLINE bool all() const { return low == DestinationRange{}.low; }

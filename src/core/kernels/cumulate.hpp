@@ -9,8 +9,8 @@
 // contiguous. Cost: each array is read or written once, in order; the accumulators (S) are in no order.
 #pragma once
 
-#include "kernels/slab_sums.hpp"
 #include "kernels/cumulation.hpp"
+#include "kernels/slab_sums.hpp"
 
 namespace gatherum::GATHERUM_LEVEL {
 

@@ -11,7 +11,7 @@ namespace gatherum {
 enum class Cumulative : uint8_t { fold, recurrence, previous };
 struct Cumulation {
   Cumulative kind;
-  Combine combine;
+  FoldRule fold_rule;
   const char* values;
   const char* factors;  // of a recurrence
   const char* groups;   // numbers of 8 bytes if `wide`, or else of 4 bytes

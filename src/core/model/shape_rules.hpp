@@ -55,10 +55,10 @@ struct ShapedCall {
 struct Finding {
   Fault fault = Fault::none;
   Operand operand = Operand::data;
-  int64_t dimension = 0;            // where the sizes differ: larger_than_data
-  int64_t expected = 0, found = 0;  // the limit and the actual number
-  std::vector<int64_t> wanted;      // the expected shape
-  int64_t least = 0;                // the smallest valid number: out_of_range, whose limit is exclusive
+  int64_t dimension = 0;             // where the sizes differ: larger_than_data
+  int64_t expected = 0, found = 0;   // the limit and the actual number
+  std::vector<int64_t> wanted = {};  // the expected shape
+  int64_t least = 0;                 // the smallest valid number: out_of_range, whose limit is exclusive
   explicit operator bool() const { return fault != Fault::none; }
 };
 

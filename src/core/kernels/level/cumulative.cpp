@@ -8,14 +8,14 @@ namespace {
 template <class Group>
 void cumulate_by_value(const Cumulation& call) {
   if (call.kind == Cumulative::fold)
-    return by_value<false>(call.combine.value, call.combine.reduction, [&](auto fold) {
+    return by_value<false>(call.fold_rule.value, call.fold_rule.reduction, [&](auto fold) {
       if constexpr (kIsExact<decltype(fold)>)
         impossible();
       else
         cumulate_folds<decltype(fold), Group>(call);
     });
   const bool recurs = call.kind == Cumulative::recurrence;
-  if (call.combine.value == Value::float32)
+  if (call.fold_rule.value == Value::float32)
     return recurs ? cumulate_linearly<float, Group>(call) : find_previous<float, Group>(call);
   return recurs ? cumulate_linearly<double, Group>(call) : find_previous<double, Group>(call);
 }

@@ -189,8 +189,7 @@ class RememberedScatter final : public RememberedCall {
 
   nb::object run_program(const BoundProgram& program, const OverrideKey& call, const Call& scatter) const {
     // Python decides about operands that overlap the result, even if terms or tuples are computed from them.
-    if (target_.is_present() &&
-        (call.meets_others(target_.tensor()) || first_overlap(scatter.operands) >= 0))
+    if (target_.is_present() && (call.meets_others(target_.tensor()) || first_overlap(scatter.operands) >= 0))
       return {};
     TensorResult new_result;
     Shape shape = program.fields().result;
