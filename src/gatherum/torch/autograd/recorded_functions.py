@@ -150,9 +150,8 @@ class _PlainScatter(_Call):  # type: ignore[misc]
         ctx: Any, operator: Operator, data: Tensor, indices: Tensor, updates: Tensor,
         *arguments: Any,
     ) -> Any:  # fmt: skip
-        result = native.run_on_tensors(
-            operator.name, data, indices, updates, *arguments, None, None
-        )
+        call: Any = operator.name, data, indices, updates, *arguments, None, None
+        result = native.run_on_tensors(*call)
         _save_scatter(ctx, operator, result, data, indices, updates, *arguments)
         return result
 
