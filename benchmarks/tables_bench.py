@@ -2,12 +2,15 @@
 
     python benchmarks/tables_bench.py [--gib 2] [--row-bytes 512] [--rounds 1000] [--cold 60]
     python benchmarks/tables_bench.py --only-threads [--requests 20000]
+    python benchmarks/tables_bench.py --only-memory --gib 0.06
 
 Small lookups run in turns in one process: fancy indexing of a memory map, a Table without and with
 a row cache, and gather_file. Times are medians and 99th percentiles in microseconds, with their
 ratios to the memory map. Cold lookups start without the file in the page cache. Then threads read
 single cold rows, compared with a raw reader that reads the same bytes without checks. Last, threads
 request warm rows from the table without a cache, with 1, 2, 4 and 8 threads in turns.
+With --only-memory, tables in memory are compared with gatherum.gather on the memory map: the
+medians over blocks of calls, in microseconds of processor time with the quartiles.
 """
 
 import argparse
@@ -22,6 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import gatherum
 from gatherum import files
 
 ASKED = 64
@@ -166,6 +170,7 @@ def main() -> None:
     parser.add_argument("--cache", default="128MiB", help="size of the row cache")
     parser.add_argument("--requests", type=int, default=20_000, help="warm requests of all threads")
     parser.add_argument("--only-threads", action="store_true", help="measure only these")
+    parser.add_argument("--only-memory", action="store_true", help="measure only tables in memory")
     parser.add_argument("--folder", help="where to put the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -174,6 +179,9 @@ def main() -> None:
         bench = Bench(path, options.row_bytes, options.cache)
         if options.only_threads:
             show_threads(bench, options.requests)
+            return
+        if options.only_memory:
+            show_memory(bench)
             return
         print(f"| lookup | {' | '.join(bench.lookups())} |")
         print("|---|--:|--:|--:|--:|")
@@ -207,6 +215,35 @@ def show_threads(bench: Bench, requests: int) -> None:
     print("|---|--:|--:|--:|--:|")
     for asked in (1, 16, ASKED):
         print(f"| {asked} rows | {bench.by_threads(requests, asked)} |", flush=True)
+
+
+def show_memory(bench: Bench, blocks: int = 60, calls: int = 200) -> None:
+    """Print the times of tables in memory, which are measured in turns."""
+    whole = files.open(bench.path, cache=bench.rows * (bench.row_bytes + 9))
+    for start in range(0, bench.rows, 4096):
+        whole.gather(np.arange(start, min(start + 4096, bench.rows)))
+    lookups: dict[str, Lookup] = {
+        "gatherum.gather on the memory map": lambda rows: gatherum.gather(bench.map, rows),
+        "table of the memory map": files.open(bench.map).gather,
+        "table with all rows cached": whole.gather,
+        "table": bench.table.gather,
+    }
+    print("| rows | " + " | ".join(lookups) + " |")
+    print("|---|" + "--:|" * len(lookups))
+    for asked in (1, ASKED):
+        took: dict[str, list[float]] = {name: [] for name in lookups}
+        for block in range(blocks):
+            indices = bench.uniform(calls, asked)
+            for name in list(lookups)[:: -1 if block % 2 else 1]:
+                lookups[name](indices[0])
+                began = time.thread_time()
+                for rows in indices:
+                    lookups[name](rows)
+                took[name].append(1e6 * (time.thread_time() - began) / calls)
+        quartiles = [np.percentile(runs, (25, 50, 75)) for runs in took.values()]
+        base = quartiles[0][1]
+        cells = [f"{q[1]:.1f} ({q[0]:.1f} to {q[2]:.1f}), {q[1] / base:.2f}" for q in quartiles]
+        print(f"| {asked} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

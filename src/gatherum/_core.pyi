@@ -222,6 +222,8 @@ class RowCache:
     @property
     def row_bytes(self) -> int: ...
     @property
+    def holds_table(self) -> bool: ...
+    @property
     def version(self) -> int: ...
     def lookup(
         self, numbers: object, positions: object, out: object
@@ -239,6 +241,14 @@ class RowCache:
     def insert(self, numbers: object, positions: object, rows: object, version: int) -> None: ...
     def forget(self, numbers: object) -> None: ...
 
+class RequestCounts:
+    def add(self, rows: int, nbytes: int, nanoseconds: int) -> None: ...
+    def totals(self) -> tuple[int, int, int, NDArray[np.int64]]: ...
+
+class MemoryTable:
+    changes: int
+    def allow(self, seconds: float) -> None: ...
+
 class RowLists:
     @property
     def nbytes(self) -> int: ...
@@ -254,6 +264,24 @@ class RowLists:
     ) -> None: ...
 
 def make_row_cache(slots: int, table_rows: int, row_bytes: int) -> RowCache: ...
+def make_request_counts() -> RequestCounts: ...
+def make_memory_table(
+    array: NDArray[Any] | None,
+    cache: RowCache | None,
+    dtype: np.dtype[Any],
+    row_shape: tuple[int, ...],
+) -> MemoryTable: ...
+def gather_in_memory(
+    table: MemoryTable,
+    counts: RequestCounts,
+    indices: object,
+    axis: object,
+    mode: object,
+    negative: object,
+    fill_value: object,
+    out: object,
+    /,
+) -> NDArray[Any] | None: ...
 def make_lists(
     destinations: int,
     block: int,

@@ -152,6 +152,23 @@ def test_functions_that_replace_nan(shape, func, monkeypatch):
                 assert same_bits(result, expected)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.97, 1.0])
+@pytest.mark.parametrize(("rows", "width", "size"), [(60, 129, 7), (40, 3000, 3), (400, 4000, 350)])
+def test_the_last_numbers_of_long_rows(dtype, share, rows, width, size):
+    """Rows are copied in parts of 128 items. The largest result does not fit in cache."""
+    rng = np.random.default_rng(rows)
+    values = rng.standard_normal((rows, width)).astype(_dtype(dtype))
+    values[rng.random(values.shape) < share] = np.nan
+    groups = rng.integers(0, size, rows)
+    for func, order in (("nanlast", 1), ("nanfirst", -1)):
+        expected = np.full((size, width), -2, values.dtype)
+        for group, row in list(zip(groups, values, strict=True))[::order]:
+            expected[group] = np.where(np.isnan(row), expected[group], row)
+        result = gatherum.groups.reduce(values, groups, size, func, fill_value=-2)
+        assert same_bits(result, expected)
+
+
 def test_positions_of_few_numbers():
     values = np.array([[np.nan, -0.0], [-np.inf, 0.0], [np.nan, np.nan], [np.nan, -0.0]])
     groups = [0, 0, 1, 0]

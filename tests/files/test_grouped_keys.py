@@ -14,6 +14,7 @@ from files.storage import put
 from gatherum import groups
 from gatherum._command.cli import run
 from gatherum.files import reduce_file
+from gatherum.files.file_call import RunSettings
 from gatherum.files.grouped import keys
 
 arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")
@@ -187,3 +188,36 @@ def test_pandas_is_not_imported(table: str) -> None:
         "reduce_file(None, sys.argv[1] + ':shop', func='count'); sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, table], check=True)
+
+
+@pytest.mark.parametrize("memory", ["64KiB", "1GiB"])
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_row_groups_with_many_distinct_keys_are_numbered_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, memory: str
+) -> None:
+    names = np.array([f"name {n}é" for n in range(4000)], object)
+    names[5::97] = None
+    column = arrow.array(names[RANDOM.integers(0, len(names), 6000)])
+    content = arrow.table({"name": column, "number": np.arange(6000.0)})
+    path = str(tmp_path / f"t.{suffix}")
+    if suffix == "parquet":
+        parquet.write_table(content, path, row_group_size=1000)
+    else:
+        with arrow.ipc.new_file(path, content.schema) as file:
+            file.write_table(content, max_chunksize=1000)
+    sizes: list[int] = []
+    encoded = keys._encoded
+
+    def note(part: Any) -> Any:
+        sizes.append(len(part))
+        return encoded(part)
+
+    monkeypatch.setattr(keys, "_encoded", note)
+    numbered = keys.number_keys(f"{path}:name", RunSettings(memory, None, False, True, None))
+    assert numbered is not None
+    numbers, labels = groups.factorize(column)
+    assert numbered.numbers.tolist() == numbers.tolist()
+    assert numbered.labels["name"].tolist() == labels.tolist()
+    together = {"parquet": [1000, 5000], "arrow": [6000]}[suffix]
+    assert (sizes[: len(together)] == together) == (memory == "1GiB")
+    assert sum(sizes) >= 6000

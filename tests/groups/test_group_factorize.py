@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gatherum
-from gatherum.groups import factorizing
+from gatherum.groups import arrow_arrays, factorizing
 from gatherum.reference import groups as reference
 from strategies import same_bits
 
@@ -137,3 +137,37 @@ def test_codes_of_dictionaries(sign, bits):
         numbers, labels = gatherum.groups.factorize(keys)
         found = [None if number < 0 else labels[number] for number in numbers]
         assert found == keys.to_pylist()
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("sliced", [False, True])
+@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary"])
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["b", "a", "b"], ["", "b", "abc", ""], ["", ""], ["a\0", "a", "\0"], ["é", "a"],
+        ["~", "\x7f"], ["b", None, "a"], [],
+    ],
+    ids=str,
+)  # fmt: skip
+def test_texts_of_arrow_are_those_of_their_objects(texts, kind, sliced, monkeypatch):
+    arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test its columns")
+    if "binary" in kind:
+        texts = [text if text is None else text.encode() for text in texts]
+    column = arrow.array([texts[0], *texts] if sliced and texts else texts, getattr(arrow, kind)())
+    column = column[1:] if sliced and texts else column
+    numbers, labels = gatherum.groups.factorize(column)
+    monkeypatch.setattr(factorizing, "as_texts", lambda _: None)
+    known_numbers, known_labels = gatherum.groups.factorize(column)
+    assert same_bits(numbers, known_numbers)
+    assert (labels.dtype, labels.tolist()) == (known_labels.dtype, known_labels.tolist())
+
+
+@pytest.mark.frameworks
+def test_ascii_texts_of_arrow_are_converted_without_objects():
+    arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test its columns")
+    for texts in (["b", "abc", ""], [b"\xff", b"a"]):
+        converted = arrow_arrays.as_texts(arrow.array(texts))
+        assert same_bits(converted, np.array(texts))
+    for others in (["é"], ["a", None], [1], [""], []):
+        assert arrow_arrays.as_texts(arrow.array(others)) is None

@@ -40,6 +40,25 @@ GATHERUM_INLINE bool are_numbers(const char* row, int64_t n) {
   return others == 0;
 }
 
+// Selects the items of a row, or of the row before it where they are NaN. Returns true if all selected items
+// are numbers.
+template <class V, class T>
+GATHERUM_NOINLINE bool select_numbers(const char* GATHERUM_RESTRICT last,
+                                      const char* GATHERUM_RESTRICT before, int64_t n,
+                                      T* GATHERUM_RESTRICT selected) {
+  using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
+  constexpr auto step = static_cast<int64_t>(sizeof(T));
+  Word others = 0;
+  for (int64_t e = 0; e < n; ++e) {
+    const auto v = load_value<T>(last + e * step), w = load_value<T>(before + e * step);
+    const T number =
+        std::bit_cast<T>(select(is_number<V>(v), std::bit_cast<Word>(v), std::bit_cast<Word>(w)));
+    selected[e] = number;
+    others |= select(is_number<V>(number), Word{0}, Word{1});
+  }
+  return others == 0;
+}
+
 // Folds groups into their rows.
 class FoldGroups : GroupRows {
  public:
@@ -52,7 +71,8 @@ class FoldGroups : GroupRows {
       : GroupRows(call, unit),
         fold_part_(fold_part),
         data_(operands.data + lead_.data),
-        updates_(operands.moved + lead_.moved) {}
+        updates_(operands.moved + lead_.moved),
+        streams_(call.destinations > kStreamedBytes / std::max<int64_t>(nest_.block, 1)) {}
 
   void operator()(int64_t destination, const Group& group) const {
     char* dst = data_ + offset_of(nest_, destination);
@@ -112,38 +132,88 @@ class FoldGroups : GroupRows {
     return bytes;
   }
 
-  // Copies the last update of each item that is not a NaN. Reads updates from the last one on, until each
-  // item has one.
+  // Copies the last update of each item that is not a NaN. Few items are NaN in the last two updates, so only
+  // these items are read from the updates before.
   template <class V>
   int64_t copy_last_numbers(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     using T = typename StoredAs<V>::Type;
-    using Word = std::conditional_t<sizeof(T) == 2, uint16_t, Bits<T>>;
-    constexpr auto step = static_cast<int64_t>(sizeof(T));
-    const int64_t elements = std::min(kStackItems, remaining / step), bytes = elements * step;
+    constexpr auto step = static_cast<int64_t>(sizeof(T)), part_bytes = kSelectedItems * step;
     const char* const last = updates + update_offset(nest_, unit_loops_, group[group.n - 1]);
-    if (are_numbers<V>(last, elements)) {
-      copy_run(dst, last, bytes);
-      return bytes;
-    }
-    Word numbers[kStackItems] = {}, found[kStackItems] = {};
-    int64_t missing = elements;
-    for (int64_t t = group.n; t > 0 && missing > 0; --t) {
-      const char* src = updates + update_offset(nest_, unit_loops_, group[t - 1]);
-      missing = 0;
-      for (int64_t e = 0; e < elements; ++e) {
-        const auto v = load_value<T>(src + e * step);
-        const Word number = is_number<V>(v) ? 1 : 0;
-        numbers[e] = select(found[e] == 0, std::bit_cast<Word>(v), numbers[e]);
-        found[e] = static_cast<Word>(found[e] | number);
-        missing += 1 - static_cast<int64_t>(found[e]);
+    const char* const before =
+        group.n > 1 ? updates + update_offset(nest_, unit_loops_, group[group.n - 2]) : last;
+    T selected[kSelectedItems];
+    MissingItems missing;
+    bool has_nan = false;
+    for (int64_t r = 0; r < remaining; r += part_bytes) {
+      const int64_t bytes = std::min(part_bytes, remaining - r), n = bytes / step;
+      if (r + kAheadInRow < remaining) {
+        prefetch_bytes(last, r + kAheadInRow, bytes);
+        if (has_nan) prefetch_bytes(before, r + kAheadInRow, bytes);
       }
+      has_nan = !are_numbers<V>(last + r, n);
+      if (has_nan && !select_numbers<V>(last + r, before + r, n, selected)) {
+        if (missing.count > kMostMissing - kSelectedItems) copy_missing<V>(group, dst, updates, missing);
+        list_missing<V>(dst, r, n, selected, missing);
+      }
+      const char* from = has_nan ? reinterpret_cast<const char*>(selected) : last + r;
+      if (streams_)
+        stream_bytes(dst + r, from, bytes);
+      else
+        copy_run(dst + r, from, bytes);
     }
-    for (int64_t e = 0; e < elements; ++e)
-      if (found[e] != 0) std::memcpy(dst + e * step, &numbers[e], sizeof numbers[e]);
-    return bytes;
+    copy_missing<V>(group, dst, updates, missing);
+    if (streams_) stream_fence();
+    return remaining;
   }
 
  private:
+  static constexpr int64_t kSelectedItems = 128, kMostMissing = 1024;
+  static constexpr int64_t kAheadInRow = 1024;  // bytes by which prefetches run ahead in long rows
+  static constexpr int64_t kStreamedBytes = 8 * kPrivateCacheBytes;  // of a result that does not fit in cache
+
+  // The offsets in a row of the items that are NaN in the last two updates.
+  struct MissingItems {
+    int64_t offsets[kMostMissing];
+    int64_t count = 0;
+  };
+
+  // Adds the NaN among the selected items of a part of a row, and replaces them by the old values.
+  template <class V, class T>
+  static void list_missing(const char* dst, int64_t part, int64_t n, T* selected, MissingItems& missing) {
+    constexpr auto step = static_cast<int64_t>(sizeof(T)), line = kCacheLine / step;
+    for (int64_t begin = 0; begin < n; begin += line) {
+      const int64_t end = std::min(begin + line, n);
+      if (are_numbers<V>(reinterpret_cast<const char*>(selected + begin), end - begin)) continue;
+      for (int64_t e = begin; e < end; ++e) {
+        if (is_number<V>(selected[e])) continue;
+        missing.offsets[missing.count++] = part + e * step;
+        selected[e] = load_value<T>(dst + part + e * step);
+      }
+    }
+  }
+
+  // Copies the missing items from the updates before the last two. There are no branches for single items, so
+  // that several reads are in flight.
+  template <class V>
+  void copy_missing(const Group& group, char* dst, const char* updates, MissingItems& missing) const {
+    using T = typename StoredAs<V>::Type;
+    for (int64_t t = group.n - 2; t > 0 && missing.count > 0; --t) {
+      const char* row = updates + update_offset(nest_, unit_loops_, group[t - 1]);
+      int64_t still_missing = 0;
+      for (int64_t k = 0; k < missing.count; ++k) {
+        const int64_t offset = missing.offsets[k];
+        const auto v = load_value<T>(row + offset), old = load_value<T>(dst + offset);
+        const bool found = is_number<V>(v);
+        const T result = found ? v : old;
+        std::memcpy(dst + offset, &result, sizeof result);
+        missing.offsets[still_missing] = offset;
+        still_missing += found ? 0 : 1;
+      }
+      missing.count = still_missing;
+    }
+    missing.count = 0;
+  }
+
   template <class F>
   int64_t fold_exactly(const Group& group, char* dst, const char* updates, int64_t remaining) const {
     const int64_t n = std::min(ExactRow<F>::kPartItems, remaining / ExactRow<F>::kItemBytes),
@@ -210,6 +280,7 @@ class FoldGroups : GroupRows {
   const FoldPart fold_part_;
   char* const data_;
   const char* const updates_;
+  const bool streams_;  // copies of rows use streaming stores
 };
 
 }  // namespace gatherum::GATHERUM_LEVEL

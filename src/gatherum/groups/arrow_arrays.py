@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["as_numpy", "codes_of", "dtype_of"]
+__all__ = ["as_numpy", "as_texts", "codes_of", "dtype_of"]
 
 FEW = 1 << 14  # strings that take less time to convert one by one than the import of pandas
 
@@ -26,6 +26,36 @@ def as_numpy(array: Any) -> NDArray[Any]:
         return np.array(array.to_pylist(), object)
     converted: NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return converted
+
+
+def as_texts(array: Any) -> NDArray[Any] | None:
+    """Return bytes, or strings of ASCII characters, as an array of NumPy's fixed width.
+
+    Return None for other Arrow arrays. This creates no Python object for each string.
+    """
+    from pyarrow import types
+
+    is_large = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    is_text = types.is_string(array.type) or types.is_large_string(array.type)
+    if not (is_large or is_text or types.is_binary(array.type)) or array.null_count:
+        return None
+    count, (_, offset_buffer, characters) = len(array), array.buffers()
+    if not count or characters is None or not characters.size:
+        return None
+    offset_dtype = np.dtype(np.int64 if is_large else np.int32)
+    start = array.offset * offset_dtype.itemsize
+    offsets = np.frombuffer(offset_buffer, offset_dtype, count + 1, start)
+    flat = np.frombuffer(characters, np.uint8)[offsets[0] : offsets[-1]]
+    if is_text and flat.max(initial=0) > 127:
+        return None
+    lengths = np.diff(offsets)
+    width = max(1, int(lengths.max()))
+    items = np.zeros((count, width), np.uint32 if is_text else np.uint8)
+    if lengths.min() == width:
+        items[...] = flat.reshape(count, width)
+    else:
+        items[np.arange(width) < lengths[:, None]] = flat
+    return items.view(f"{'U' if is_text else 'S'}{width}").reshape(count)
 
 
 def dtype_of(arrow_type: Any) -> np.dtype[Any]:

@@ -12,7 +12,7 @@ from gatherum._arguments import plain_values
 from gatherum._model.errors import unknown_argument
 
 from . import errors
-from .arrow_arrays import as_numpy, codes_of
+from .arrow_arrays import as_numpy, as_texts, codes_of
 
 FACTORIZE = "groups.factorize"
 GroupNumbers: TypeAlias = NDArray[np.int64]
@@ -208,6 +208,8 @@ def _of_arrow(column: Any) -> tuple[GroupNumbers, Labels]:
 
 def _as_numpy(column: Any) -> Labels:
     """Return Arrow values as an array; strings have NumPy's fixed width."""
+    if (texts := as_texts(column)) is not None:
+        return texts
     array: Labels = as_numpy(column)
     if array.dtype.kind != "O":
         return array

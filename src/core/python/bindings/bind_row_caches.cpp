@@ -121,6 +121,7 @@ void bind_row_caches(nb::module_& m) {
       .def_prop_ro("misses", &RowCache::misses)
       .def_prop_ro("cached_rows", &RowCache::cached_rows)
       .def_prop_ro("row_bytes", &RowCache::row_bytes)
+      .def_prop_ro("holds_table", &RowCache::holds_table)
       .def_prop_ro("version", &RowCache::version)
       .def("lookup", lookup, nb::arg("numbers"), nb::arg("positions").none(), nb::arg("out"))
       .def("read", read, nb::arg("file"), nb::arg("layout"), nb::arg("numbers"), nb::arg("positions").none(),

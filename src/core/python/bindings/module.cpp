@@ -91,6 +91,7 @@ NB_MODULE(_core, m) {
   bind_lists(m);
   bind_files(m);
   bind_row_caches(m);
+  bind_memory_tables(m);
   bind_elementary(m);
   bind_quantized(m);
   bind_memory_calls(m);

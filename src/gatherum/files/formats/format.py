@@ -82,7 +82,10 @@ class KeyColumn(Protocol):
         """Whether the values are keys, which are numbered, rather than group numbers."""
 
     def batches(self) -> Iterator[Any]:
-        """Yield the keys of consecutive rows as Arrow arrays."""
+        """Yield the keys of consecutive rows as Arrow arrays, of the same rows for each column."""
+
+    def joined_batches(self) -> Iterator[Any]:
+        """Yield the keys of consecutive rows as Arrow arrays, of more rows if this is faster."""
 
 
 class Format(Protocol):

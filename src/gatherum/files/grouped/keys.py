@@ -64,7 +64,9 @@ def number_keys(operand: Operand, settings: RunSettings) -> Keys | None:
             if len(columns) == 1 and not columns[0].is_key:
                 return None
             names = [column.name for column in columns]
-            rows: Iterable[Any] = zip(*(column.batches() for column in columns), strict=True)
+            rows: Iterable[Any] = zip(columns[0].joined_batches())
+            if len(columns) > 1:
+                rows = zip(*(column.batches() for column in columns), strict=True)
             return _numbered(names, columns[0].length, rows, settings, resources.meter)
         source = _array_of_keys(operand, resources)
         if source is None:

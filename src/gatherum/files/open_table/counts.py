@@ -1,16 +1,13 @@
-"""Count the requests to an open table, and measure their times."""
+"""Statistics of the requests to an open table."""
 
-import threading
-from array import array
 from dataclasses import dataclass
 
 import numpy as np
 
+from gatherum._system import native
 from gatherum.files.resources.stats import size_text
 
-__all__ = ["Counts", "TableStats"]
-
-KEPT = 1 << 13  # the number of latest requests whose times are kept
+__all__ = ["TableStats", "stats_of"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,27 +57,11 @@ class TableStats:
         return f"<TableStats: {self}>"
 
 
-class Counts:
-    """Counters that threads share."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self._requests = self._rows = self._bytes = 0
-        self._times = array("q", bytes(8 * KEPT))
-
-    def add(self, rows: int, nbytes: int, took: int) -> None:
-        """Count one call that took `took` nanoseconds."""
-        with self.lock:
-            self._times[self._requests & (KEPT - 1)] = took
-            self._requests += 1
-            self._rows += rows
-            self._bytes += nbytes
-
-    def stats(self, bytes_read: int, hits: int, misses: int, cached: int) -> TableStats:
-        """Return the current statistics."""
-        with self.lock:
-            counted = self._requests, self._rows, self._bytes
-            times = np.array(self._times[: min(KEPT, self._requests)], np.int64)
-        marks = np.percentile(times, (50, 90, 99)) / 1e9 if times.size else np.zeros(3)
-        p50, p90, p99 = marks.tolist()
-        return TableStats(*counted, bytes_read, hits, misses, cached, p50, p90, p99)
+def stats_of(
+    counts: native.RequestCounts, bytes_read: int, hits: int, misses: int, cached: int
+) -> TableStats:
+    """Return the current statistics."""
+    requests, rows, nbytes, times = counts.totals()
+    marks = np.percentile(times, (50, 90, 99)) / 1e9 if times.size else np.zeros(3)
+    p50, p90, p99 = marks.tolist()
+    return TableStats(requests, rows, nbytes, bytes_read, hits, misses, cached, p50, p90, p99)

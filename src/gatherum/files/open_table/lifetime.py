@@ -13,11 +13,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from gatherum._arguments.plain_values import as_boolean, as_integer
+from gatherum._system import native
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.formats.format import Location
 from gatherum.files.resources.resources import checked_options, size_of
 
-from .counts import Counts
 from .state import RELOAD, Settings, State
 
 __all__ = ["Handle", "anchored"]
@@ -54,7 +54,7 @@ class Handle:
         self._settings = Settings(nbytes, count, past, options, decode, follow)
         self._version = 0
         self._following, self._retry = threading.Lock(), 0.0
-        self._counts, self._lock = Counts(), threading.Lock()
+        self._counts, self._lock = native.make_request_counts(), threading.Lock()
         self._writing = threading.RLock()  # no `reload` opens a file that is being written
         self._pool: ThreadPoolExecutor | None = None
         self._readers: set[int] = set()  # the threads of the pool
@@ -220,7 +220,7 @@ class Handle:
         """Reset threads and locks, which a child process does not inherit from its parent."""
         self._lock, self._pool, self._readers = threading.Lock(), None, set()
         self._following, self._writing = threading.Lock(), threading.RLock()
-        self._counts = Counts()
+        self._counts = native.make_request_counts()
         if self._state is not None:
             self._before, self._state = self._state.version(), None
 

@@ -51,6 +51,7 @@ class QuantizedState(State):
     ) -> None:
         """Open the table, its scales and its zero points, and check that they match."""
         super().__init__(where, settings)
+        self.memory = None  # its rows are dequantized
         settings = settings._replace(direct=False)
         self.beside = [State(path, settings) for path in beside]
         codes, scales, *zeros = (

@@ -23,7 +23,6 @@ WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; longer reads have wai
 SORTED = 256
 SAMPLED = 8  # every eighth row is sampled, to check whether all rows are in the page cache
 DIRECT: int | None = getattr(os, "O_DIRECT", None)
-SET = 8  # rows of a cache that share slots
 NOTED = 9  # bytes per row that a cache needs in addition to the row
 CALL: dict[str, Any] = {"axis": 0, "mode": "raise", "negative": False}
 
@@ -208,7 +207,7 @@ def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
 
     Raise ValueError if it is smaller than one row.
     """
-    slots = min(nbytes // (item + NOTED), extent + SET)
+    slots = min(nbytes // (item + NOTED), extent)
     if slots < 1:
         raise ValueError(
             f"cache must hold at least one row, {item + NOTED} bytes, got {nbytes} bytes"

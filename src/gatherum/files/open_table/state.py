@@ -98,6 +98,8 @@ class State:
         in_memory = isinstance(where, ArrayOperand) and array_likes.is_plain(where.array)
         if settings.cache and self.reads is not None and not in_memory:
             self.cache = cache_of(settings.cache, rows, self._item)
+        array = where.array if isinstance(where, ArrayOperand) and in_memory else None
+        self.memory = self._memory_table(array)
         kept = self.cache is not None or not isinstance(self.reads, OtherReads)
         self._quick = kept and self.reads is not None
         self._row_shape = self.table.shape[1:]
@@ -105,8 +107,16 @@ class State:
         remote = isinstance(where, Location) and where.remote is not None
         self._pause, self._due = FAR if remote else NEAR, 0.0
         self._follows = settings.follow
-        self._writes = WriteLock()
+        self._writes = WriteLock(self.memory)
         self.is_replaced = False  # whether the path has another file, which is to be followed
+
+    def _memory_table(self, array: NDArray[Any] | None) -> native.MemoryTable | None:
+        """Return the rows for the core, if all of them fit in memory."""
+        if array is not None:
+            array = array.view(np.ndarray)
+        elif self.cache is None or not self.cache.holds_table:
+            return None
+        return native.make_memory_table(array, self.cache, self.dtype, self.shape[1:])
 
     def __enter__(self) -> None:
         """Begin a call on the table."""
@@ -136,7 +146,13 @@ class State:
         except OSError:
             with self._writes.lock:  # otherwise `write` may be changing the file
                 self._check_changed()
-        self._due = time_now + self._pause
+        self._set_due(time_now + self._pause)
+
+    def _set_due(self, due: float) -> None:
+        """Set the time of the next check. Until then, the core runs calls without Python."""
+        self._due = due
+        if self.memory is not None and not self.is_replaced:
+            self.memory.allow(due - time.monotonic())
 
     def _check_parts(self) -> None:
         for part in self.opened_parts:
@@ -146,6 +162,7 @@ class State:
         try:
             self._check_parts()
         except OSError as error:
+            self._set_due(0.0)
             if not (self._follows and all(p.table.opened.is_intact() for p in self.opened_parts)):
                 error.add_note(RELOAD)
                 raise

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
+from gatherum._system.native import gather_in_memory
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand
 from gatherum.files.stream import rows_of
 
-from .counts import TableStats
+from .counts import TableStats, stats_of
 from .lifetime import Handle
 from .state import FEW, State
 from .tensors import TensorTarget
@@ -58,7 +59,7 @@ class Table(Handle):
             Requests, rows, bytes, hits and misses of the row cache, and percentiles.
         """
         state = self._opened("stats")
-        return self._counts.stats(state.meter.bytes_read, *state.cached())
+        return stats_of(self._counts, state.meter.bytes_read, *state.cached())
 
     # --------------------------------------------------------------- lookups
 
@@ -105,6 +106,13 @@ class Table(Handle):
         OSError
             If the table cannot be read, or has changed since it was opened.
         """
+        state = self._state
+        if state is not None and state.memory is not None and device is None and not unknown:
+            result = gather_in_memory(
+                state.memory, self._counts, indices, axis, mode, negative, fill_value, out
+            )
+            if result is not None:
+                return result
         if unknown:
             raise unknown_argument("gather", unknown)
         begun, state = perf_counter_ns(), self._opened("gather")

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from gatherum._arguments.indices import resolve
 from gatherum._model import errors
 from gatherum._model.callers import Caller, naming
+from gatherum._system import native
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.outputs import check_changeable
 from gatherum.files.arguments.tensors import is_tensor
@@ -41,9 +42,10 @@ class WriteLock:
     A read waits for the lock only if rows are written at the same time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: native.MemoryTable | None) -> None:
         self.lock = threading.RLock()
         self._changes = 0  # odd while rows are written
+        self._memory = memory
 
     def read(self, call: Callable[..., T], *arguments: Any) -> T:
         """Return the result of a call that reads all its rows either before or after each write."""
@@ -58,12 +60,17 @@ class WriteLock:
     def begin(self) -> None:
         """Begin to write. The lock is locked until `end`."""
         self.lock.acquire()
-        self._changes += 1
+        self._count()
 
     def end(self) -> None:
         """End a write."""
-        self._changes += 1
+        self._count()
         self.lock.release()
+
+    def _count(self) -> None:
+        self._changes += 1
+        if self._memory is not None:
+            self._memory.changes = self._changes
 
 
 class InPlaceSink(ScatterSink):
