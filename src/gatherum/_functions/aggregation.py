@@ -334,6 +334,11 @@ class _EdgeFold(NamedTuple):
     def fold(self, sources: EdgeEnd, targets: EdgeEnd) -> None:
         """Store the result for edges with a source and a destination index."""
         edges = EdgeLoops.of(targets.indices, sources.indices, self._weight_steps(sources))
+        pointer = None
+        if self.out.size > 0:
+            pointer = edges.make_pointer(targets, self.mode, self.negative)
+        if pointer is not None and self._fold_pointed(sources, targets._replace(indices=pointer)):
+            return
         weighs = self.weights is not None
         lists = edges.make_lists(NAME, targets, sources, weighs, self.mode, self.negative)
         for table, out, weights in self._parts_with_one_weight(sources):
@@ -344,18 +349,23 @@ class _EdgeFold(NamedTuple):
 
     def fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> None:
         """Store the result for edges sorted by destination, with each row's range in `pointer`."""
+        if not self._fold_pointed(sources, pointer):
+            count = len(sources.indices)
+            segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
+            self.fold(sources, pointer._replace(indices=segments))
+
+    def _fold_pointed(self, sources: EdgeEnd, pointer: EdgeEnd) -> bool:
+        """Fold the rows of each range in `pointer`.
+
+        Return False and change nothing if the pointer is invalid or the result has no elements.
+        """
         edges = EdgeLoops.of(sources.indices, sources.indices, self._weight_steps(sources))
-        is_valid = self.out.size > 0
         for table, out, weights in self._parts_with_one_weight(sources):
             program = edges.row_program(table, out, FoldRule.afresh(self.reduction))
             inputs = self.mode, self.negative, program, table, weights, self.item_without_edges
             if not edges.fold_pointed(NAME, pointer, sources, *inputs, out, self.discards_on_error):
-                is_valid = False
-                break
-        if not is_valid:
-            count = len(sources.indices)
-            segments = sparse_edges.segment_numbers(NAME, pointer.operand, pointer.indices, count)
-            self.fold(sources, pointer._replace(indices=segments))
+                return False
+        return self.out.size > 0
 
     def _weight_steps(self, sources: EdgeEnd) -> tuple[int, ...]:
         """Return the strides of the weights over the edges."""
