@@ -10,6 +10,7 @@ import pytest
 
 import gatherum
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._functions import aggregation
 from strategies import REDUCTIONS_OF, same_bits
 
 GROUP = 4096  # kPointedPortion of kernels/calls.hpp
@@ -17,6 +18,11 @@ PIECE = 16384  # kPieceChunk of engine/schedule.hpp
 FOLDS = [
     (name, dtype) for name, dtypes in REDUCTIONS_OF.items() if name != "none" for dtype in dtypes
 ]
+
+
+@pytest.fixture(autouse=True)
+def _few_edges_suffice(monkeypatch):
+    monkeypatch.setattr(aggregation, "_FEWEST_SORTED_EDGES", 0)
 
 
 def drawn(dtype, row, counts, nodes=50):
