@@ -227,6 +227,14 @@ def test_edges_without_arguments(core, gather):
         arguments = list(pointed)
         arguments[i] = None
         _refused(core, "fold_pointed", name, *arguments)
+    pointer, ascends = np.zeros(8, np.int64), c_int32()
+    made = [byref(ends), c_void_p(pointer.ctypes.data), byref(ascends), None]
+    for i, name in enumerate(("targets", "pointer", "ascends")):
+        arguments = list(made)
+        arguments[i] = None
+        _refused(core, "make_pointer", name, *arguments)
+    _refused(core, "make_pointer", "targets", byref(c.EdgeEnds()), *made[1:])
+    _refused(core, "make_pointer", "targets", byref(no_indices), *made[1:])
     core.gatherum_lists_free(None)
     core.gatherum_lists_bytes.restype = c_int64
     assert core.gatherum_lists_bytes(None) == 0

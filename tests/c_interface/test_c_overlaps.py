@@ -358,6 +358,23 @@ def test_pointed_rows_over_their_operands(core, read, name):
     assert (error.operand or b"").decode() == (name or "")
 
 
+@pytest.mark.parametrize("over_targets", [False, True])
+def test_a_pointer_over_the_targets(core, read, over_targets):
+    edges, error, ascends = _Edges(read), c.Error(), c_int32()
+    targets = edges.arrays["targets"]
+    pointer = targets if over_targets else np.zeros(3, np.int64)
+    ends, output = edges.ends("targets"), _address(pointer)
+    status = core.gatherum_make_pointer(ends, output, byref(ascends), None, byref(error))
+    assert status == (c.INVALID_CALL if over_targets else c.OK), error.message
+    assert (error.operand or b"").decode() == ("targets" if over_targets else "")
+    assert pointer.tolist() == ([0, 0, 1] if over_targets else [0, 2, 3])
+    assert ascends.value == (not over_targets)
+    targets[0] = 1
+    if not over_targets:
+        assert core.gatherum_make_pointer(ends, output, byref(ascends), None, None) == c.OK
+        assert ascends.value == 0
+
+
 @pytest.mark.parametrize("name", ["numbers", "positions", None])
 def test_rows_of_a_file_over_their_numbers(core, tmp_path, name):
     (tmp_path / "rows").write_bytes(bytes(range(64)))

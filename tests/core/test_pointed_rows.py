@@ -1,4 +1,7 @@
-"""`aggregate` by a pointer in the core: the bits of the call with two indices; all is checked."""
+"""`aggregate` by a pointer in the core: the bits of the call with lists; all is checked.
+
+The core makes the pointer of edges whose destinations ascend.
+"""
 
 import threading
 
@@ -6,6 +9,8 @@ import numpy as np
 import pytest
 
 import gatherum
+from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
+from gatherum._functions import aggregation
 from strategies import REDUCTIONS_OF, same_bits
 
 GROUP = 4096  # kPointedPortion of kernels/calls.hpp
@@ -13,6 +18,11 @@ PIECE = 16384  # kPieceChunk of engine/schedule.hpp
 FOLDS = [
     (name, dtype) for name, dtypes in REDUCTIONS_OF.items() if name != "none" for dtype in dtypes
 ]
+
+
+@pytest.fixture(autouse=True)
+def _few_edges_suffice(monkeypatch):
+    monkeypatch.setattr(aggregation, "_FEWEST_SORTED_EDGES", 0)
 
 
 def drawn(dtype, row, counts, nodes=50):
@@ -31,10 +41,19 @@ def drawn(dtype, row, counts, nodes=50):
     return values(nodes, *row), rng.integers(0, nodes, edges), indptr, values(edges)
 
 
-def by_both(data, sources, indptr, reduction, weights=None, **options):
-    targets = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+def targets_of(indptr):
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def by_lists(data, sources, indptr, reduction, weights=None, **options):
+    size = len(indptr) - 1
+    targets = size - 1 - targets_of(indptr)  # these descend, so the core makes lists
+    return gatherum.aggregate(data, sources, targets, size, reduction, weights, **options)[::-1]
+
+
+def by_targets(data, sources, indptr, reduction, weights=None, **options):
     return gatherum.aggregate(
-        data, sources, targets, len(indptr) - 1, reduction, weights, **options
+        data, sources, targets_of(indptr), len(indptr) - 1, reduction, weights, **options
     )
 
 
@@ -50,8 +69,9 @@ def test_rows_of_every_dtype_and_length(reduction, dtype, row):
     data, sources, indptr, weights = drawn(np.dtype(dtype), row, [3, 0, 1, 9, 0, 2, 1, 0])
     with np.errstate(all="ignore"):
         for scale in (None, weights, np.repeat(weights, 2)[::2], weights[:1]):
-            expected = by_both(data, sources, indptr, reduction, scale)
-            assert same_bits(by_pointer(data, sources, indptr, reduction, scale), expected)
+            expected = by_lists(data, sources, indptr, reduction, scale)
+            for sorted_edges in by_pointer, by_targets:
+                assert same_bits(sorted_edges(data, sources, indptr, reduction, scale), expected)
 
 
 @pytest.mark.parametrize("reduction", ["add", "max"])
@@ -65,7 +85,7 @@ def test_rows_that_are_not_contiguous(reduction):
         data[::-2],
     ):
         of = sources % len(table)
-        expected = by_both(table, of, indptr, reduction, weights)
+        expected = by_lists(table, of, indptr, reduction, weights)
         assert same_bits(by_pointer(table, of, indptr, reduction, weights), expected)
         for apart in (np.empty((*expected.shape, 2), "f4")[..., 0], np.empty_like(expected)[::-1]):
             assert by_pointer(table, of, indptr, reduction, weights, out=apart) is apart
@@ -89,10 +109,11 @@ def test_the_same_bits_on_any_number_of_threads(settings_restored, name, row):
     data, sources, indptr, weights = drawn(np.dtype("f4"), row, SIZES[name])
     data = np.random.default_rng(1).standard_normal(data.shape).astype("f4")
     gatherum.set_num_threads(1)
-    expected = by_both(data, sources, indptr, "add", weights)
+    expected = by_lists(data, sources, indptr, "add", weights)
     for threads in (1, 2, 3, 4):
         gatherum.set_num_threads(threads)
-        assert same_bits(by_pointer(data, sources, indptr, "add", weights), expected)
+        for sorted_edges in by_pointer, by_targets:
+            assert same_bits(sorted_edges(data, sources, indptr, "add", weights), expected)
 
 
 @pytest.mark.parametrize("mode", ["clip", "wrap", "drop"])
@@ -104,10 +125,10 @@ def test_invalid_sources_in_every_mode(mode, negative, row):
     options = {"mode": mode, "negative": negative}
     for scale in (None, weights, np.repeat(weights, 2)[::2], weights[:1]):
         for reduction in ("add", "min"):
-            expected = by_both(data, sources, indptr, reduction, scale, **options)
-            assert same_bits(
-                by_pointer(data, sources, indptr, reduction, scale, **options), expected
-            )
+            expected = by_lists(data, sources, indptr, reduction, scale, **options)
+            for sorted_edges in by_pointer, by_targets:
+                result = sorted_edges(data, sources, indptr, reduction, scale, **options)
+                assert same_bits(result, expected)
 
 
 @pytest.mark.parametrize("at", [0, 1, 255, 256, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE])
@@ -124,17 +145,75 @@ def test_a_pointer_that_falls_anywhere(at):
 
 
 @pytest.mark.parametrize("at", [0, 255, 256, 5000, 8999])
-def test_an_invalid_source_leaves_the_result_as_it_was(at):
+@pytest.mark.parametrize("sorted_edges", [by_pointer, by_targets])
+def test_an_invalid_source_leaves_the_result_as_it_was(at, sorted_edges):
     data, sources, indptr, weights = drawn(np.dtype("f4"), (2,), [3, 0, 7000, 1997])
     sources[at] = 50
     out = np.full((4, 2), 7, "f4")
     for output in (None, out):
         with pytest.raises(IndexError) as caught:
-            by_pointer(data, sources, indptr, "add", weights, out=output)
+            sorted_edges(data, sources, indptr, "add", weights, out=output)
         assert str(caught.value) == (
             f"aggregate: index 50 is out of bounds for axis 0 of size 50 (gather_indices[{at}])"
         )
     assert (out == 7).all()
+
+
+def pointer_of(targets, size, mode="raise", negative=True):
+    end = EdgeEnd("scatter_indices", targets, size)
+    edges = EdgeLoops.of(targets, targets, (0,) * targets.ndim)
+    pointer = edges.make_pointer(end, mode, negative)
+    return None if pointer is None else pointer.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "<i4", ">i4", "i8", "u8"])
+def test_a_pointer_is_made_of_destinations_that_ascend(dtype):
+    targets = np.array([1, 1, 2, 4, 4, 4], dtype)
+    assert pointer_of(targets, 6) == [0, 0, 2, 3, 3, 6, 6]
+    assert pointer_of(np.repeat(targets, 2)[::2], 6) == [0, 0, 2, 3, 3, 6, 6]
+    assert pointer_of(targets.reshape(2, 3), 6) == [0, 0, 2, 3, 3, 6, 6]
+    assert pointer_of(targets[::-1], 6) is None
+    assert pointer_of(targets, 4) is None
+    assert pointer_of(targets, 4, "drop") is None
+    assert pointer_of(targets, 4, "clip") == [0, 0, 2, 3, 6]
+    assert pointer_of(targets, 4, "wrap") is None
+    assert pointer_of(targets, 7) is None  # more destinations than edges
+    assert pointer_of(np.zeros((3, 4), dtype)[:, :3], 1) is None  # two loops
+    assert pointer_of(targets[:0], 0) is None
+
+
+def test_a_pointer_is_made_of_negative_destinations():
+    targets = np.array([0, -3, 1, -1])
+    assert pointer_of(targets, 4) == [0, 1, 3, 3, 4]
+    assert pointer_of(targets, 4, "clip") == [0, 1, 3, 3, 4]
+    assert pointer_of(targets, 4, negative=False) is None
+    assert pointer_of(np.array([0]), 0, "clip") is None
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("at", [1, 255, 256, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE - 1])
+def test_destinations_that_fall_anywhere(settings_restored, threads, at):
+    gatherum.set_num_threads(threads)
+    size = 3 * PIECE // 4 + 2
+    targets = np.repeat(np.arange(size - 2), 4)
+    edges = len(targets)
+    assert pointer_of(targets, size) == [*range(0, edges, 4), edges, edges, edges]
+    targets[:at] += 2
+    assert pointer_of(targets, size) is None
+    data, sources = np.arange(8.0), np.arange(edges) % 8
+    expected = np.bincount(targets, data[sources], size)
+    assert same_bits(gatherum.aggregate(data, sources, targets, size, "add"), expected)
+
+
+def test_an_invalid_destination_is_named():
+    data, sources, indptr, _ = drawn(np.dtype("f4"), (2,), [3, 0, 7000, 1997])
+    targets = targets_of(indptr)
+    targets[-1] = 4
+    with pytest.raises(IndexError) as caught:
+        gatherum.aggregate(data, sources, targets, 4, "add")
+    assert str(caught.value) == (
+        "aggregate: index 4 is out of bounds for axis 0 of size 4 (scatter_indices[8999])"
+    )
 
 
 def test_the_result_shares_no_memory_with_the_pointer():
@@ -143,10 +222,15 @@ def test_the_result_shares_no_memory_with_the_pointer():
         by_pointer(np.array([1, 2]), [0, 1], indptr, "add", out=indptr[:3])
 
 
-@pytest.mark.parametrize("changed", ["indptr", "sources"])
+@pytest.mark.parametrize("changed", ["indptr", "sources", "targets"])
 def test_indices_that_another_thread_changes(changed):
     data, sources, indptr, weights = drawn(np.dtype("f4"), (2,), [5] * 20000)
-    target, first, wrong = (indptr, 20, 2**40) if changed == "indptr" else (sources, 3, 10**9)
+    targets = targets_of(indptr)
+    target, first, wrong = {
+        "indptr": (indptr, 20, 2**40),
+        "sources": (sources, 3, 10**9),
+        "targets": (targets, PIECE, 10**9),
+    }[changed]
     kept, stop = target[first], threading.Event()
 
     def change():
@@ -159,7 +243,10 @@ def test_indices_that_another_thread_changes(changed):
     try:
         for _ in range(50):
             try:
-                by_pointer(data, sources, indptr, "add", weights)
+                if changed == "targets":
+                    gatherum.aggregate(data, sources, targets, 20000, "add", weights)
+                else:
+                    by_pointer(data, sources, indptr, "add", weights)
             except (IndexError, ValueError) as error:
                 assert str(error).startswith("aggregate: ")
     finally:

@@ -178,3 +178,22 @@ gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* pointer, const g
     error->operand = which == 0 ? "pointer" : "sources";
   return status;
 }
+
+gatherum_status gatherum_make_pointer(const gatherum_edge_ends* targets, int64_t* pointer, int32_t* ascends,
+                                      const gatherum_poll* poll, gatherum_error* error) noexcept {
+  if (is_any_null({{"targets", targets}, {"pointer", pointer}, {"ascends", ascends}}, error) ||
+      is_any_null({{"targets", targets->program}}, error))
+    return GATHERUM_INVALID_CALL;
+  const Program& p = targets->program->value;
+  if (lacks_indices(*targets) && is_any_null({{"targets", nullptr}}, error)) return GATHERUM_INVALID_CALL;
+  if (p.tuples == 0 || !is_one_line(p))
+    return report_failure(GATHERUM_INVALID_PROGRAM, error, "these are no targets of edges in one loop");
+  return with_memory(error, [&] {
+    const Footprint written(pointer, limited_product(p.checks.component[0].size + 1, sizeof *pointer));
+    if (shares_indices(written, p, targets->indices)) return report_overlap(error, "targets");
+    bool in_order = false;
+    const Outcome outcome = make_pointer(ends_of(targets), pointer, in_order, poll_of(poll));
+    *ascends = in_order ? 1 : 0;
+    return report(outcome, error);
+  });
+}

@@ -448,6 +448,14 @@ GATHERUM_API gatherum_status gatherum_fold_pointed(const gatherum_edge_ends* poi
                                                    const gatherum_poll* poll,
                                                    gatherum_error* error) GATHERUM_NOEXCEPT;
 
+/* Writes the pointer array of edges whose targets ascend: for each destination, the number of edges with
+ * lower targets, and then the number of edges. The program of the targets has one loop; the size of its
+ * component is the number of destinations. `ascends` receives 1. If a target is invalid, or less than the
+ * target before it, `ascends` receives 0, and `pointer` is undefined. */
+GATHERUM_API gatherum_status gatherum_make_pointer(const gatherum_edge_ends* targets, int64_t* pointer,
+                                                   int32_t* ascends, const gatherum_poll* poll,
+                                                   gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* A copy of rows from an open file to memory. Row `numbers[i]` of the file becomes row `positions[i]` of
  * the memory, or row i if `positions` is null. All numbers and positions are checked before they are used. */
 typedef struct gatherum_rows {

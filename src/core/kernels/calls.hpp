@@ -232,16 +232,16 @@ struct Spreads {
 // Returns true if there is a kernel for squared distances of these values.
 constexpr bool has_spreads(Value value) { return is_real_float(value); }
 
+// The lists of the first and last edge of a piece. `ascends` is true if the list numbers of its edges ascend
+// and all edges are valid.
+struct EdgeOrder {
+  int64_t first, last;
+  bool ascends;
+};
+
 // Edges sorted by destination (row_lists.hpp). An edge connects a row of a table to a destination. Pieces are
 // consecutive ranges of edges. Numbers have 32 bits, or 64 if `wide`. A number with all bits set means none.
 struct ListStage {
-  // The lists of the first and last edge of a piece. `ascends` is true if the list numbers of its edges
-  // ascend and all edges are valid.
-  struct EdgeOrder {
-    int64_t first, last;
-    bool ascends;
-  };
-
   const Nest* numbering;       // as in SlabScatter
   const Nest* sources;         // of the same loops; null: the row of an edge is its number
   int64_t chunk, piece_units;  // a piece is this many units of `chunk` edges of the line

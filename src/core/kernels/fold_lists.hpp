@@ -151,6 +151,7 @@ class FoldLists {
     if (functions_.fold_rows != nullptr) return (this->*functions_.fold_rows)(first, last);
     const bool contiguous = is_contiguous(nest_);
     int64_t begin = number_at(call_.starts, first);
+    if (call_.far) fetch_first(begin);
     for (int64_t d = first, end = 0; d < last; ++d, begin = end) {
       end = number_at(call_.starts, d + 1);
       const int64_t row = d * call_.out_step;
@@ -343,10 +344,18 @@ class FoldLists {
     return call_.table + number_at(call_.numbers, i) * call_.table_step + row_offset;
   }
   GATHERUM_INLINE void fetch(int64_t i, int64_t row_offset, int64_t bytes) const {
-    each_of_burst(i, call_.kept_edges, [&](int64_t k) {
-      prefetch_bytes<FetchTo::second>(call_.table,
-                                      number_at(call_.numbers, k) * call_.table_step + row_offset, bytes);
-    });
+    each_of_burst(i, call_.kept_edges, [&](int64_t k) { fetch_row(k, row_offset, bytes); });
+  }
+  // Prefetches the first rows, which no burst prefetches (fold_pointed.hpp, 800k rows of 256 bytes in
+  // portions of 4096: 5 % less time).
+  void fetch_first(int64_t begin) const {
+    const int64_t end = std::min((begin + kBurst - 1) / kBurst * kBurst + kBurstAhead, call_.kept_edges);
+    const int64_t bytes = std::min<int64_t>(nest_.block, 4 * kCacheLine);
+    for (int64_t k = begin; k < end; ++k) fetch_row(k, 0, bytes);
+  }
+  GATHERUM_INLINE void fetch_row(int64_t k, int64_t row_offset, int64_t bytes) const {
+    prefetch_bytes<FetchTo::second>(call_.table, number_at(call_.numbers, k) * call_.table_step + row_offset,
+                                    bytes);
   }
 
   GATHERUM_INLINE int64_t number_at(const char* numbers, int64_t i) const {

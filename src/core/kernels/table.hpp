@@ -96,9 +96,12 @@ struct Kernels {
   void (*list_weights)(const ListFold&, char* to, int64_t begin, int64_t end);
   void (*list_fold)(const ListFold&, int64_t begin, int64_t end);
   void (*list_items)(const ListFold&, int64_t list, char* scratch);
-  // Folds by a CSR pointer array. `read` reads entries [begin, end), and returns the greatest difference
-  // between adjacent entries, or -1 if an entry is invalid or the entries do not ascend. `fold` folds
-  // destinations [begin, end), skips edges with invalid indices, and returns false if it skipped an edge.
+  // Folds by a CSR pointer array. `make` reads the targets of edges [begin, end), and writes the entries
+  // between the lowest and the highest target if the targets are valid and ascend. `read` reads entries
+  // [begin, end), and returns the greatest difference between adjacent entries, or -1 if an entry is invalid
+  // or the entries do not ascend. `fold` folds destinations [begin, end), skips edges with invalid indices,
+  // and returns false if it skipped an edge.
+  EdgeOrder (*pointed_make)(const Nest&, const char* targets, int64_t begin, int64_t end, int64_t* starts);
   int64_t (*pointed_read)(const Nest&, const char* entries, int64_t begin, int64_t end, int64_t* starts);
   bool (*pointed_fold)(const PointedFold&, int64_t begin, int64_t end, char* scratch);
   // Writes the destination number of every tuple of the nest, or -1 if the tuple is invalid. Returns the

@@ -55,7 +55,7 @@ int64_t positions_of_counts(const ListStage& stage, char* to, int threads) {
 }
 
 // Returns true if the targets of all edges ascend.
-bool are_in_order(const std::vector<ListStage::EdgeOrder>& orders) {
+bool are_in_order(const std::vector<EdgeOrder>& orders) {
   bool all = true;
   for (size_t i = 0; i < orders.size(); ++i)
     all &= orders[i].ascends && (i == 0 || orders[i - 1].last <= orders[i].first);
@@ -109,7 +109,7 @@ void cut_in_pieces(ListStage& stage, int64_t edges, int threads) {
 
 Ordered order_edges(ListStage stage, char* starts, const char* targets, const char* sources, int threads,
                     const Poll& poll) {
-  std::vector<ListStage::EdgeOrder> orders(static_cast<size_t>(stage.pieces));
+  std::vector<EdgeOrder> orders(static_cast<size_t>(stage.pieces));
   stage.orders = orders.data();
   All valid;
   Ordered ordered{};
@@ -139,10 +139,11 @@ bool has_element_numbers(const Program& p) {
 
 }  // namespace
 
+bool is_one_line(const Program& end) {
+  return has_element_numbers(end) && end.checks.rank == 1 && end.checks.line == 0;
+}
+
 bool are_pointer_and_sources(const Program& pointer, const Program& sources) {
-  const auto is_one_line = [](const Program& p) {
-    return has_element_numbers(p) && p.checks.rank == 1 && p.checks.line == 0;
-  };
   return pointer.tuples > 0 && is_one_line(pointer) && pointer.checks.mode == Mode::raise &&
          pointer.checks.component[0].size == sources.tuples + 1 &&
          (sources.tuples == 0 || is_one_line(sources));
@@ -319,6 +320,31 @@ bool RowLists::fold_rows(ListFold& call, const Poll& poll) const {
   return run_tasks(shares.count, shares.threads, poll, [&](int64_t share, int) {
     chosen_kernels().list_fold(call, begin_of_share(share), begin_of_share(share + 1));
   });
+}
+
+Outcome make_pointer(const EdgeEnds& targets, int64_t* starts, bool& ascends, const Poll& poll) {
+  const int64_t edges = targets.program->tuples, pieces = (edges + kPieceChunk - 1) / kPieceChunk;
+  const Nest& nest = targets.program->checks;
+  ascends = check_addressable(*targets.program, targets.indices).status == Status::done;
+  if (!ascends) return {};
+  std::vector<EdgeOrder> orders(static_cast<size_t>(pieces));
+  const bool finished =
+      run_tasks(pieces, threads_for(limited_product(edges, kTupleBytes)), poll, [&](int64_t i, int) {
+        const int64_t begin = i * kPieceChunk, end = std::min(begin + kPieceChunk, edges);
+        orders[static_cast<size_t>(i)] =
+            chosen_kernels().pointed_make(nest, targets.indices, begin, end, starts);
+      });
+  if (!finished) return {Status::interrupted, {}};
+  ascends = are_in_order(orders);
+  if (!ascends) return {};
+  int64_t next = 0;  // the destination whose entry is written next
+  for (int64_t i = 0; i < pieces; ++i) {
+    const EdgeOrder& order = orders[static_cast<size_t>(i)];
+    std::fill(starts + next, starts + std::max(next, order.first + 1), i * kPieceChunk);
+    next = order.last + 1;
+  }
+  std::fill(starts + next, starts + nest.component[0].size + 1, edges);
+  return {};
 }
 
 namespace {

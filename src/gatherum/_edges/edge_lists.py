@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import NamedTuple
 
+import numpy as np
+
 from gatherum._model import errors, nests, shape_limits
 from gatherum._model.arrays import NumpyArray
 from gatherum._model.call import FoldRule
@@ -91,6 +93,18 @@ class EdgeLoops(NamedTuple):
         end_name, position, value = result
         end = targets if end_name == "targets" or sources is None else sources
         raise _invalid_index(op, end, position, value, mode)
+
+    def make_pointer(self, targets: EdgeEnd, mode: str, negative: bool) -> NumpyArray | None:
+        """Return the CSR pointer of edges whose targets are valid and ascend, or None for others.
+
+        Also return None if there are more targets than edges, because the lists then need less
+        memory than the pointer.
+        """
+        if len(self.loops) != 1 or targets.size > targets.indices.size:
+            return None
+        program = self.end_program(targets, [self.loops[0].data], mode, negative)
+        pointer = np.empty(targets.size + 1, np.int64)
+        return pointer if native.make_pointer(program, targets.indices, pointer) else None
 
     def fold_pointed(
         self,

@@ -68,6 +68,7 @@ RowCache = _core.RowCache
 RowLists = _core.RowLists
 make_lists = _core.make_lists
 fold_pointed = _core.fold_pointed
+make_pointer = _core.make_pointer
 make_row_cache = _core.make_row_cache
 RequestCounts = _core.RequestCounts
 make_request_counts = _core.make_request_counts

@@ -106,9 +106,11 @@ RunResult run_ranges(const Program& p, const Execution& call, const Ranges& rang
 
 constexpr int64_t kMostRanges = 256, kMiddlesOfRange = 8;
 
-// Divides the destinations into ranges with about equal numbers of pieces, and writes the ranges' cuts.
-// Returns the number of ranges, or 0 if the ranges together read more than twice as many pieces as there are,
-// or one range more than one and a half threads' share of them.
+// Divides the destinations into ranges with about equal numbers of pieces, and writes the ranges' cuts. A
+// destination with more pieces than a range should have gets its own range. Returns the number of ranges, or
+// 0 if the ranges together read more than twice as many pieces as there are, or one range more than one and a
+// half threads' share of them. The share leaves out pieces of one destination, because only one thread can
+// fold them.
 int64_t cut_near(const NearUpdates& all, int64_t destinations, int threads, int32_t* cuts) {
   const int64_t most = std::min({all.pieces / 4, int64_t{threads}, kMostRanges});
   if (most < 2) return 0;
@@ -119,16 +121,22 @@ int64_t cut_near(const NearUpdates& all, int64_t destinations, int threads, int3
     if (all.lowest[i] <= all.highest[i]) middles[n++] = std::midpoint(all.lowest[i], all.highest[i]);
   std::sort(middles, middles + n);
   cuts[0] = 0;
-  for (int64_t i = 1; i < most && n > 0; ++i)
-    if (const int32_t cut = middles[i * n / most]; cut > cuts[ranges]) cuts[++ranges] = cut;
+  for (int64_t i = 1; i < most && n > 0; ++i) {
+    const int32_t middle = middles[i * n / most], cut = middle + (middle == cuts[ranges] ? 1 : 0);
+    if (cut > cuts[ranges] && cut < destinations) cuts[++ranges] = cut;
+  }
   cuts[++ranges] = static_cast<int32_t>(destinations);
   for (int64_t range = 0; range < ranges; ++range) {
     const int32_t first = cuts[range], end = cuts[range + 1];
-    int32_t here = 0;
-    for (int64_t i = 0; i < all.pieces; ++i)
-      here += static_cast<int32_t>(all.lowest[i] < end) & static_cast<int32_t>(all.highest[i] >= first);
+    int32_t here = 0, divisible = 0;
+    for (int64_t i = 0; i < all.pieces; ++i) {
+      const int32_t meets =
+          static_cast<int32_t>(all.lowest[i] < end) & static_cast<int32_t>(all.highest[i] >= first);
+      here += meets;
+      divisible += meets & static_cast<int32_t>(all.lowest[i] < all.highest[i]);
+    }
     read += here;
-    longest = std::max<int64_t>(longest, here);
+    longest = std::max<int64_t>(longest, divisible);
   }
   return read <= 2 * all.pieces && 2 * longest * most <= 3 * all.pieces ? ranges : 0;
 }

@@ -49,6 +49,7 @@ void add_list_kernels(Kernels& all) {
   all.list_place = list_place;
   all.list_weights = list_weights;
   all.list_fold = list_fold;
+  all.pointed_make = make_pointer;
   all.pointed_read = read_pointer;
   all.pointed_fold = pointed_fold;
 }

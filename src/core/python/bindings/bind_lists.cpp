@@ -83,6 +83,19 @@ nb::object fold_pointed(const BoundProgram& pointer, nb::handle indptr, const Bo
   return nb::make_tuple(text(error.operand), error.position, index_value(sources, error.value));
 }
 
+// Writes the pointer array of edges whose targets ascend. Returns false for other edges.
+bool make_pointer(const BoundProgram& targets, nb::handle target_indices, nb::handle pointer) {
+  const gatherum_edge_ends to{targets.core(), memory_of(target_indices)};
+  auto* const entries = reinterpret_cast<int64_t*>(memory_of(pointer));
+  int32_t ascends = 0;
+  gatherum_error error{};
+  const bool is_long = gatherum_program_is_long(targets.core()) != 0;
+  run_without_lock_if_long(is_long, error, [&](const gatherum_poll* poll) {
+    return gatherum_make_pointer(&to, entries, &ascends, poll, &error);
+  });
+  return ascends != 0;
+}
+
 }  // namespace
 
 void bind_lists(nb::module_& m) {
@@ -96,6 +109,7 @@ void bind_lists(nb::module_& m) {
   m.def("fold_pointed", fold_pointed, nb::arg("pointer"), nb::arg("indptr"), nb::arg("sources"),
         nb::arg("indices"), nb::arg("rows"), nb::arg("table"), nb::arg("weights").none(), nb::arg("fill"),
         nb::arg("out"), nb::arg("fresh"));
+  m.def("make_pointer", make_pointer, nb::arg("targets"), nb::arg("target_indices"), nb::arg("pointer"));
   // Allocates an array like the results of operators: a large one uses huge pages.
   m.def(
       "new_result",
