@@ -10,7 +10,7 @@ import pytest
 
 import gatherum
 from gatherum._edges.edge_lists import EdgeEnd, EdgeLoops
-from gatherum._functions import aggregation
+from gatherum._functions import edge_folds
 from strategies import REDUCTIONS_OF, same_bits
 
 GROUP = 4096  # kPointedPortion of kernels/calls.hpp
@@ -22,7 +22,7 @@ FOLDS = [
 
 @pytest.fixture(autouse=True)
 def _few_edges_suffice(monkeypatch):
-    monkeypatch.setattr(aggregation, "_FEWEST_SORTED_EDGES", 0)
+    monkeypatch.setattr(edge_folds, "_FEWEST_SORTED_EDGES", 0)
 
 
 def drawn(dtype, row, counts, nodes=50):
