@@ -2,6 +2,7 @@
 
 import numpy as np
 
+import gatherum
 from gatherum import _core
 from gatherum._model.shape_limits import overlaps_itself
 
@@ -11,6 +12,15 @@ def test_few_elements_are_compared_one_by_one():
     sizes, strides = (2,) * 16, tuple(2**40 + 2**i for i in range(16))
     assert _core.overlaps_itself(sizes, strides, 1, True)
     assert not overlaps_itself(sizes, strides, 1)
+
+
+def test_strides_of_dimensions_of_size_1_have_no_effect_in_place():
+    row = np.zeros(3)
+    data, out = row[None], row.reshape(1, -1)
+    assert data.strides != out.strides
+    result = gatherum.scatter_nd(data, [[0, 1]], [5.0], out=out)
+    assert result is out
+    assert row.tolist() == [0, 5, 0]
 
 
 def test_the_first_operand_that_shares_memory_with_out_is_named():

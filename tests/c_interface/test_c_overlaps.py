@@ -110,14 +110,6 @@ def views(draw, memory, dtype, shape):
     return np.ndarray(shape, dtype, memory, start, strides)
 
 
-def _lie_alike(one, other):
-    """Return True if two arrays have the same elements at the same addresses."""
-    steps = [
-        (n, s, t) for n, s, t in zip(one.shape, one.strides, other.strides, strict=True) if n > 1
-    ]
-    return _address(one).value == _address(other).value and all(s == t for _, s, t in steps)
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), op=st.sampled_from(["gather", "gather_elements", "scatter_slices"]))
 def test_c_and_python_reject_the_same_overlaps(core, read, data, op):
@@ -139,8 +131,6 @@ def test_c_and_python_reject_the_same_overlaps(core, read, data, op):
         assert "must not overlap itself" in str(error)
         return
     *operands, out = arrays.values()
-    if op == "scatter_slices" and _lie_alike(table, out):
-        out = table  # Python also compares the strides of dimensions of size 1
     try:
         getattr(gatherum, op)(*operands, out=out)
     except ValueError as error:

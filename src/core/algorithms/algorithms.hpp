@@ -61,6 +61,7 @@ struct Algorithm {
   InvalidIndexCheck invalid_index_check;
   bool reads_source;  // functional scatter, if `covers_data`: the data need not be copied first
   bool skips_nan;     // runs folds that skip NaN
+  bool is_last_for_accumulators = false;  // the algorithms behind it have no accumulators
 };
 
 // Returns the first algorithm of the list that applies.

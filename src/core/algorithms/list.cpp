@@ -93,7 +93,8 @@ constexpr std::array kScatters = {
               .run = run_by_destination,
               .invalid_index_check = InvalidIndexCheck::never,
               .reads_source = false,
-              .skips_nan = true},
+              .skips_nan = true,
+              .is_last_for_accumulators = true},
     Algorithm{.name = "last_updates",
               .applies = applies_last_updates,
               .scratch = scratch_last_updates,
@@ -133,9 +134,9 @@ std::span<const Algorithm> algorithms(bool scatter) {
 // can replace it.
 bool is_left_out(const Program& p, size_t i) {
   const size_t bit = p.scatter ? kGathers.size() + i : i;
-  const bool replaceable =
-      i + 1 < algorithms(p.scatter).size() && (!(needs_accumulator(p.fold_rule) || p.fold_rule.skips_nan) ||
-                                               algorithms(p.scatter)[i].applies != applies_by_destination);
+  const bool needs_accumulators = needs_accumulator(p.fold_rule) || p.fold_rule.skips_nan;
+  const bool replaceable = i + 1 < algorithms(p.scatter).size() &&
+                           !(needs_accumulators && algorithms(p.scatter)[i].is_last_for_accumulators);
   return ((thresholds().omitted_algorithms >> bit) & 1) != 0 && replaceable;
 }
 

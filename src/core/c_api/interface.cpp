@@ -212,6 +212,15 @@ int32_t gatherum_program_is_long(const gatherum_program* p) noexcept {
   return p != nullptr && is_long(p->value) ? 1 : 0;
 }
 
+namespace {
+
+// Returns the data from which a scatter starts, or null if it works in place or the program is a gather.
+const char* source_of(const Program& p, const gatherum_operands& operands) {
+  return p.scatter && !is_in_place(p, operands) ? static_cast<const char*>(operands.data.start) : nullptr;
+}
+
+}  // namespace
+
 gatherum_status gatherum_check(const gatherum_program* program, const gatherum_operands* operands,
                                gatherum_error* error) noexcept {
   if (is_any_null({{"program", program}, {"operands", operands}}, error)) return GATHERUM_INVALID_CALL;
@@ -226,8 +235,7 @@ gatherum_status gatherum_run(const gatherum_program* program, const gatherum_ope
   if (const char* null = apart ? nullptr : find_null(p, *operands); null != nullptr)
     return report_failure(GATHERUM_TOO_SMALL, error, kTooSmall, null);
   Operands to = operands_of(p, *operands);
-  const bool functional = p.scatter && operands->data.start != operands->out.start;
-  const auto* source = functional ? static_cast<const char*>(operands->data.start) : nullptr;
+  const char* const source = source_of(p, *operands);
   const auto run = [&] { return report(execute(p, to, source, operands->fresh != 0, poll_of(poll)), error); };
   return with_memory(error, [&] {
     if (const char* shared = apart ? nullptr : find_overlap(p, *operands); shared != nullptr)
@@ -250,7 +258,7 @@ gatherum_status gatherum_skip_nan(const gatherum_program* program, const gatheru
     return report_failure(GATHERUM_INVALID_PROGRAM, error, "NaN cannot be skipped in this program");
   const gatherum_status status = check_operands(p, *operands, true, error);
   if (status != GATHERUM_OK) return status;
-  const auto* source = is_in_place(p, *operands) ? nullptr : static_cast<const char*>(operands->data.start);
+  const char* const source = source_of(p, *operands);
   return with_memory(error, [&] {
     return report(
         execute_skipping_nan(p, operands_of(p, *operands), source, operands->fresh != 0, poll_of(poll)),

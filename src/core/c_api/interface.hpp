@@ -24,15 +24,15 @@ inline gatherum_status report_failure(gatherum_status status, gatherum_error* er
   return status;
 }
 
-// An argument that must not be null.
-struct Argument {
+// An argument that must not be null, with its name.
+struct NamedPointer {
   const char* name;
   const void* value;
 };
 
 // Returns true if one of the arguments is null, and reports it.
-inline bool is_any_null(std::initializer_list<Argument> arguments, gatherum_error* error) {
-  for (const Argument& argument : arguments)
+inline bool is_any_null(std::initializer_list<NamedPointer> arguments, gatherum_error* error) {
+  for (const NamedPointer& argument : arguments)
     if (argument.value == nullptr) {
       report_failure(GATHERUM_INVALID_CALL, error, "an argument must not be null", argument.name);
       return true;

@@ -27,7 +27,7 @@ bool fold_of(const gatherum_fold& f, FoldType& type) {
 // Runs `body(type)` on arrays of n elements, none of which may be null. `body` fails only if an allocation
 // fails.
 template <class Body>
-gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer_list<Argument> arrays,
+gatherum_status with_fold(const gatherum_fold* fold, int64_t n, std::initializer_list<NamedPointer> arrays,
                           const Body& body) {
   if (fold == nullptr || n < 0 || (n > 0 && is_any_null(arrays, nullptr))) return GATHERUM_INVALID_CALL;
   FoldType type;
@@ -124,7 +124,7 @@ gatherum_status gatherum_fold_take(const gatherum_program* program, const gather
 
 gatherum_status gatherum_fold_merge(const gatherum_fold* fold, void* sums, int64_t* counts,
                                     const void* other_sums, const int64_t* other_counts, int64_t n) noexcept {
-  const std::initializer_list<Argument> arrays = {
+  const std::initializer_list<NamedPointer> arrays = {
       {"sums", sums}, {"counts", counts}, {"other_sums", other_sums}, {"other_counts", other_counts}};
   return with_fold(fold, n, arrays, [&](const FoldType& type) {
     const Footprint from = sums_footprint(type, other_sums, n), number = counts_footprint(other_counts, n);

@@ -139,7 +139,7 @@ const char* find_shared(const Footprint& written, const std::vector<NamedFootpri
 bool is_in_place(const Program& p, const gatherum_operands& operands) {
   if (!p.scatter || operands.data.start != operands.out.start) return false;
   for (int i = 0; i < p.copy.rank; ++i)
-    if (p.copy.loops[i].extent > 1 && p.copy.loops[i].data != p.copy.loops[i].moved) return false;
+    if (const auto& loop = p.copy.loops[i]; strides_differ(loop.extent, loop.data, loop.moved)) return false;
   return true;
 }
 

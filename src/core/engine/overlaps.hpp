@@ -27,6 +27,9 @@ Footprint data_footprint(const Nest& nest, const void* start);
 Footprint moved_footprint(const Nest& nest, const void* start);
 
 bool shares_memory(const Footprint& one, const Footprint& other);
+// Returns true if the strides of a dimension of this size lead to different elements. A dimension of size 1
+// has one element, so its strides have no effect.
+inline bool strides_differ(int64_t extent, int64_t one, int64_t other) { return extent > 1 && one != other; }
 // Returns true if a footprint shares memory with the indices of a program.
 bool shares_indices(const Footprint& one, const Program& program, const void* indices);
 

@@ -60,7 +60,7 @@ typedef enum gatherum_status {
   GATHERUM_INVALID_INDEX,   /* an index is invalid in mode "raise"; a scatter has written nothing */
   GATHERUM_INTERRUPTED,     /* the poll callback requested it */
   GATHERUM_NO_MEMORY,       /* no working memory; a scatter in place has written nothing */
-  GATHERUM_INVALID_PROGRAM, /* the bytes are not a program of this version */
+  GATHERUM_INVALID_PROGRAM, /* not the bytes of a program of this version, or no kernel for the program */
   GATHERUM_TOO_SMALL,       /* an operand's memory does not contain everything that the program addresses */
   GATHERUM_FAILED,          /* a file could not be read */
   /* shapes, dtypes or attributes that are not a valid call: see gatherum_call_error; null pointers, negative

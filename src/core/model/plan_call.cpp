@@ -8,9 +8,8 @@ namespace {
 // Checks the range of the attribute. If the operand of the attribute has no dimensions, this is a shape
 // error, which is raised after dtype errors.
 Finding check_attribute(const ShapedCall& call) {
-  const bool has_range = (call.addressing.takes_tuples ? call.indices : call.data).rank() > 0;
   int64_t axis = 0;
-  return has_range ? resolve_attribute(call, axis) : Finding{};
+  return rank_of_attribute(call) > 0 ? resolve_attribute(call, axis) : Finding{};
 }
 
 Finding check_dtypes(const CallSpec& call) {

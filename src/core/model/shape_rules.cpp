@@ -123,7 +123,9 @@ struct Steps {
 };
 
 // Returns true if a combination of at most `extent - 1` steps in either direction, not all zero, moves by
-// less than one item. Also returns true if the search needs more than `kMostSteps` steps.
+// less than one item. Also returns true if the search needs more than `kMostSteps` steps. Steps have either
+// sign, so this search takes longer than that of engine/overlaps.cpp; it runs once for a plan, not for a
+// call.
 bool may_collide(const std::vector<Steps>& loops, int64_t item) {
   constexpr int64_t kMostSteps = 100'000;
   struct Pending {
@@ -180,12 +182,24 @@ bool collides(const std::vector<Steps>& loops, int64_t item, int64_t few) {
 
 }  // namespace
 
+namespace {
+
+// Returns true if the attribute is `batch_dims`, which counts dimensions of the indices. `axis` counts
+// dimensions of the data, also from the end.
+bool counts_indices(const Addressing& addressing) { return addressing.takes_tuples; }
+
+}  // namespace
+
+int64_t rank_of_attribute(const ShapedCall& call) {
+  return (counts_indices(call.addressing) ? call.indices : call.data).rank();
+}
+
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis) {
-  const bool counts_indices = call.addressing.takes_tuples;
-  const Operand operand = counts_indices ? Operand::indices : Operand::data;
-  const int64_t rank = (counts_indices ? call.indices : call.data).rank();
+  const bool from_front = counts_indices(call.addressing);
+  const Operand operand = from_front ? Operand::indices : Operand::data;
+  const int64_t rank = rank_of_attribute(call);
   if (rank == 0) return {.fault = Fault::too_few_dimensions, .operand = operand, .expected = 1};
-  const int64_t low = counts_indices ? 0 : -rank;
+  const int64_t low = from_front ? 0 : -rank;
   if (call.axis < low || call.axis >= rank)
     return {
         .fault = Fault::out_of_range, .operand = operand, .expected = rank, .found = call.axis, .least = low};

@@ -96,6 +96,8 @@ Finding find_misfit(const Addressing& addressing, int64_t rank, int64_t indices_
 // Converts the attribute so that it counts from the front, if the operand has dimensions that the attribute
 // can name.
 Finding resolve_attribute(const ShapedCall& call, int64_t& axis);
+// Returns the number of dimensions that `axis` or `batch_dims` may count.
+int64_t rank_of_attribute(const ShapedCall& call);
 
 inline constexpr int64_t kFewElements = 1'000'000;
 // Returns true if two elements share a byte, or if a search of bounded length cannot rule this out. If the

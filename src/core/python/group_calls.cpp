@@ -6,6 +6,19 @@
 namespace gatherum {
 namespace {
 
+// Calls `run`, which runs a program by a function of the C interface. Returns false if the function has no
+// kernel for the program.
+template <class Run>
+bool run_if_it_has_a_kernel(nb::handle plan, const BoundProgram& program, const Run& run) {
+  bool has_kernel = true;
+  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    const gatherum_status status = run(poll, error);
+    has_kernel = status != GATHERUM_INVALID_PROGRAM;
+    return has_kernel ? status : GATHERUM_OK;
+  });
+  return has_kernel;
+}
+
 // Runs the plan of a scatter of maxima or minima on arrays or views, and writes the positions in addition to
 // the result. If `out` is None, only the positions are written. Both are contiguous. Returns false if the
 // core has no kernel for the call, which skips NaN.
@@ -21,14 +34,13 @@ bool extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   if (!out.is_none()) buffers.out = memory_of(view_of_operand(out));
   buffers.fresh = 1;
   const gatherum_buffer beside = memory_of(view_of_operand(positions));
-  bool applies = true;
-  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    const auto find = skips_nan ? gatherum_extremes_skip_nan : gatherum_extremes;
-    const gatherum_status status = find(program.core(), &buffers, &beside, none, poll, error);
-    applies = !skips_nan || status != GATHERUM_INVALID_PROGRAM;
-    return applies ? status : GATHERUM_OK;
-  });
-  return applies;
+  const auto find = skips_nan ? gatherum_extremes_skip_nan : gatherum_extremes;
+  const bool has_kernel =
+      run_if_it_has_a_kernel(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+        return find(program.core(), &buffers, &beside, none, poll, error);
+      });
+  if (!has_kernel && !skips_nan) throw nb::value_error("gatherum: not a plan of maxima or minima");
+  return has_kernel;
 }
 
 // Runs the plan of a scatter of means on arrays or views, and writes the squared distances and the counts
@@ -43,14 +55,10 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
   buffers.updates = memory_of(view_of_operand(updates));
   const gatherum_buffer sums = squares.is_none() ? gatherum_buffer{} : memory_of(view_of_operand(squares)),
                         numbers = memory_of(view_of_operand(counts));
-  bool applies = true;
-  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
-    const gatherum_status status = find(program.core(), &buffers, &sums, &numbers, poll, error);
-    applies = status != GATHERUM_INVALID_PROGRAM;
-    return applies ? status : GATHERUM_OK;
+  const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
+  return run_if_it_has_a_kernel(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return find(program.core(), &buffers, &sums, &numbers, poll, error);
   });
-  return applies;
 }
 
 // Runs the plan of a scatter on arrays or views, without the updates that are NaN (gatherum_skip_nan).
@@ -64,13 +72,9 @@ bool skip_nan(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   buffers.updates = memory_of(view_of_operand(updates));
   buffers.out = memory_of(view_of_operand(out));
   buffers.fresh = 1;
-  bool applies = true;
-  run_without_lock_if_long(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    const gatherum_status status = gatherum_skip_nan(program.core(), &buffers, poll, error);
-    applies = status != GATHERUM_INVALID_PROGRAM;
-    return applies ? status : GATHERUM_OK;
+  return run_if_it_has_a_kernel(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
+    return gatherum_skip_nan(program.core(), &buffers, poll, error);
   });
-  return applies;
 }
 
 }  // namespace

@@ -134,7 +134,12 @@ Footprint footprint_of(const View& view) {
 
 bool is_in_place(const Views& operands) {
   const auto& [data, indices, updates, out] = operands;
-  return updates.is_present() && out.is_present() && is_same_place(out, data);
+  if (!updates.is_present() || !out.is_present() || out.address != data.address || out.rank != data.rank)
+    return false;
+  for (int i = 0; i < out.rank; ++i)
+    if (out.shape[i] != data.shape[i] || strides_differ(out.shape[i], out.strides[i], data.strides[i]))
+      return false;
+  return true;
 }
 
 int first_overlap(const Views& operands) {

@@ -70,6 +70,15 @@ class Addressing(NamedTuple):
         """The three booleans as a tuple, for the shape rules of the core."""
         return self.takes_tuples, self.shares_front, self.shares_back
 
+    @property
+    def has_supported_roles(self) -> bool:
+        """Whether the core finds the roles of all dimensions.
+
+        It supports tuples, or shared dimensions after the indexed ones, or free dimensions before
+        the attribute, but not two of them together.
+        """
+        return self.takes_tuples + self.shares_back + (not self.shares_front) <= 1
+
     def dimensions(self, rank: int, indices: Shape, axis: int) -> Dimensions:
         """Return the roles of dimensions for data of a rank and indices of a shape."""
         components = int(indices[-1]) if self.takes_tuples else 1
@@ -130,7 +139,7 @@ class Operator(NamedTuple):
 
         Otherwise it counts dimensions of the data and may be negative.
         """
-        return self.attribute == "batch_dims"
+        return self.takes_tuples
 
     @property
     def takes_tuples(self) -> bool:
@@ -201,10 +210,12 @@ _ROWS = (
     _core_operator("scatter_nd", "ScatterND", ("SCATTER_ND",)),
 )
 for _row in _ROWS:
-    if _row.takes_tuples + _row.addressing.shares_back + (not _row.addressing.shares_front) > 1:
+    if not _row.addressing.has_supported_roles:
         raise ValueError(
             f"{_row.name}: the roles of the dimensions of its addressing are not supported"
         )
+    if (_row.attribute == "batch_dims") is not _row.takes_tuples:
+        raise ValueError(f"{_row.name}: only an operator that takes tuples has `batch_dims`")
 OPERATORS: dict[str, Operator] = {operator.name: operator for operator in _ROWS}
 GATHERS = tuple(operator.name for operator in _ROWS if not operator.scatters)
 SCATTERS = tuple(operator.name for operator in _ROWS if operator.scatters)

@@ -122,9 +122,15 @@ def _run_ordered(
 
 
 def is_in_place(plan: Plan) -> bool:
-    """Return True if a scatter with `data` as `out` works in place."""
+    """Return True if a scatter with `data` as `out` works in place.
+
+    The strides of dimensions of size 1 have no effect, as in the core.
+    """
     call = plan.call
-    return call.operator.scatters and call.out is not None and call.out.strides == call.data.strides
+    if not call.operator.scatters or call.out is None:
+        return False
+    steps = zip(call.data.shape, call.data.strides, call.out.strides, strict=True)
+    return all(extent <= 1 or step == other for extent, step, other in steps)
 
 
 def raise_first(

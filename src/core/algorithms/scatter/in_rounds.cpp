@@ -202,10 +202,12 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
     for (int64_t piece = 0; (piece = order.take_piece((round + 1) * rounds.pieces)) >= 0;)
       valid &= kernels.rounds_distribute(rounds, call.operands, piece, piece % (2 * rounds.pieces));
   };
+  const auto settles = [&] {
+    return static_cast<bool>(clean) && p.tuples >= limited_product(kFewestUpdatesToSettle, p.destinations);
+  };
   const auto fold = [&](int64_t round, int64_t member) {
     RoundScatter settling = rounds;
-    settling.settles =
-        static_cast<bool>(clean) && p.tuples >= limited_product(kFewestUpdatesToSettle, p.destinations);
+    settling.settles = settles();
     const int64_t set = (round + 1) % 2;
     const Share share = share_of(rounds, set, member, all.members);
     kernels.rounds_fold(settling, call.operands, set, share.begin, share.end);
@@ -227,8 +229,7 @@ RunResult run_in_rounds(const Program& p, const Execution& call) {
       });
   run.valid = static_cast<bool>(valid);
   if (!run.finished || (!run.valid && p.invalid_is_error)) return run;
-  rounds.settles =
-      static_cast<bool>(clean) && p.tuples >= limited_product(kFewestUpdatesToSettle, p.destinations);
+  rounds.settles = settles();
   // Threads start later than one thread ends to convert fewer bytes.
   const int converters = limited_product(p.destinations, p.step) < kParallelBytes ? 1 : all.members;
   run_tasks(converters, converters, {}, [&](int64_t i, int) {
