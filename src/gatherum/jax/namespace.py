@@ -285,12 +285,14 @@ def in_float64(
     def grouping_of(indices: AnyArray) -> Grouping:
         return replace(grouping, destinations=grouping.destinations._replace(indices=indices))
 
+    @private.in_wide_types
     def compute(values: Any, indices: AnyArray, counts: AnyArray) -> AnyArray:
-        with private.wide_types():
-            return with_float64(values, grouping_of(indices), counts)
+        return with_float64(values, grouping_of(indices), counts)
 
     operands = values, grouping.destinations.indices, counts
-    if not all(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
+    # If JAX narrows, integers with weights need the rule, too: `compute` has no derivative.
+    enough = any if private.narrows() else all
+    if not enough(jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in jax.tree.leaves(values)):
         return compute(*operands)
     differentiated = jax.custom_jvp(compute)
 

@@ -14,6 +14,6 @@ pytestmark = [
 
 @pytest.mark.parametrize("mark", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
 def test_jax(mark, tmp_path):
-    pytest.importorskip("jax", minversion="0.7", reason="install jax 0.7")
+    pytest.importorskip("jax", reason="install jax to test its arrays")
     flags = "--xla_force_host_platform_device_count=2"
     run_cases("jax_cases.py", mark, tmp_path, JAX_PLATFORMS="cpu", XLA_FLAGS=flags)
