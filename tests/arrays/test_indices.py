@@ -1,4 +1,4 @@
-"""The core resolves, numbers and checks index values as the reference's plain loop does."""
+"""The core resolves, numbers and checks index values as the oracle's plain loop does."""
 
 import itertools
 import math

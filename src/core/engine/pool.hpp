@@ -35,7 +35,7 @@ uint32_t forks();
 void set_threads(int n);
 int get_threads();
 
-// Returns true if each of this many threads can have a processor of its own.
+// Returns true if each of this many threads can have a separate processor.
 bool have_processors(int threads);
 
 }  // namespace gatherum

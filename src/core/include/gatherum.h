@@ -246,7 +246,7 @@ GATHERUM_API gatherum_status gatherum_first_invalid(const gatherum_program* prog
 GATHERUM_API gatherum_status gatherum_map(const char* function, const char* value, const void* from, void* to,
                                           int64_t n, const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
-/* A function with a result for each value of a group, from the values of the group up to this one, in order.
+/* A cumulative function: each value has a result, from the values of its group up to this one, in order.
  * "add", "mul", "max" and "min" are the left folds of `value`, a dtype with reductions. They accumulate as
  * scatters do, and each result is rounded once. For "float32" and "float64", "recurrence" multiplies the
  * result of the previous value by the factor of this value and adds this value, and "previous" is the

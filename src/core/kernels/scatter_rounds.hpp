@@ -9,13 +9,13 @@
 // updates in order of their destinations also fill all lists. The accumulators of a list are contiguous: they
 // share no cache line with other lists, and do not compete for the same part of a cache (20M updates of
 // 10,000 float64 on 16 threads: a fold takes 1.7 ns; with accumulators in the order of the destinations, in
-// which those of a thread are 4 KiB apart, it takes 4.3 ns).
+// which a thread's accumulators are 4 KiB apart, it takes 4.3 ns).
 //
 // A list is folded by one thread, and pieces are in order, so a destination folds its updates in row-major
 // order of the indices. The output is written only after all indices have been checked.
 //
-// A destination of so many updates that they delay the thread that folds its list has a list of its own,
-// whose accumulator is kept in a register.
+// A destination with many updates would delay the thread that folds its list. It has a separate list, whose
+// accumulator is kept in a register.
 //
 // The plan guarantees: one unit, without columns, and items of at most 8 bytes. Cost: 4, 8 or 16 bytes per
 // update are written to and read from a core's private cache, and each destination is converted twice.

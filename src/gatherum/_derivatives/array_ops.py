@@ -68,8 +68,9 @@ class ArrayOps(Protocol):
         factors: AnyArray | None = None,
         /,
     ) -> AnyArray:
-        """Return a cumulative function of the values of groups; see `cumulative`. All arrays are
-        flat, and the groups are integers of 32 or 64 bits.
+        """Return the results of a cumulative function of the values of groups; see `cumulative`.
+
+        All arrays are flat, and the groups are integers of 32 or 64 bits.
         """
 
 

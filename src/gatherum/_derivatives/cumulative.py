@@ -31,7 +31,7 @@ LINEAR = ("add", "recurrence", "previous")
 
 
 class Cumulation(NamedTuple):
-    """The groups of flat values: integers, where those outside [0, group_count) are no groups."""
+    """The group numbers of flat values. A number outside [0, group_count) means no group."""
 
     xp: DerivativeOps
     groups: AnyArray
@@ -139,8 +139,10 @@ def _earlier_products(groups: Cumulation, values: AnyArray) -> AnyArray:
 def _runs_of_equal_results(
     groups: Cumulation, operands: CumulativeValues
 ) -> tuple[Cumulation, AnyArray, AnyArray]:
-    """Return the groups of the values with the same maximum or minimum, a mask of the values that
-    attain it, and the number of such values up to each value, at least 1.
+    """Find the runs of values of a group with the same maximum or minimum.
+
+    Return the runs as groups, a mask of the values that equal their result, and the number of such
+    values in the run up to each value, at least 1.
     """
     xp = groups.xp
     values, result = xp.stop_gradient(operands.values), xp.stop_gradient(operands.result)

@@ -1,5 +1,10 @@
 """The three gathers: docstrings that define their behaviour, and one line of code each.
 
+From CPython 3.12 on, the core binds the arguments of a call, and the body of the function runs
+only for arguments that do not fit the signature. In a function that `torch.compile` traces, a copy
+of the body runs for arrays other than tensors. Before CPython 3.12 and on PyPy, the body always
+runs. docs/decisions/vectorcall.md explains why.
+
 The core looks up the plan of a call in its cache and runs it. `plan` describes plans and the checks
 of calls. `tools/signatures` copies the parameters of these functions to generated modules, such as
 `overloads`, which tells type checkers that a result has the dtype of `data`. It also copies the

@@ -88,7 +88,7 @@ def _without_empty_groups(
     nonempty = grouping.known(grouping.nonempty() if result is None else result != initial)
     if result is not None and not row.locates and not nonempty.all():
         nonempty = grouping.known(grouping.nonempty())
-    if 0 not in grouping.shape:  # otherwise the mask may have items, but there are no results
+    if 0 not in grouping.shape:  # without results, the mask may still have items
         per_value, axis = grouping.has_entry_per_value, grouping.axis
         check_nonempty(grouping.op, row.full_name, dtype, nonempty, axis, per_value=per_value)
     return row.compose(values, grouping, initial, ddof) if result is None else result
@@ -97,7 +97,7 @@ def _without_empty_groups(
 def check_nonempty(
     op: str, func: str, dtype: object, nonempty: NDArray[Any], axis: int = 0, *, per_value: bool
 ) -> None:
-    """Raise ValueError if a group is empty, given a mask of the results whose group has values.
+    """Raise ValueError if a group is empty. `nonempty` masks the results whose group has values.
 
     If `per_value`, each value has a separate entry, so that a group may be empty for some results
     only, and the message contains the position of the first one.

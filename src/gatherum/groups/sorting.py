@@ -113,8 +113,9 @@ def scatter_flat(
 
 
 def cells_of(grouping: Grouping, shape: Any) -> AnyArray:
-    """Return the cell number of each flattened value, or the number of cells for a value without a
-    group.
+    """Return the cell number of each flattened value.
+
+    For a value without a group, this is the number of cells.
     """
     xp, axis = grouping.xp, grouping.axis
     int64 = xp.dtype(_INT64)

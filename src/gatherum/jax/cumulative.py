@@ -72,7 +72,7 @@ def _transpose(
 
 
 def _batched(operands: Any, dims: Any, *, function: str, group_count: int) -> Batched:
-    """Run the batch as one call, in which each member has groups of its own."""
+    """Run the batch as one call, in which the members share no group."""
     size = batch_size(operands, dims)
     pairs = zip(operands, dims, strict=True)
     values, groups, *factors = (batch_first(*pair, size) for pair in pairs)

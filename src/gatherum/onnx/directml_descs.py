@@ -91,7 +91,7 @@ def replace_unknown_sizes(
     """Replace unknown sizes so that as few rules as possible are violated.
 
     A size that must equal a known size gets that size; any other size becomes 1. If a rule is still
-    violated here, it is violated whatever the unknown sizes are. Return None if a rank or the
+    violated here, it is violated for any unknown sizes. Return None if a rank or the
     length of the tuples is unknown.
     """
     sizes_of = {name: list(shape) for name, shape in known_shapes.items() if shape is not None}

@@ -46,7 +46,7 @@ def _spec(shape: tuple[int, ...], dtype: AnyDType, steps: tuple[int, ...]) -> Ar
 
 
 def view_of(op: str, operand: str, tensor: Tensor | None) -> native.View | None:
-    """Return a tensor's memory for the core, or None if there is no tensor."""
+    """Return the memory of a tensor for the core. Return None for None."""
     if tensor is None:
         return None
     strides = tuple(step * tensor.element_size() for step in tensor.stride())

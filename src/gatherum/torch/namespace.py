@@ -306,7 +306,7 @@ SOFTMAX = "group_softmax"
 def fused_transform(name: str, values: Tensor, destinations: Destinations) -> Tensor | None:
     """Return softmax or log_softmax of values. Return None if the caller must run the steps.
 
-    Transforms need the steps. On a device, the op only runs them.
+    Transforms need the steps. On a device, the op would run the same steps.
     """
     if private.transforms_active() or name not in ("softmax", "log_softmax"):
         return None

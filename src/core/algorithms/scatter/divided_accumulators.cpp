@@ -1,7 +1,7 @@
 // Kernel: kernels/scatter_slabs.hpp. One unit: each thread has a slab for a range of the destinations, and
-// reads every index. If updates are near, which means that most updates have destinations near those of the
-// updates before and after them, as in sorted updates, each thread reads only some pieces of the updates:
-// those whose lowest and highest destination do not exclude the thread's range.
+// reads every index. Near updates are the exception: most of them have destinations near the destinations of
+// the updates before and after them, as in sorted updates. Each thread then reads only the pieces of the
+// updates whose lowest and highest destination do not exclude the thread's range.
 #include <numeric>
 #include <optional>
 
@@ -107,10 +107,10 @@ RunResult run_ranges(const Program& p, const Execution& call, const Ranges& rang
 constexpr int64_t kMostRanges = 256, kMiddlesOfRange = 8;
 
 // Divides the destinations into ranges with about equal numbers of pieces, and writes the ranges' cuts. A
-// destination with more pieces than a range should have gets its own range. Returns the number of ranges, or
-// 0 if the ranges together read more than twice as many pieces as there are, or one range more than one and a
-// half threads' share of them. The share leaves out pieces of one destination, because only one thread can
-// fold them.
+// destination with more pieces than a range should have gets a separate range. Returns the number of ranges.
+// Returns 0 if all ranges together read more than twice as many pieces as there are, or if one range reads
+// more than one and a half threads' share of the pieces. Pieces of a single destination do not count for the
+// share, because only one thread can fold them.
 int64_t cut_near(const NearUpdates& all, int64_t destinations, int threads, int32_t* cuts) {
   const int64_t most = std::min({all.pieces / 4, int64_t{threads}, kMostRanges});
   if (most < 2) return 0;

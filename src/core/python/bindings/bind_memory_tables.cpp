@@ -60,7 +60,7 @@ class MemoryTable {
         row_shape_(std::move(row_shape)),
         rows_(cache_.is_none() ? nullptr : nb::inst_ptr<RowCache>(cache_)) {}
 
-  // The cached rows are those of the file for this time.
+  // Lets the core run calls for this time, in which the file is not checked for changes.
   void allow(double seconds) {
     const std::chrono::duration<double> limited(std::min(seconds, kLongestSeconds));
     until_.store(Clock::now() + std::chrono::duration_cast<Clock::duration>(limited));
@@ -87,7 +87,7 @@ class MemoryTable {
   static constexpr int64_t kMostRows = RowCache::kRowsPerLock * 16;  // for more, time in Python is negligible
   using RowNumbers = std::array<int64_t, kMostRows>;
 
-  // Python runs a call that raises an error again, because it words the error for tables.
+  // If a call raises an error, Python repeats the call, because messages for tables differ.
   nb::object gather_from_array(const Arguments& arguments) const {
     Arguments with_table = arguments;
     with_table[kData] = array_;

@@ -1,7 +1,7 @@
 """Stage chunks next to a Zarr array, in a separate directory for each run.
 
 A task of an earlier run may still be running on a worker that could not be stopped. Such a task
-writes to the directory of its own run, which is not read again.
+writes to the directory of the earlier run, which is not read again.
 """
 
 from __future__ import annotations

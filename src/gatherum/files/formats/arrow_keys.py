@@ -16,7 +16,7 @@ __all__ = ["named_columns", "open_keys"]
 LONGEST = (
     1 << 30
 )  # bytes of keys that are numbered together: Arrow's offsets in strings have 32 bits
-DISTINCT = 4  # if more than every fourth key is distinct, the keys are many
+DISTINCT = 4  # many keys are distinct if more than one in four is
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class ArrowKeys:
     def joined_batches(self) -> Iterator[Any]:
         """Yield the keys of one or several row groups as an Arrow array.
 
-        If many keys of a row group are distinct, strings are not read as dictionaries from then on.
-        To number the keys of several row groups together takes less time than to number the keys of
-        each, and then the distinct ones.
+        If many strings of a row group are distinct, the strings of later row groups are not read as
+        dictionaries. Their keys are numbered together, which takes less time than to number the
+        keys of each row group, and then the distinct keys of all.
         """
         import pyarrow
 

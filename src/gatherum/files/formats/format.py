@@ -82,10 +82,10 @@ class KeyColumn(Protocol):
         """Whether the values are keys, which are numbered, rather than group numbers."""
 
     def batches(self) -> Iterator[Any]:
-        """Yield the keys of consecutive rows as Arrow arrays, of the same rows for each column."""
+        """Yield the keys of consecutive rows as Arrow arrays. All columns are divided alike."""
 
     def joined_batches(self) -> Iterator[Any]:
-        """Yield the keys of consecutive rows as Arrow arrays, of more rows if this is faster."""
+        """Yield the same keys as `batches`, in arrays of more rows if this is faster."""
 
 
 class Format(Protocol):
@@ -101,7 +101,7 @@ class Format(Protocol):
     example: str  # an example path of this format, for error messages
     suffixes: tuple[str, ...] = ()  # suffixes of file names, without the dot
     has_members: bool = True  # whether a file contains several arrays, named after a colon
-    # Whether an array is a directory, not a file. Such a format has its own `recognize`.
+    # Whether an array is a directory, not a file. Such a format overrides `recognize`.
     stores_directories: bool = False
     stores_packed: bool = False  # whether arrays may have attributes of packed numbers
     read_only: str | None = None  # the reason why such files are not written

@@ -11,7 +11,7 @@ SPARSE = {"csr_matrix": ("row", "columns"), "csc_matrix": ("column", "rows")}
 def choose_member(name: object, what: str, member: str | None, names: list[str]) -> str:
     """Return the member that a location names, or the only one, or raise ValueError.
 
-    `what` is what the format calls a member: array, tensor, dataset or column.
+    `what` is the word of the format for a member: array, tensor, dataset or column.
     """
     if member is None and len(names) == 1:
         return names[0]
@@ -29,7 +29,7 @@ def choose_member(name: object, what: str, member: str | None, names: list[str])
 def group_given(name: object, what: str, names: list[str], encoding: object) -> ValueError:
     """Return the error for a group where an array is expected.
 
-    `what` is what the format calls an array, and `names` are the names of the arrays in the group.
+    `what` is the word of the format for an array. `names` are the names of the arrays in the group.
     `encoding` is the attribute by which anndata marks a sparse matrix.
     """
     content = f"that holds {_listed(names)}" if names else f"without {what}s"

@@ -186,7 +186,7 @@ def _decimal_column(numbers: list[Decimal]) -> Any:
     """Return a column of decimals of 38 digits, or of 76 if a number has more."""
     import pyarrow
 
-    finite = (number for number in numbers if number.is_finite())  # pyarrow refuses the others
+    finite = (number for number in numbers if number.is_finite())  # pyarrow rejects NaN, infinity
     scale = max([0, *(-int(number.as_tuple().exponent) for number in finite)])
     try:
         return pyarrow.array(numbers, pyarrow.decimal128(38, scale))

@@ -95,7 +95,7 @@ class Budget:
 
     @property
     def whole_output(self) -> int:
-        """Bytes for an output that fits in memory as a whole, with its requests.
+        """The most bytes of a whole output in memory, with its requests.
 
         Larger than `window`, because no other window is in memory.
         """

@@ -203,7 +203,7 @@ def _save_scatter(
 def _scatter_gradients(
     ctx: Any, gradient: Tensor | None, needs_operands: tuple[bool, ...]
 ) -> tuple[Tensor | None, ...]:
-    """Return the gradients of data, indices and updates, and of the arguments behind them."""
+    """Return the gradients of data, indices and updates, and None for the other arguments."""
     if gradient is None:
         return None, None, None, *ctx.unused
     needed = needs_operands[0], needs_operands[2]
@@ -222,7 +222,7 @@ def _scatter_gradients(
 
 
 def _save(ctx: Any, attributes: Attributes, data: Tensor, indices: Tensor, *values: Tensor) -> None:
-    """Save the inputs of the derivatives. Save tensors where torch can track them."""
+    """Save the inputs of the derivatives. torch tracks the tensors that it saves."""
     ctx.save_for_backward(indices, *values)
     ctx.set_materialize_grads(False)  # with infinite factors, zeros would give NaN
     if may_have_tangents() or private.transforms_active():

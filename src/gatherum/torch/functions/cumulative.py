@@ -113,7 +113,7 @@ def _run_batch(
     info: Any, dims: Any, values: Tensor, groups: Tensor, group_count: int,
     factors: Tensor | None, function: str,
 ) -> Batched:  # fmt: skip
-    """Run the batch as one call, in which each member has groups of its own."""
+    """Run the batch as one call, in which the members share no group."""
     size = info.batch_size
     values, groups = (batch_first(x, dims[i], size) for i, x in enumerate((values, groups)))
     if factors is not None:
