@@ -6,7 +6,7 @@
 //
 // c is the number of the group of value i, `first` is true for the first value of a group, and i is in order.
 // A value whose c is not the number of a group gets 0. Values, factors (A), groups and results are
-// contiguous. Cost: each array is read or written once, in order; the accumulators (S) are in no order.
+// contiguous. Cost: each array is read or written once, in order; the accumulators (S) in any order.
 #pragma once
 
 #include "kernels/cumulation.hpp"

@@ -40,8 +40,8 @@ GATHERUM_INLINE bool are_numbers(const char* row, int64_t n) {
   return others == 0;
 }
 
-// Selects the items of a row, or of the row before it where they are NaN. Returns true if all selected items
-// are numbers.
+// Selects the items of a row. In place of a NaN, selects the item of the row before. Returns true if all
+// selected items are numbers.
 template <class V, class T>
 GATHERUM_NOINLINE bool select_numbers(const char* GATHERUM_RESTRICT last,
                                       const char* GATHERUM_RESTRICT before, int64_t n,

@@ -36,9 +36,9 @@ struct EdgeEnds {
 // Returns true if a program describes the indices of one end of the edges with a single loop.
 bool is_one_line(const Program& end);
 
-// Writes the CSR pointer array of edges, whose targets are one line, to `starts`: the number of edges with
-// lower targets for each destination, and the number of edges. If a target is invalid or less than the target
-// before it, `ascends` is false, and the entries are undefined.
+// Writes the CSR pointer array of edges to `starts`. The targets are one line. Entry d is the number of edges
+// with targets below d, and the last entry is the number of edges. If a target is invalid or less than the
+// target before it, `ascends` is false, and the entries are undefined.
 Outcome make_pointer(const EdgeEnds& targets, int64_t* starts, bool& ascends, const Poll& poll);
 
 // Returns true if two programs describe a CSR pointer array and the sources of its edges.

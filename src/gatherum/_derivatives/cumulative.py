@@ -13,7 +13,8 @@ Sums, recurrences and previous values are linear in x. Their transposes are the 
 reverse order, so the gradient of a sum is the sum of the gradients of this value and all later
 ones, a left fold from the last value to the first. The derivative of a product is a recurrence
 whose factors are the values. It only multiplies and adds, so 0 and infinity need no special case.
-The derivative of a maximum or minimum is shared equally by the values up to this one that equal it.
+The gradient of a maximum or minimum is divided equally among the values up to its position that
+equal it.
 
 All rules consist of differentiable operations, so they are valid for derivatives of any order.
 """

@@ -97,8 +97,8 @@ class EdgeLoops(NamedTuple):
     def make_pointer(self, targets: EdgeEnd, mode: str, negative: bool) -> NumpyArray | None:
         """Return the CSR pointer of edges whose targets are valid and ascend, or None for others.
 
-        Also return None if there are more targets than edges, because the lists then need less
-        memory than the pointer.
+        Also return None if the result has more rows than there are edges, because the lists then
+        need less memory than the pointer.
         """
         if len(self.loops) != 1 or targets.size > targets.indices.size:
             return None

@@ -31,7 +31,7 @@ def _caller(op: str, operand: str) -> str:
 def operator_of_groups(rank: int) -> str:
     """Return the scatter for groups of this rank.
 
-    Groups of one dimension have an entry for each slice of the values, others one for each value.
+    One-dimensional groups have an entry for each slice of the values, other groups for each value.
     """
     return "scatter_elements" if rank > 1 else "scatter_slices"
 

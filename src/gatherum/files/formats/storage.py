@@ -129,8 +129,8 @@ def check_unchanged(sources: Collection[Source]) -> None:
 def unchanged(sources: Collection[Source]) -> Iterator[None]:
     """Raise OSError instead of TypeError or ValueError if an input changed since it was opened.
 
-    The bytes of a changing file may be damaged, and a decoder may raise either error for them. An
-    IndexError is not replaced. Nothing is checked after a success: call `check_unchanged` when the
+    A decoder may raise either error for the bytes of a changing file. An IndexError is not
+    replaced. If no error is raised, the inputs are not checked: call `check_unchanged` when the
     result is complete.
     """
     try:

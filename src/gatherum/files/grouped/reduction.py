@@ -131,9 +131,9 @@ def reduce_file(
     -----
     Along axis 0, the functions sum, prod, mean, max, min, last, count, any, all, fsum, fmean and
     their nan forms are computed in one pass, with accumulators in memory. If the accumulators do
-    not fit, these functions, except any, all and the nan forms, are computed with scratch files;
-    the exceptions raise ValueError. All other functions, and functions with weights, need all
-    values in memory.
+    not fit, any, all and the nan forms raise ValueError, and the other functions of this list are
+    computed with scratch files. Functions that are not in this list, and functions with weights,
+    need all values in memory.
 
     Decimals in columns of files and in memory are reduced as by `gatherum.groups.reduce`, and the
     results are arrays of ``decimal.Decimal``, or columns of a table. Numbers of more than 64 bits,

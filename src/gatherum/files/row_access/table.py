@@ -294,7 +294,7 @@ def largest_box(
 ) -> tuple[int, ...]:
     """Return the largest box of at most `limit` bytes, extended along the last dimensions first.
 
-    With `least_extents`, each extent is a multiple of the least one, or the whole dimension.
+    With `least_extents`, each extent is a multiple of its least extent, or the whole dimension.
     """
     least_extents = least_extents or (1,) * len(shape)
     extents = [
