@@ -24,11 +24,11 @@ inline EdgeOrder make_pointer(const Nest& nest, const char* targets, int64_t beg
   alignas(64) int64_t tile[kTile];
   for (int64_t i = begin; i < end; i += kTile) {
     const auto n = static_cast<int>(std::min<int64_t>(kTile, end - i));
-    if (stage(nest, targets + i * stride, stride, n, tile)) return {0, 0, false};
+    if (stage(nest, targets + i * stride, stride, n, tile)) return {.first = 0, .last = 0, .ascends = false};
     if (i == begin) first = last = tile[0];
     int64_t falls = tile[0] - last;
     for (int j = 1; j < n; ++j) falls |= tile[j] - tile[j - 1];
-    if (falls < 0) return {0, 0, false};
+    if (falls < 0) return {.first = 0, .last = 0, .ascends = false};
     for (int j = 0; j < n; j += skipped) {
       const int stop = std::min(j + skipped, n);
       if (tile[stop - 1] == last) continue;
@@ -36,7 +36,7 @@ inline EdgeOrder make_pointer(const Nest& nest, const char* targets, int64_t beg
         while (last < tile[k]) starts[++last] = i + k;
     }
   }
-  return {first, last, true};
+  return {.first = first, .last = last, .ascends = true};
 }
 
 // Reads entries [begin, end) of a CSR pointer array. Returns the greatest difference between adjacent
