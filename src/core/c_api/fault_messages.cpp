@@ -52,7 +52,7 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
       return (f.operand == Operand::result ? "the result" : operand) + " must have at most " + expected +
              " dimensions" + got;
     case Fault::operand_too_big:
-      return operand + ", shape " + shape + ", has more elements than can be addressed";
+      return operand + ", shape " + shape + ", has more bytes than can be addressed";
     case Fault::other_rank:
       return operand + " must have as many dimensions as `data`, " + expected + got;
     case Fault::larger_than_data:
