@@ -69,7 +69,7 @@ def _without_nan(values: AnyArray, grouping: Grouping) -> tuple[AnyArray, Groupi
     is_nan = xp.isnan(values)
     if not xp.holds_any(is_nan):
         return values, grouping
-    if not isinstance(values, np.ndarray):
+    if xp.has_gradients:
         values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
     return values, grouping.without_values(is_nan)
 
@@ -111,8 +111,7 @@ def check_nonempty(
 def without_dropped_gradients(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return values whose gradient is 0 if they are dropped. Otherwise, it could become 0 * NaN."""
     xp = grouping.xp
-    has_gradients = not isinstance(values, np.ndarray) and not xp.in_chunks
-    if not (has_gradients and grouping.destinations.skips):
+    if not (xp.has_gradients and grouping.destinations.skips):
         return values
     return xp.where(grouping.group_numbers() < 0, xp.stop_gradient(values), values)
 
