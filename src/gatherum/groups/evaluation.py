@@ -82,12 +82,12 @@ def _without_empty_groups(
     The result of an empty group is a number that no group with values can have, which identifies
     the empty groups. If the number is only unlikely, its absence proves that no group is empty.
     """
-    sentinel = row.unlikely(dtype)
+    sentinel = row.sentinel(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
     result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
-    nonempty = grouping.known(grouping.nonempty() if result is None else result != initial)
+    nonempty = grouping.as_known_mask(grouping.nonempty() if result is None else result != initial)
     if result is not None and not row.locates and not nonempty.all():
-        nonempty = grouping.known(grouping.nonempty())
+        nonempty = grouping.as_known_mask(grouping.nonempty())
     if 0 not in grouping.shape:  # otherwise the mask may have items, but there are no results
         per_value, axis = grouping.has_entry_per_value, grouping.axis
         check_nonempty(grouping.op, row.full_name, dtype, nonempty, axis, per_value=per_value)

@@ -173,7 +173,7 @@ class Grouping:
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._scatter_item(item, "none", self.zero(item))
 
-    def known(self, nonempty: AnyArray) -> NDArray[np.bool_]:
+    def as_known_mask(self, nonempty: AnyArray) -> NDArray[np.bool_]:
         """Return a mask of groups as a NumPy array. Raise RuntimeError if a graph is traced."""
         mask: NDArray[np.bool_] | None = self.xp.to_numpy(nonempty)
         if mask is None:
