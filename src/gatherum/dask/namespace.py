@@ -259,4 +259,4 @@ def scatter(
 
 def resolve(attributes: Attributes, entries: AnyArray, size: int) -> AnyArray:
     positions = da.from_array(np.arange(size), chunks=-1)
-    return lazy_call(attributes._replace(op="gather", axis=0), positions, entries, None, -1)
+    return lazy_call(attributes.gathering(), positions, entries, None, -1)
