@@ -27,10 +27,13 @@ def test_subclasses_inherit_the_defaults():
 
     plain, values = Plain(), np.ones(2)
     assert (plain.in_chunks, plain.traces_pointers) == (False, False)
+    assert (plain.has_gradients, plain.runs_nan_forms) == (True, False)
     assert plain.fused_transform("softmax", values, None) is None
     assert plain.squares_and_counts(values, None, False) is None
     assert plain.fold_skipping_nan(values, "add", None, 0) is None
     assert plain.count_skipping_nan(values, None) is None
+    assert plain.positions_of_extremes(values, "max", None, -1, False) is None
+    assert plain.narrowed(values, 2) is values
     assert plain.traced_segments("aggregate", "indptr", values, values) is None
     assert plain.in_blocks("median", lambda *call: call, values, 3, None) == (values, 3)
     with plain.float_mode(), plain.sharing_calls():

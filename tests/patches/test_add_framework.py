@@ -1,4 +1,4 @@
-"""A framework that gatherum does not know is supported by one adapter: this file's."""
+"""A framework that gatherum does not know is supported by one adapter: that of `toy_adapter`."""
 
 import importlib.metadata
 import pickle
@@ -8,52 +8,16 @@ import pytest
 
 import gatherum
 from gatherum import frameworks
-from gatherum._arguments.plain_values import as_attributes
 from gatherum._frameworks import registry
 from gatherum._frameworks.operator_functions import Functions
-from gatherum._model.call import ArraySpec, Attributes
-from gatherum._plans.plans import apply
 from strategies import OPERATORS, SCATTERS
-
-
-class Toy:
-    """An array of a framework that hides its values."""
-
-    __module__ = "toy.arrays"
-
-    def __init__(self, values):
-        self.array = np.asarray(values)
-
-
-class ToyAdapter(frameworks.Framework):
-    name = "toy"
-    modules = ("toy",)
-    to_numpy = "write {}.array"
-
-    def owns(self, array_type):
-        return issubclass(array_type, Toy)
-
-    def call(self, attributes, data, indices, updates, fill_value, out):
-        if out is not None:
-            raise TypeError(f"{attributes.op}: `out` must be None, since a toy does not change")
-        operands = data, indices, updates
-        inputs = [one.array if isinstance(one, Toy) else one for one in operands]
-        keywords = attributes.keywords
-        if not attributes.operator.scatters:
-            keywords["fill_value"] = fill_value
-        return Toy(apply(attributes.op, *inputs, **keywords))
-
-    def spec(self, op, operand, value):
-        return ArraySpec.of(value.array)
-
-    def describe(self, attributes, data, indices, updates):
-        return f"a toy runs {attributes.op}"
+from toy_adapter import Toy, ToyAdapter
 
 
 def _run(op, data, indices, updates, *attribute_values):
     """Run a call of the framework's own functions."""
     *others, fill_value = attribute_values
-    attributes = as_attributes(op, *others)
+    attributes = frameworks.Attributes(op, *others)
     return ToyAdapter().call(attributes, data, indices, updates, fill_value, None)
 
 
@@ -174,6 +138,6 @@ def test_attributes_are_plain_values(toy, monkeypatch):
     monkeypatch.setattr(ToyAdapter, "call", lambda self, *call: taken.append(call) or call[1])
     gatherum.gather(Toy(DATA), [0], np.int32(1), mode="clip", negative=np.False_)
     ((attributes, *_),) = taken
-    assert attributes == Attributes("gather", 1, mode="clip", negative=False)
+    assert attributes == frameworks.Attributes("gather", 1, mode="clip", negative=False)
     assert type(attributes.axis) is int
     assert attributes.negative is False

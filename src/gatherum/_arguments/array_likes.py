@@ -12,9 +12,8 @@ import numpy as np
 from gatherum._frameworks import refusals, registry
 from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
+from gatherum._model.shape_limits import MAX_RANK
 
-# The maximum depth of nested lists that NumPy converts: the maximum number of dimensions.
-_DEEPEST = 64
 # Types of list items that are never arrays.
 _ITEMS = frozenset((bool, int, float, complex, str, bytes))
 
@@ -39,13 +38,13 @@ def is_plain(value: object) -> bool:
 def levels_of(value: object) -> Iterator[tuple[list[Any], set[type]]]:
     """Yield the lists at each depth of a list or tuple, and the types of their items.
 
-    The depth is limited to NumPy's maximum. At each depth, a list is yielded only once, because a
-    list may contain itself, or may contain another list many times.
+    The depth is limited to the maximum rank of an array. At each depth, a list is yielded only
+    once, because a list may contain itself, or may contain another list many times.
     """
     if not isinstance(value, (list, tuple)):
         return
     level: list[Any] = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(MAX_RANK):
         types = set(map(type, chain.from_iterable(level)))
         yield level, types
         lists = {array_type for array_type in types if issubclass(array_type, (list, tuple))}

@@ -17,7 +17,7 @@ from gatherum._core import RunFault
 from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
-from gatherum._model.call import ArraySpec, Attributes, Call, same_spec
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, Attributes, Call, same_spec
 from gatherum._model.dtypes import DType, check_units, dtype_of
 from gatherum._model.errors import Shape
 from gatherum._model.errors.frameworks import no_array_result
@@ -144,14 +144,14 @@ def raise_error(plan: Plan, fault: RunFault, *facts: int) -> NoReturn:
     an operand during the call, and the fact is the number of that operand. With ``invalid``, the
     facts are the position, component and value of an invalid index.
     """
-    op, names = plan.call.op, ("data", "indices", "updates", "out")
+    op = plan.call.op
     match fault:
         case RunFault.read_only:
             raise errors.out_read_only(op)
         case RunFault.overlap:
-            raise errors.out_overlaps(op, names[facts[0]])
+            raise errors.out_overlaps(op, OPERAND_NAMES[facts[0]])
         case RunFault.changed:
-            raise errors.operand_changed(op, names[facts[0]])
+            raise errors.operand_changed(op, OPERAND_NAMES[facts[0]])
         case RunFault.invalid:
             raise_invalid(plan, *facts)
         case _:

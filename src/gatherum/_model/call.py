@@ -23,6 +23,9 @@ from .modes import FILLING
 from .operators import OPERATORS, Operator
 from .shape_limits import OperandLayout
 
+# The names of a call's operands and of its output, in the order of the operators' arguments.
+OPERAND_NAMES = ("data", "indices", "updates", "out")
+
 
 @dataclass(frozen=True, slots=True)
 class ArraySpec:

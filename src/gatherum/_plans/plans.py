@@ -19,7 +19,7 @@ from gatherum._exports.public_classes import public
 from gatherum._frameworks import registry
 from gatherum._model import errors, shape_limits
 from gatherum._model.arrays import NumpyArray
-from gatherum._model.call import ArraySpec, Attributes, Call, is_spec
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, Attributes, Call, is_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.dtypes import AnyDType, read_dtype
 from gatherum._model.errors import Shape
@@ -163,7 +163,7 @@ class Plan:
         """Return lines that describe the call: the result, the operands, the attributes."""
         call = self.call
         lines = [f"{call.op} -> {call.data.dtype} {self.shape}"]
-        for name in ("data", "indices", "updates", "out"):
+        for name in OPERAND_NAMES:
             if (operand := getattr(call, name)) is not None:
                 lines.append(f"  {name:<9} {operand}")
         attributes = (f"{name}={value!r}" for name, value in call.attributes.keywords.items())

@@ -186,6 +186,9 @@ fused_transform = DEFAULTS.fused_transform
 squares_and_counts = DEFAULTS.squares_and_counts
 count_skipping_nan = DEFAULTS.count_skipping_nan
 fold_skipping_nan = DEFAULTS.fold_skipping_nan
+positions_of_extremes = DEFAULTS.positions_of_extremes
+narrowed = DEFAULTS.narrowed
+has_gradients, runs_nan_forms = False, DEFAULTS.runs_nan_forms
 sharing_calls = DEFAULTS.sharing_calls
 float_mode = DEFAULTS.float_mode
 traced_segments = DEFAULTS.traced_segments
@@ -256,4 +259,4 @@ def scatter(
 
 def resolve(attributes: Attributes, entries: AnyArray, size: int) -> AnyArray:
     positions = da.from_array(np.arange(size), chunks=-1)
-    return lazy_call(attributes._replace(op="gather", axis=0), positions, entries, None, -1)
+    return lazy_call(attributes.gathering(), positions, entries, None, -1)

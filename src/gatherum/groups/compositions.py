@@ -71,8 +71,9 @@ def position_of_extreme(
 ) -> AnyArray:
     """Return the position of the first largest or smallest value of each group."""
     values = as_integers(values, extreme) if is_date(grouping.xp.plan_dtype(values)) else values
-    if isinstance(values, np.ndarray):
-        return grouping.positions_of_extremes(extreme, values, initial)
+    positions = grouping.positions_of_extremes(extreme, values, initial)
+    if positions is not None:
+        return positions
     xp, values = grouping.xp, grouping.xp.stop_gradient(values)
     with grouping.sharing_calls():
         best = grouping.scatter(values, extreme, grouping.zero(values))

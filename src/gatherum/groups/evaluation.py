@@ -69,7 +69,7 @@ def _without_nan(values: AnyArray, grouping: Grouping) -> tuple[AnyArray, Groupi
     is_nan = xp.isnan(values)
     if not xp.holds_any(is_nan):
         return values, grouping
-    if not isinstance(values, np.ndarray):
+    if xp.has_gradients:
         values = xp.replaced(values, is_nan, 0)  # otherwise, gradients have 0 * NaN
     return values, grouping.without_values(is_nan)
 
@@ -82,12 +82,12 @@ def _without_empty_groups(
     The result of an empty group is a number that no group with values can have, which identifies
     the empty groups. If the number is only unlikely, its absence proves that no group is empty.
     """
-    sentinel = row.unlikely(dtype)
+    sentinel = row.sentinel(dtype)
     initial = grouping.xp.full((), sentinel or 0, grouping.xp.dtype(dtype), values)
     result = None if sentinel is None else row.compose(values, grouping, initial, ddof)
-    nonempty = grouping.known(grouping.nonempty() if result is None else result != initial)
+    nonempty = grouping.as_known_mask(grouping.nonempty() if result is None else result != initial)
     if result is not None and not row.locates and not nonempty.all():
-        nonempty = grouping.known(grouping.nonempty())
+        nonempty = grouping.as_known_mask(grouping.nonempty())
     if 0 not in grouping.shape:  # without results, the mask may still have items
         per_value, axis = grouping.has_entry_per_value, grouping.axis
         check_nonempty(grouping.op, row.full_name, dtype, nonempty, axis, per_value=per_value)
@@ -111,8 +111,7 @@ def check_nonempty(
 def without_dropped_gradients(values: AnyArray, grouping: Grouping) -> AnyArray:
     """Return values whose gradient is 0 if they are dropped. Otherwise, it could become 0 * NaN."""
     xp = grouping.xp
-    has_gradients = not isinstance(values, np.ndarray) and not xp.in_chunks
-    if not (has_gradients and grouping.destinations.skips):
+    if not (xp.has_gradients and grouping.destinations.skips):
         return values
     return xp.where(grouping.group_numbers() < 0, xp.stop_gradient(values), values)
 

@@ -17,7 +17,6 @@ from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.callers import Caller
 from gatherum._model.dtypes import is_real_float
 from gatherum._model.errors import Shape, group_out_of_bounds
-from gatherum._plans.extremes import positions_of_extremes
 
 from . import errors, namespace
 from .protocol import Arrays
@@ -174,7 +173,7 @@ class Grouping:
         item = self.xp.full((), 1, self.xp.dtype(np.dtype(np.bool_)), self.destinations.indices)
         return self._scatter_item(item, "none", self.zero(item))
 
-    def known(self, nonempty: AnyArray) -> NDArray[np.bool_]:
+    def as_known_mask(self, nonempty: AnyArray) -> NDArray[np.bool_]:
         """Return a mask of groups as a NumPy array. Raise RuntimeError if a graph is traced."""
         mask: NDArray[np.bool_] | None = self.xp.to_numpy(nonempty)
         if mask is None:
@@ -193,9 +192,7 @@ class Grouping:
 
     def without_values(self, is_left_out: AnyArray) -> Grouping:
         """Return the grouping without the masked values."""
-        groups = self.group_numbers()
-        if isinstance(groups, np.ndarray):  # narrow numbers are faster to read
-            groups = groups.astype(np.min_scalar_type(-max(self.shape[self.axis], 1)))
+        groups = self.xp.narrowed(self.group_numbers(), self.shape[self.axis])
         groups = self.xp.where(is_left_out, -1, groups)
         attributes = Attributes("scatter_elements", self.axis, mode="drop", negative=False)
         return replace(
@@ -222,19 +219,15 @@ class Grouping:
 
     def positions_of_extremes(
         self, extreme: str, values: AnyArray, initial: AnyArray | int, *, skips_nan: bool = False
-    ) -> AnyArray:
-        """Return the argmax or argmin of each group of a NumPy array.
+    ) -> AnyArray | None:
+        """Return the argmax or argmin of each group, in one call to the framework.
 
         It is the position along `axis` of the first largest or smallest value, or `initial` for an
-        empty group.
-
-        If `skips_nan`, return None if the core has no kernel for the call.
+        empty group. Return None if the framework does not support this.
         """
-        attributes = self.destinations.attributes.with_fold(FoldRule.afresh(extreme))
-        data = np.broadcast_to(np.zeros((), values.dtype), self.shape)
         try:
-            return positions_of_extremes(
-                attributes, data, self.destinations.indices, values, int(initial), skips_nan
+            return self.xp.positions_of_extremes(
+                values, extreme, self.destinations, initial, skips_nan
             )
         except IndexError as error:
             raise self._invalid_group(error) from None

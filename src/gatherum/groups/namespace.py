@@ -17,7 +17,7 @@ from gatherum._model.call import ArraySpec, Attributes, Call, FoldRule
 from gatherum._model.dtypes import AnyDType, DType, check_movable, load_dtype
 from gatherum._model.errors import Shape
 from gatherum._model.modes import MOVING
-from gatherum._plans import index_errors, spreads
+from gatherum._plans import extremes, index_errors, spreads
 from gatherum._plans.plans import build_once
 from gatherum._system import native
 
@@ -50,6 +50,7 @@ equal = np.equal
 stack = np.stack
 float_mode = native.FloatMode
 in_chunks, traces_pointers = DEFAULTS.in_chunks, DEFAULTS.traces_pointers
+has_gradients, runs_nan_forms = False, True
 fused_transform = DEFAULTS.fused_transform
 in_blocks = DEFAULTS.in_blocks
 sharing_calls = DEFAULTS.sharing_calls
@@ -277,6 +278,22 @@ def fold_skipping_nan(
     plan = build_once(Call(attributes, *specs))
     result: NumpyArray = native.new_result(values.dtype, destinations.shape)
     return result if native.skip_nan(plan, table, indices, values, result) else None
+
+
+def positions_of_extremes(
+    values: NumpyArray,
+    extreme: str,
+    destinations: Destinations,
+    initial: NumpyArray | int,
+    skips_nan: bool,
+) -> NumpyArray | None:
+    attributes = destinations.attributes.with_fold(FoldRule.afresh(extreme))
+    operands = full(destinations.shape, 0, values.dtype, values), destinations.indices, values
+    return extremes.positions_of_extremes(attributes, *operands, int(initial), skips_nan)
+
+
+def narrowed(groups: NumpyArray, count: int) -> NumpyArray:
+    return groups.astype(np.min_scalar_type(-max(count, 1)))
 
 
 def integers_of(op: str, operand: str, values: NumpyArray, target: Any) -> NumpyArray:

@@ -31,7 +31,7 @@ def select(
 
     Return None if no single call does this.
     """
-    if not isinstance(values, np.ndarray):
+    if not grouping.xp.runs_nan_forms:
         return None
     return grouping.fold_skipping_nan(values, "none", initial, reverses=reverses)
 
@@ -43,8 +43,6 @@ def position(
 
     Return None if no single call does this, or if `initial` is None and a group has no such values.
     """
-    if not isinstance(values, np.ndarray):
-        return None
     no_position = -1 if initial is None else initial
     positions = grouping.positions_of_extremes(extreme, values, no_position, skips_nan=True)
     is_error = positions is not None and initial is None and (positions < 0).any()
@@ -55,7 +53,7 @@ def count(
     values: AnyArray, grouping: Grouping, initial: NumpyArray, ddof: int
 ) -> NumpyArray | None:
     """Return the numbers of values that are not NaN, or None unless groups have several values."""
-    if grouping.has_entry_per_value or not isinstance(values, np.ndarray):
+    if grouping.has_entry_per_value or not grouping.xp.runs_nan_forms:
         return None
     counts: NumpyArray | None = grouping.count_skipping_nan(values)
     if counts is None:
@@ -70,7 +68,7 @@ def truth(
 
     Return None if `initial` is not the truth value of a group without values.
     """
-    if not isinstance(values, np.ndarray) or bool(initial) != (extreme == "min"):
+    if not grouping.xp.runs_nan_forms or bool(initial) != (extreme == "min"):
         return None
     # NaN differs from 0, and so it changes no minimum.
     truths = grouping.xp.nonzero(values) if extreme == "min" else _nonzero_numbers(values)
@@ -85,7 +83,7 @@ def log_sum(
 
     Return None if `initial` is not the logarithm of 0.
     """
-    if not isinstance(values, np.ndarray) or initial != -np.inf:
+    if not grouping.xp.runs_nan_forms or initial != -np.inf:
         return None
 
     def fold(values: NumpyArray, reduction: str, initial: NumpyArray) -> NumpyArray:

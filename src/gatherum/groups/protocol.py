@@ -31,12 +31,21 @@ class ArrayDefaults(Protocol):
     in_chunks : bool
         Whether arrays are in chunks, so that `in_blocks` runs functions that sort. False by
         default. Such arrays need no `sorted_order`, no `cumsum` and no `cumulate`.
+    has_gradients : bool
+        Whether the framework differentiates the functions, so that values without an effect need a
+        gradient of 0. True by default.
+    runs_nan_forms : bool
+        Whether the arrays are NumPy arrays, for which `nan_skipping` has the nan forms of
+        selections, counts, truth values and `logsumexp`. By default, NaN values are removed from
+        their groups first.
     traces_pointers : bool
         Whether `as_groups` converts `indptr` to edges, and `traced_segments` numbers the segments
         of a traced `indptr`. By default, such arguments become NumPy arrays.
     """
 
     in_chunks: bool = False
+    has_gradients: bool = True
+    runs_nan_forms: bool = False
     traces_pointers: bool = False
 
     def fused_transform(
@@ -72,6 +81,28 @@ class ArrayDefaults(Protocol):
         By default, return None: NaN values are removed from their groups first.
         """
         return None
+
+    def positions_of_extremes(
+        self,
+        values: AnyArray,
+        extreme: str,
+        destinations: Destinations,
+        initial: AnyArray | int,
+        skips_nan: bool,
+    ) -> AnyArray | None:
+        """Return the position of the first largest or smallest value of each group in one call.
+
+        A group without values becomes `initial`. By default, return None: several calls find the
+        positions.
+        """
+        return None
+
+    def narrowed(self, groups: AnyArray, count: int) -> AnyArray:
+        """Return group numbers from -1 to `count` - 1 in a dtype that is fast to read.
+
+        By default, return them as they are.
+        """
+        return groups
 
     def in_blocks(
         self,

@@ -244,24 +244,6 @@ class ReduceOptions:
     quantile_method: str = "linear"
     fill_value: object = None
 
-    def run_one(self, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
-        """Return the result of a function."""
-        ddof, fill_value, quantiles = self.ddof, self.fill_value, self.quantiles
-        if "q" not in row.takes or quantiles is None:
-            return run_function(row, array, grouping, ddof, fill_value)
-        if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
-            rows = (
-                options.row_with_q(row, quantile_row, self.quantile_method)
-                for quantile_row in quantiles
-            )
-            results = [
-                run_function(quantile_row, array, grouping, ddof, fill_value)
-                for quantile_row in rows
-            ]
-            return grouping.xp.stack(results, 0)
-        row = options.row_with_q(row, quantiles, self.quantile_method)
-        return run_function(row, array, grouping, ddof, fill_value)
-
 
 def results_of_decimals(
     op: str, names: Sequence[str], numbers: DecimalNumbers, groups: Any, arguments: ReduceOptions
@@ -293,10 +275,25 @@ def run_functions(
     def run(name: str) -> Any:
         row = FUNCTIONS[name]
         row = row if scale is None else row.with_weights(scale)
-        call = partial(arguments.run_one, row, array, grouping)
+        call = partial(_run_row, arguments, row, array, grouping)
         if not has_labels(values):
             return call()
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)
 
     with grouping.sharing_calls() if len(names) > 1 else nullcontext():
         return {name: run(name) for name in names}
+
+
+def _run_row(arguments: ReduceOptions, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
+    """Return the result of one function."""
+
+    def run(row: FunctionRow) -> Any:
+        return run_function(row, array, grouping, arguments.ddof, arguments.fill_value)
+
+    quantiles, method = arguments.quantiles, arguments.quantile_method
+    if "q" not in row.takes or quantiles is None:
+        return run(row)
+    if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
+        results = [run(options.row_with_q(row, quantile, method)) for quantile in quantiles]
+        return grouping.xp.stack(results, 0)
+    return run(options.row_with_q(row, quantiles, method))

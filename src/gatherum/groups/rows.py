@@ -101,7 +101,7 @@ class FunctionRow:
         """Whether the function needs all values of a group in one call."""
         return self.method is Method.SORT
 
-    def unlikely(self, dtype: AnyDType) -> int | None:
+    def sentinel(self, dtype: AnyDType) -> int | None:
         """Return a result that no group has, or, for maxima and minima, that few groups have."""
         if self.locates:
             return -1

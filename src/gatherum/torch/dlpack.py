@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gatherum._arguments.conversion import is_integer_zero
-from gatherum._model.call import ArraySpec, Attributes
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, Attributes
 from gatherum._model.modes import FILLING
 from gatherum._plans import index_errors
 from gatherum._system import native
@@ -46,7 +46,7 @@ def run(
             dtypes.code_of(op, name, tensor.dtype)
     item = fill_item(op, fill, data.dtype) if needs_fill_item(attributes.mode, fill) else None
     if private.exchange is None:
-        check_storages(op, ("data", "indices", "updates", "out"), (data, indices, updates, out))
+        check_storages(op, OPERAND_NAMES, (data, indices, updates, out))
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_named(attributes.caller, run))
     call = op, data, indices, updates, *options, item, out

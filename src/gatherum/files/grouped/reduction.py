@@ -179,10 +179,7 @@ def reduce_file(
     stats = stats if keys is None else keys.stats + stats
     if plain and out is None:
         return results[names[0]]
-    if keys is not None:
-        results = labelled(keys.labels, results)
-    elif suffix is not None:
-        results = labelled(_group_numbers(groups, results, settings), results)
+    results = _with_labels(results, keys, groups, suffix, settings)
     if out is None:
         return results
     if results:  # otherwise the run has written its result
@@ -281,6 +278,21 @@ def _columns(values: Operand | None, settings: RunSettings) -> dict[str, Operand
         return {"": values}
     location = locate(values)
     return {name: replace(location, text=f"{location.file}:{name}", member=name) for name in names}
+
+
+def _with_labels(
+    results: dict[str, NDArray[Any]],
+    keys: Keys | None,
+    groups: Operand,
+    suffix: str | None,
+    settings: RunSettings,
+) -> dict[str, NDArray[Any]]:
+    """Return results after the keys of their groups or, in a table, the group numbers."""
+    if keys is not None:
+        return labelled(keys.labels, results)
+    if suffix is None:
+        return results
+    return labelled(_group_numbers(groups, results, settings), results)
 
 
 def _group_numbers(

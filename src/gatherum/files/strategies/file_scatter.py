@@ -111,6 +111,25 @@ class Updates:
         return gathered_rows(runs.rows, runs.locate(distinct_sources)[source_numbers])
 
 
+class PanelOutput:
+    """The output of the changed rows of one panel."""
+
+    def __init__(self, sink: ScatterSink, panel: Panel) -> None:
+        self._sink, self._rows = sink, sink.rows(panel)
+        self._columns = [list(part) for part in panel.ranges[:1]]
+
+    def write(self, bucket: int, changed: Iterator[RowRuns]) -> None:
+        """Write the changed rows of a bucket, unless an earlier run has written them."""
+        record = {"bucket": bucket, "columns": self._columns}
+        if self._sink.has_finished(record):
+            return
+        stored = 0
+        for runs in changed:
+            self._rows.write(runs)
+            stored += runs.rows.nbytes
+        self._sink.finish(record, stored)
+
+
 class BucketScatter:
     """Scatters to one panel of the table, bucket by bucket.
 
@@ -120,7 +139,6 @@ class BucketScatter:
 
     def __init__(self, job: Job, layout: TableLayout, panel: Panel) -> None:
         self.panel, self.table = panel, layout.rows(panel)
-        self.label = [list(part) for part in panel.ranges[:1]]
         self.requests, self.attributes = job.requests, job.call.attributes
         self.meter, self.budget = job.meter, job.budget
         updates = job.flat("updates")
@@ -134,18 +152,17 @@ class BucketScatter:
         self.meter.phase("checking the indices")
         if self.requests.count <= self.most_requests:
             numbers, rows = self._read(0, self.requests.count)
-            self._begin(sink)
-            self._apply_at_once(0, numbers, rows)
+            output = self._begin(sink)
+            output.write(0, self._changed_at_once(numbers, rows))
         else:
             buckets = self._survey()
-            self._begin(sink)
-            self._by_bucket(buckets, job.resources.scratch)
+            self._by_bucket(buckets, job.resources.scratch, self._begin(sink))
 
-    def _begin(self, sink: ScatterSink) -> None:
+    def _begin(self, sink: ScatterSink) -> PanelOutput:
         """Begin to write. Every index has been checked."""
         self.meter.phase("scattering")
         self.meter.expect(2 * self.requests.count * self.row_bytes)
-        self.sink, self.output_rows = sink, sink.rows(self.panel)
+        return PanelOutput(sink, self.panel)
 
     def _survey(self) -> Buckets:
         """Check every index once, before anything is written."""
@@ -165,7 +182,9 @@ class BucketScatter:
         self.meter.advance((stop - start) * self.row_bytes)
         return row_numbers, (rows if invalid is None else rows[~invalid])
 
-    def _by_bucket(self, buckets: Buckets, scratch: Callable[[], DiskFile]) -> None:
+    def _by_bucket(
+        self, buckets: Buckets, scratch: Callable[[], DiskFile], output: PanelOutput
+    ) -> None:
         columns = [(np.dtype(np.int64), 1), (self.table.dtype, self.table.width)]
         updates_by_bucket = Partition(buckets, columns, self.budget.window, scratch)
         with closing(updates_by_bucket) as partition:
@@ -175,41 +194,34 @@ class BucketScatter:
             for bucket, size in enumerate(buckets.sizes.tolist()):
                 if size <= self.most_requests:
                     for row_numbers, rows in partition.slices(bucket, self.most_requests):
-                        self._apply_at_once(bucket, row_numbers[:, 0], rows)
+                        output.write(bucket, self._changed_at_once(row_numbers[:, 0], rows))
                 else:
-                    self._apply_in_slices(bucket, partition)
+                    output.write(bucket, self._changed_in_slices(bucket, partition))
                 self.meter.advance(size * self.row_bytes)
 
-    def _apply_at_once(self, bucket: int, row_numbers: Ints, rows: NDArray[Any]) -> None:
-        """Apply all updates of a bucket. Updates of the same destination keep their order."""
-        record = {"bucket": bucket, "columns": self.label}
-        if self.sink.has_finished(record):
-            return
+    def _changed_at_once(self, row_numbers: Ints, rows: NDArray[Any]) -> Iterator[RowRuns]:
+        """Yield the rows that all updates of a bucket change.
+
+        Updates of the same destination keep their order.
+        """
         order = np.argsort(row_numbers, kind="stable")
-        ordered, stored = row_numbers[order], 0
+        ordered = row_numbers[order]
         for start, stop, runs in read_runs(self.table, ordered, self.budget.piece):
             self.meter.chunks_touched += runs.first.size
             positions = runs.locate(ordered[start:stop])
             self._apply(runs.rows, positions, gathered_rows(rows, order[start:stop]))
-            self.output_rows.write(runs)
-            stored += runs.rows.nbytes
-        self.sink.finish(record, stored)
+            yield runs
 
-    def _apply_in_slices(self, bucket: int, partition: Partition) -> None:
-        """Apply more updates than fit in memory to their few rows, slice by slice."""
-        record = {"bucket": bucket, "columns": self.label}
-        if self.sink.has_finished(record):
-            return
-        destinations, stored = np.zeros(0, np.int64), 0
+    def _changed_in_slices(self, bucket: int, partition: Partition) -> Iterator[RowRuns]:
+        """Yield the few rows that more updates than fit in memory change, slice by slice."""
+        destinations = np.zeros(0, np.int64)
         for row_numbers, _ in self._slices(partition, bucket):
             destinations = np.union1d(destinations, row_numbers)
         for start, stop, runs in read_runs(self.table, destinations, self.budget.piece // 4):
             self.meter.chunks_touched += runs.first.size
             for rows, columns in self._tiles(destinations[start:stop]):
                 self._fold(runs, rows, columns, self._slices(partition, bucket))
-            self.output_rows.write(runs)
-            stored += runs.rows.nbytes
-        self.sink.finish(record, stored)
+            yield runs
 
     def _tiles(self, row_numbers: Ints) -> Iterator[tuple[Ints, slice]]:
         """Divide rows into tiles of rows and columns whose accumulators fit in memory."""

@@ -145,7 +145,7 @@ def _register(operator: Operator) -> None:
         if name == operator.name:
             LIBRARY.impl(name, _recording_kernel(operator), "Autograd", with_keyset=True)
             continue
-        operand = 0 if name.endswith("_") else 3 if operator.scatters else 2
+        operand = 0 if name.endswith("_") else operand_names(operator, name).index("out")
         counting_kernel = next_kernel = _counting_kernel(operator, name, operand)
         if private.redispatches:
             LIBRARY.impl(name, counting_kernel, "ADInplaceOrView", with_keyset=True)

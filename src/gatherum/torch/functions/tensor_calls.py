@@ -16,7 +16,7 @@ from gatherum._arguments.checks import check_range
 from gatherum._frameworks.framework_functions import function_of
 from gatherum._functions import gathers, scatters
 from gatherum._model import errors
-from gatherum._model.call import Attributes
+from gatherum._model.call import OPERAND_NAMES, Attributes
 from gatherum._model.operators import OPERATORS
 from gatherum._system.native import dispatch_call as call_core
 from gatherum.torch import checks, operands
@@ -86,8 +86,7 @@ def _check_tensors(
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
     if torch.is_inference_mode_enabled():  # otherwise the ops' autograd kernels check this
-        names = ("data", "indices", "updates", "out")
-        checks.check_storages(op, names, (data, indices, updates, out))
+        checks.check_storages(op, OPERAND_NAMES, (data, indices, updates, out))
 
 
 def call(
