@@ -235,7 +235,9 @@ def answers(hidden):
         try:
             results[step.__name__] = [tensor.tolist() for tensor in step()]
         except Exception as error:
-            results[step.__name__] = f"{type(error).__name__}: {error}"
+            text = f"{type(error).__name__}: {error}"
+            # torch names the autograd function, which differs if the dispatcher runs the call.
+            results[step.__name__] = text.replace("_DispatchedScatter", "_PlainScatter")
     return results
 
 
