@@ -15,6 +15,17 @@ std::string dtype_text(const OperandSpec& operand) {
   return std::string(operand.swapped ? "swapped " : "") + kDTypes[operand.dtype].name;
 }
 
+int64_t item_of(Operand operand, const CallSpec& spec) {
+  if (operand == Operand::indices) return spec.indices.item;
+  if (operand == Operand::updates) return spec.updates->item;
+  return operand == Operand::out ? spec.out->item : spec.data.item;
+}
+
+// The end of the message for too many bytes, or for too many elements without bytes.
+std::string too_much(int64_t item) {
+  return std::string(", has more ") + (item > 0 ? "bytes" : "elements") + " than can be addressed";
+}
+
 }  // namespace
 
 std::string written_shape(const std::vector<int64_t>& shape) {
@@ -52,7 +63,7 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
       return (f.operand == Operand::result ? "the result" : operand) + " must have at most " + expected +
              " dimensions" + got;
     case Fault::operand_too_big:
-      return operand + ", shape " + shape + ", has more bytes than can be addressed";
+      return operand + ", shape " + shape + too_much(item_of(f.operand, spec));
     case Fault::other_rank:
       return operand + " must have as many dimensions as `data`, " + expected + got;
     case Fault::larger_than_data:
@@ -67,8 +78,7 @@ std::string message_of(const Finding& f, const CallSpec& spec) {
       return "the last dimension of " + operand + " must be at most " + expected +
              ", the dimensions of `data` that are not batch dimensions" + got;
     case Fault::result_too_big:
-      return "the result, shape " + shape + " of dtype " + dtype_text(spec.data) +
-             ", has more bytes than can be addressed";
+      return "the result, shape " + shape + " of dtype " + dtype_text(spec.data) + too_much(spec.data.item);
     case Fault::other_shape:
       return operand + " must have shape " + written_shape(f.wanted) + ", got " + shape;
     case Fault::overlaps_itself:

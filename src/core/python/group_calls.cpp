@@ -33,11 +33,11 @@ bool extremes(nb::handle plan, nb::handle data, nb::handle indices, nb::handle u
   buffers.updates = memory_of(view_of_operand(updates));
   if (!out.is_none()) buffers.out = memory_of(view_of_operand(out));
   buffers.fresh = 1;
-  const gatherum_buffer beside = memory_of(view_of_operand(positions));
+  const gatherum_buffer position_buffer = memory_of(view_of_operand(positions));
   const auto find = skips_nan ? gatherum_extremes_skip_nan : gatherum_extremes;
   const bool has_kernel =
       run_if_it_has_a_kernel(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-        return find(program.core(), &buffers, &beside, none, poll, error);
+        return find(program.core(), &buffers, &position_buffer, none, poll, error);
       });
   if (!has_kernel && !skips_nan) throw nb::value_error("gatherum: not a plan of maxima or minima");
   return has_kernel;
@@ -53,11 +53,12 @@ bool spreads(nb::handle plan, nb::handle indices, nb::handle updates, nb::handle
   gatherum_operands buffers = {};
   buffers.indices = memory_of(view_of_operand(indices));
   buffers.updates = memory_of(view_of_operand(updates));
-  const gatherum_buffer sums = squares.is_none() ? gatherum_buffer{} : memory_of(view_of_operand(squares)),
-                        numbers = memory_of(view_of_operand(counts));
+  const gatherum_buffer square_buffer =
+                            squares.is_none() ? gatherum_buffer{} : memory_of(view_of_operand(squares)),
+                        count_buffer = memory_of(view_of_operand(counts));
   const auto find = skips_nan ? gatherum_spreads_skip_nan : gatherum_spreads;
   return run_if_it_has_a_kernel(plan, program, [&](const gatherum_poll* poll, gatherum_error* error) {
-    return find(program.core(), &buffers, &sums, &numbers, poll, error);
+    return find(program.core(), &buffers, &square_buffer, &count_buffer, poll, error);
   });
 }
 
