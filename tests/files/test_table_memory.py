@@ -130,6 +130,18 @@ def test_errors_are_those_of_other_tables(
         assert str(caught.value) == str(expected.value)
 
 
+@pytest.mark.parametrize("count", [100, 1025, 5000])
+def test_an_invalid_index_leaves_the_output(table: Any, count: int) -> None:
+    indices = np.zeros(count, np.int64)
+    indices[count // 3] = len(TABLE)
+    out = np.full((count, *TABLE.shape[1:]), 7, TABLE.dtype)
+    with pytest.raises(IndexError):
+        table.gather(indices, out=out)
+    assert (out == 7).all()
+    result = table.gather(np.zeros(count, np.longlong), negative=np.True_, out=out)
+    assert bits(result) == bits(np.broadcast_to(TABLE[0], out.shape))
+
+
 def test_an_output_that_overlaps_the_indices_is_refused(table: Any) -> None:
     memory = np.zeros(64, np.int32)
     indices, out = memory[:2].view(np.int64), memory[:8].reshape(1, 8)

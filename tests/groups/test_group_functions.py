@@ -445,7 +445,7 @@ def test_docstrings_name_every_function():
 def test_the_notes_of_reduce_file_list_the_functions_that_run_in_batches():
     folded, excepted = re.search(
         "the functions (.*) and their nan forms are computed in one pass.*"
-        "except (.*) and the nan forms, are computed with scratch files",
+        "not fit, (.*) and the nan forms raise ValueError",
         " ".join(reduce_file.__doc__.split()),
     ).groups()
     rows = [row for row in functions.FUNCTIONS.values() if not row.skips_nan]

@@ -22,8 +22,9 @@
 namespace gatherum {
 
 const int64_t* as_int64s(nb::handle h, int64_t& count, const char* caller, const char* name) {
-  const bool fits = PyArray_Check(h.ptr()) && PyArray_TYPE(as_array(h)) == NPY_INT64 &&
-                    PyArray_NDIM(as_array(h)) == 1 && PyArray_ISCARRAY_RO(as_array(h));
+  const bool fits = PyArray_Check(h.ptr()) && PyTypeNum_ISSIGNED(PyArray_TYPE(as_array(h))) &&
+                    PyArray_ITEMSIZE(as_array(h)) == 8 && PyArray_NDIM(as_array(h)) == 1 &&
+                    PyArray_ISCARRAY_RO(as_array(h));
   if (!fits)
     throw nb::type_error((std::string(caller) + ": `" + name + "` must be a flat array of int64").c_str());
   count = PyArray_SIZE(as_array(h));

@@ -99,7 +99,7 @@ def index_fields(dtype: AnyDType, mode: str, negative: bool) -> dict[str, Any]:
     """Return the fields of a program that define how the core reads and resolves indices."""
     return {
         "mode": CORE_MODES[mode],
-        "negative": negative,
+        "negative": bool(negative),  # callers may pass numpy.bool
         "index_width": dtype.itemsize,
         "index_signed": dtype.kind == "i",
         "index_swapped": not dtype.isnative,

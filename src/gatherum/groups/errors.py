@@ -78,6 +78,12 @@ def not_ordered(op: str, position: int, error: Exception) -> TypeError:
     return TypeError(f"{op}: `keys[{position}]` must have values that compare: {error}")
 
 
+def too_many_cells(op: str, count: int) -> ValueError:
+    return ValueError(
+        f"{op}: results for {count} groups and columns need 64-bit numbers; set jax_enable_x64"
+    )
+
+
 def cumulates_on_cpu(reduction: str, device: str, instead: str) -> NotImplementedError:
     func = "cum" + {"add": "sum", "mul": "prod"}.get(reduction, reduction)
     return NotImplementedError(

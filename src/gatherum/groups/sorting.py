@@ -12,6 +12,7 @@ from gatherum._arguments.casting import has_nan
 from gatherum._model.arrays import AnyArray
 from gatherum._model.call import Attributes, FoldRule
 
+from . import errors
 from .grouping import Grouping
 from .protocol import Arrays
 
@@ -120,6 +121,9 @@ def cells_of(grouping: Grouping, shape: Any) -> AnyArray:
     xp, axis = grouping.xp, grouping.axis
     int64 = xp.dtype(_INT64)
     groups = xp.astype(grouping.group_numbers(), int64)
+    numbers = xp.plan_dtype(groups)  # 32-bit in JAX without jax_enable_x64
+    if numbers.itemsize < 8 and prod(grouping.shape) > np.iinfo(numbers).max:
+        raise errors.too_many_cells(grouping.op, prod(grouping.shape))
     if len(shape) == 1:
         is_grouped = not grouping.destinations.skips
         return groups if is_grouped else xp.where(groups < 0, grouping.shape[0], groups)

@@ -79,6 +79,8 @@ def _batched(operands: Any, dims: Any, *, function: str, group_count: int) -> Ba
     first_groups = group_count * jnp.arange(size, dtype=groups.dtype)[:, None]
     is_valid = (groups >= 0) & (groups < group_count)
     groups = jnp.where(is_valid, groups + first_groups, -1)
+    if size * group_count > np.iinfo(groups.dtype).max:
+        raise errors.too_many_cells("groups.transform", size * group_count)
     flat = (x.reshape(-1) for x in (values, groups, *factors))
     result = CUMULATE.bind(*flat, function=function, group_count=size * group_count)
     return result.reshape(values.shape), 0

@@ -242,12 +242,38 @@ def test_calls_are_lowered_for_cuda_devices_without_a_device():
         assert f"@{getattr(gatherum.jax, target)}(" in text
 
 
-def test_without_x64_values_must_fit():
+def without_x64():
+    return (
+        jax.enable_x64(False) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64(False)
+    )
+
+
+@pytest.mark.parametrize("func", ["cumsum", "rank"])
+@pytest.mark.parametrize("mode", ["raise", "drop"])
+def test_without_x64_groups_and_columns_must_fit(func, mode):
+    groups = np.array([0, 0, 1], np.int32)
+    message = (
+        f"^groups.transform: results for {2**29 * 9} groups and columns need 64-bit numbers; set "
+        "jax_enable_x64$"
+    )
+    with without_x64(), pytest.raises(ValueError, match=message):
+        values = jnp.ones((9, 3), jnp.int8)
+        gatherum.groups.transform(values, groups, func, axis=1, size=2**29, mode=mode)
+
+
+def test_without_x64_groups_of_a_batch_must_fit():
+    def transform(values, groups):
+        return gatherum.groups.transform(values, groups, "cumsum", size=2**30)
+
     with (
-        jax.enable_x64(False)
-        if hasattr(jax, "enable_x64")
-        else (jax.experimental.enable_x64(False))
+        without_x64(),
+        pytest.raises(ValueError, match=r"^groups.transform: results for 3221225472"),
     ):
+        jax.vmap(transform)(jnp.ones((3, 3), jnp.int8), jnp.zeros((3, 3), jnp.int32))
+
+
+def test_without_x64_values_must_fit():
+    with without_x64():
         data = jnp.asarray(DATA)
         assert gatherum.gather(data, np.array([2, -1])).shape == (2, 4)  # int64 that fits
         assert gatherum.jax.gather(data, [0]).dtype == np.float32

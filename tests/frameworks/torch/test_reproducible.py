@@ -1,5 +1,6 @@
 """Torch's own operators inside `reproducible`: values, gradients, errors, and the context."""
 
+import functools
 import re
 import sys
 import threading
@@ -517,6 +518,21 @@ def test_does_not_decorate_functions_that_run_later(function):
         "coroutine: its body would run outside the context; use `with reproducible():` in the body"
     )
     with pytest.raises(TypeError, match=f"^{message}$"):
+        room.reproducible()(function)
+
+
+class Generating:
+    """An object whose call runs later."""
+
+    def __call__(self):
+        yield
+
+
+@pytest.mark.parametrize(
+    "function", [functools.partial(generator), Generating(), staticmethod(generator)]
+)
+def test_does_not_decorate_objects_that_run_later(function):
+    with pytest.raises(TypeError, match="which is a generator or a coroutine"):
         room.reproducible()(function)
 
 

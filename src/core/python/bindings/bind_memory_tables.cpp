@@ -71,7 +71,7 @@ class MemoryTable {
 
   // Returns an empty object if Python has to run the call.
   nb::object gather(const Arguments& arguments, const Attributes& attributes, Clock::time_point begun) {
-    if (rows_ == nullptr) return gather_from_array(arguments);
+    if (rows_ == nullptr) return gather_from_array(arguments, attributes);
     const int64_t changes = changes_.load();
     const bool is_current = changes % 2 == 0 && begun < until_.load();
     if (!is_current || attributes.axis != 0 || kModes[attributes.mode].mode != Mode::raise) return {};
@@ -85,10 +85,18 @@ class MemoryTable {
  private:
   static constexpr double kLongestSeconds = 1e6;
   static constexpr int64_t kMostRows = RowCache::kRowsPerLock * 16;  // for more, time in Python is negligible
+  static constexpr int64_t kMostBytes = 1 << 18;  // of rows that are copied with the interpreter's lock
   using RowNumbers = std::array<int64_t, kMostRows>;
 
-  // If a call raises an error, Python repeats the call, because messages for tables differ.
-  nb::object gather_from_array(const Arguments& arguments) const {
+  // If a call raises an error, Python repeats the call, because messages for tables differ. An error must not
+  // change `out`, so a call with `out` runs here only if its indices are valid.
+  nb::object gather_from_array(const Arguments& arguments, const Attributes& attributes) const {
+    if (!arguments[kOut].is_none() && (attributes.axis != 0 || kModes[attributes.mode].mode != Mode::raise))
+      return {};
+    RowNumbers numbers;
+    if (!arguments[kOut].is_none() &&
+        !read_numbers(arguments[kIndices], attributes.negative, PyArray_DIM(as_array(array_), 0), numbers))
+      return {};
     Arguments with_table = arguments;
     with_table[kData] = array_;
     try {
@@ -101,8 +109,8 @@ class MemoryTable {
 
   nb::object gather_from_cache(nb::handle indices, nb::handle out, bool negative) {
     RowNumbers numbers;
-    const std::optional<int64_t> count = read_numbers(indices, negative, numbers);
-    if (!count) return {};
+    const std::optional<int64_t> count = read_numbers(indices, negative, rows_->table_rows(), numbers);
+    if (!count || *count * rows_->row_bytes() > kMostBytes) return {};
     nb::object result;
     if (out.is_none())
       result = new_result(indices);
@@ -119,7 +127,8 @@ class MemoryTable {
 
   // Copies the indices, which other threads cannot change after the checks. Returns nothing if an index is
   // invalid, or if Python has to convert the indices.
-  std::optional<int64_t> read_numbers(nb::handle indices, bool negative, RowNumbers& numbers) const {
+  static std::optional<int64_t> read_numbers(nb::handle indices, bool negative, int64_t extent,
+                                             RowNumbers& numbers) {
     PyArrayObject* array = as_array(indices);
     const int64_t count = PyArray_SIZE(array);
     if (count > kMostRows || !PyArray_ISCARRAY_RO(array) || !PyTypeNum_ISSIGNED(PyArray_TYPE(array)))
@@ -127,18 +136,17 @@ class MemoryTable {
     const char* from = PyArray_BYTES(array);
     switch (PyArray_ITEMSIZE(array)) {
       case 4:
-        return read_numbers_as<int32_t>(from, count, negative, numbers);
+        return read_numbers_as<int32_t>(from, count, negative, extent, numbers);
       case 8:
-        return read_numbers_as<int64_t>(from, count, negative, numbers);
+        return read_numbers_as<int64_t>(from, count, negative, extent, numbers);
       default:
         return {};
     }
   }
 
   template <class Index>
-  std::optional<int64_t> read_numbers_as(const char* from, int64_t count, bool negative,
-                                         RowNumbers& numbers) const {
-    const int64_t extent = rows_->table_rows();
+  static std::optional<int64_t> read_numbers_as(const char* from, int64_t count, bool negative,
+                                                int64_t extent, RowNumbers& numbers) {
     for (int64_t i = 0; i < count; ++i) {
       int64_t number = reinterpret_cast<const Index*>(from)[i];
       if (negative && number < 0) number += extent;

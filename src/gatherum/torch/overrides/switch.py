@@ -130,11 +130,13 @@ class reproducible(ContextDecorator):
 
     def __call__(self, function: _Function) -> _Function:
         """Return a function that runs `function` inside the context."""
-        if any(check(function) for check in _RUN_LATER):
+        of_objects = inspect.getattr_static(type(function), "__call__", None)
+        called = getattr(function, "__func__", function), of_objects
+        if any(check(body) for check in _RUN_LATER for body in called):
+            name = getattr(function, "__qualname__", repr(function))
             raise TypeError(
-                f"reproducible: cannot decorate {function.__qualname__}, which is a generator or a "
-                "coroutine: its body would run outside the context; use `with reproducible():` in "
-                "the body"
+                f"reproducible: cannot decorate {name}, which is a generator or a coroutine: its "
+                "body would run outside the context; use `with reproducible():` in the body"
             )
         return super().__call__(function)
 
