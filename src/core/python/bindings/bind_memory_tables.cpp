@@ -85,7 +85,7 @@ class MemoryTable {
  private:
   static constexpr double kLongestSeconds = 1e6;
   static constexpr int64_t kMostRows = RowCache::kRowsPerLock * 16;  // for more, time in Python is negligible
-  static constexpr int64_t kMostBytes = 1 << 18;  // of rows that are copied with the interpreter's lock
+  static constexpr int64_t kMostLockedBytes = 1 << 18;  // of rows that are copied with the interpreter's lock
   using RowNumbers = std::array<int64_t, kMostRows>;
 
   // If a call raises an error, Python repeats the call, because messages for tables differ. An error must not
@@ -110,7 +110,7 @@ class MemoryTable {
   nb::object gather_from_cache(nb::handle indices, nb::handle out, bool negative) {
     RowNumbers numbers;
     const std::optional<int64_t> count = read_numbers(indices, negative, rows_->table_rows(), numbers);
-    if (!count || *count * rows_->row_bytes() > kMostBytes) return {};
+    if (!count || *count * rows_->row_bytes() > kMostLockedBytes) return {};
     nb::object result;
     if (out.is_none())
       result = new_result(indices);
