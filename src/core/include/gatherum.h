@@ -263,7 +263,7 @@ typedef struct gatherum_cumulation {
   int64_t group_count;
 } gatherum_cumulation;
 
-/* Computes n results. Returns GATHERUM_INVALID_PROGRAM if there is no such function of this type, and
+/* Computes n results. Returns GATHERUM_INVALID_PROGRAM if the function is not defined for the type, and
  * GATHERUM_INVALID_CALL if `to` shares memory with an operand. `poll` may be null. */
 GATHERUM_API gatherum_status gatherum_cumulate(const gatherum_cumulation* of, void* to, int64_t n,
                                                const gatherum_poll* poll) GATHERUM_NOEXCEPT;

@@ -25,7 +25,7 @@ enum Argument {
 };
 using Arguments = std::array<nb::handle, kArgumentCount>;
 
-// The first arguments of a call, with the operator's name interned. The others are None.
+// The first arguments of a call, with the operator's name interned. Arguments behind them are None.
 class NamedArguments {
  public:
   NamedArguments(const nb::handle* arguments, int count) : op_(interned(arguments[kOp])) {

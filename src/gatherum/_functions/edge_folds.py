@@ -23,7 +23,7 @@ class EdgeFold(NamedTuple):
 
     table: NumpyArray
     out: NumpyArray
-    # Their dimensions are those of the edges, followed by the first dimensions of a row.
+    # Their shape is the shape of the edges, followed by the first sizes of a row.
     weights: NumpyArray | None
     reduction: str
     mode: str

@@ -64,7 +64,7 @@ def check_size(op: str, operand: str, shape: Shape, itemsize: int) -> None:
     """Raise ValueError if an operand has more bytes than can be addressed.
 
     If the itemsize is 0, the limit applies to the number of elements: NumPy allows this itemsize,
-    and a report has no dtype.
+    and reports pass it because they know only shapes.
     """
     if prod(max(n, 1) for n in shape) * max(itemsize, 1) > MAX_BYTES:
         raise errors.operand_too_big(op, operand, shape, itemsize)

@@ -55,7 +55,7 @@ def run_function(
 def _skip_nan_in_one_call(
     row: FunctionRow, values: AnyArray, grouping: Grouping, initial: AnyArray | None, ddof: int
 ) -> AnyArray | None:
-    """Run a nan form in one call to the framework. Return None if there is no such call."""
+    """Run a nan form in one call to the framework. Return None if it does not support this."""
     lacks_initial = initial is None and not row.locates
     is_supported = is_real_float(grouping.xp.plan_dtype(values))
     if row.skip_nan is None or lacks_initial or not is_supported:

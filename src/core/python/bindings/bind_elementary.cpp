@@ -26,8 +26,8 @@ void map(const char* function, const char* value, nb::handle from, nb::handle to
 }
 
 // Writes a cumulative function of the values of each group to another array (gatherum_cumulate). All arrays
-// are contiguous and have one item for each value; `factors` may be None. Returns false if there is no such
-// function of this type.
+// are contiguous and have one item for each value; `factors` may be None. Returns false if the
+// function is not defined for this type.
 bool cumulate(const char* function, const char* value, nb::handle values, nb::handle factors,
               nb::handle groups, int64_t group_count, nb::handle to) {
   PyArrayObject *const in = contiguous_array(values), *const out = contiguous_array(to);

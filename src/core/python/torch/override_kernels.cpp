@@ -108,7 +108,7 @@ class OverrideKernel {
     if (Remembered call = read(key)) calls_.add(key, std::move(call));
   }
 
-  // If there is no memory for the result, Python runs the call, so that torch raises its error.
+  // If the result cannot be allocated, Python runs the call, so that torch raises its error.
   nb::object run(const RememberedCall& call, const OverrideKey& key) const {
     try {
       return call.run(key, torch_);

@@ -97,7 +97,7 @@ def locate(path: str | os.PathLike[str] | Location, name: str | None = None) -> 
 
 
 def _precedence(location: Location) -> tuple[int, bool]:
-    """Return a sort key: earlier colons come first, then formats that store directories."""
+    """Return a sort key that prefers earlier colons, then formats that store directories."""
     return len(location.file), not location.format.stores_directories
 
 
