@@ -140,7 +140,7 @@ struct RoundScatter {
   static constexpr int64_t kMostShared = 64, kMostHeavy = 4, kMostLists = kMostShared + kMostHeavy;
   // The bytes of a pair: the number of a destination in its list, and an item of at most 8 bytes. In a pair
   // of 4 bytes, the number has 16 bits.
-  static constexpr int64_t pair_bytes(int64_t item) { return item <= 2 ? 4 : item <= 4 ? 8 : 16; }
+  static constexpr int64_t pair_bytes(int64_t item) { return item <= 2 ? 4 : item <= 4 ? 8 : 12; }
   static constexpr int64_t kMostOfShortPairs = int64_t{1} << 16;
   // The accumulators of a list are a multiple of this number, so no two lists share a cache line.
   static constexpr int64_t kBlock = 64;

@@ -17,7 +17,7 @@
 // A destination with many updates would delay the thread that folds its list. It has a separate list, whose
 // accumulator is kept in a register.
 //
-// The plan guarantees: one unit, without columns, and items of at most 8 bytes. Cost: 4, 8 or 16 bytes per
+// The plan guarantees: one unit, without columns, and items of at most 8 bytes. Cost: 4, 8 or 12 bytes per
 // update are written to and read from a core's private cache, and each destination is converted twice.
 #pragma once
 
@@ -25,21 +25,23 @@
 
 namespace gatherum::GATHERUM_LEVEL {
 
-// A pair is one word, or two for items of 8 bytes: the number of the destination in its list, and the bits of
-// the item.
+// A pair: the number of the destination in its list, and the bits of the item. A pair with an item of 8 bytes
+// is 12 bytes, without padding.
 template <int W>
 struct RoundPair {
   static constexpr int64_t kBytes = RoundScatter::pair_bytes(W);
-  // A run begins with an address, in place of one or two pairs.
-  static constexpr int64_t kFirst = std::max<int64_t>(kBytes, sizeof(char*));
+  // A run begins with an address, in place of one or two pairs, and ends with the last byte of a pair.
+  static constexpr int64_t kFirst = W == 8 ? 16 : sizeof(char*);
   static constexpr int64_t kInRun = (RoundScatter::kRunBytes - kFirst) / kBytes;
+  static_assert(kFirst + kInRun * kBytes == RoundScatter::kRunBytes && kFirst >= int64_t{sizeof(char*)});
+  static constexpr int64_t kItem = W == 8 ? kBytes - W : kBytes / 2;  // the offset of the item
   using Word = std::conditional_t<W <= 2, uint32_t, uint64_t>;
 
   static GATHERUM_INLINE void store(char* address, uint32_t number, const char* item) {
     constexpr auto half = static_cast<int64_t>(sizeof(Word)) / 2;
     if constexpr (W == 8) {
-      const uint64_t words[] = {number, load_value<uint64_t>(item)};
-      std::memcpy(address, words, sizeof words);
+      std::memcpy(address, &number, sizeof number);
+      std::memcpy(address + kItem, item, W);
     } else {
       using Bits = std::conditional_t<W == 1, uint8_t, std::conditional_t<W == 2, uint16_t, uint32_t>>;
       const Word word = Word{number} | Word{load_value<Bits>(item)} << 8 * half;
@@ -54,7 +56,7 @@ struct RoundPair {
   }
   template <class Stored>
   static GATHERUM_INLINE Stored value(const char* address) {
-    return load_value<Stored>(address + kBytes / 2);
+    return load_value<Stored>(address + kItem);
   }
 };
 
