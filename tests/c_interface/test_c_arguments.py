@@ -1,7 +1,7 @@
 """Every function of the C interface rejects null pointers and impossible sizes."""
 
 import ctypes
-from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import byref, cast, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
 
 import numpy as np
 import pytest
@@ -141,6 +141,29 @@ def test_cumulative_functions_without_arguments(core, n):
     if n >= 0:
         for function, value in ((b"sum", b"int8"), (b"previous", b"int8"), (b"max", b"complex64")):
             assert status(function, value, *right[2:]) == c.INVALID_PROGRAM
+
+
+@pytest.mark.parametrize("n", [-1, -(2**63), 0, 1])
+def test_orders_without_arguments(core, n):
+    empty, count = c.OK if n == 0 else c.INVALID_CALL, c_int64(n)
+    groups, order = (c_int64 * 1)(0), (c_int64 * 1)(7)
+    right = [b"float32", SOME, cast(groups, c_void_p), 1]
+
+    def status(*fields, to=order):
+        return core.gatherum_order(byref(c.GroupedValues(*fields)), to, count, None, None)
+
+    assert status(*right) == (c.OK if n >= 0 else c.INVALID_CALL)
+    assert order[0] == (0 if n == 1 else 7)
+    assert core.gatherum_order(None, order, count, None, None) == c.INVALID_CALL
+    assert status(*right[:2], None, 1) == status(*right, to=None) == empty
+    assert status(*right, to=groups) == status(b"int64", cast(order, c_void_p), *right[2:]) == empty
+    assert status(*right[:3], -1) == c.INVALID_CALL
+    if n >= 0:
+        assert status(None, None, *right[2:]) == c.OK
+        for value in (b"complex64", b"float8", None):
+            assert status(value, *right[1:]) == c.INVALID_PROGRAM
+    if n == 1:
+        assert status(*right[:3], 0) == c.INVALID_INDEX
 
 
 def _places(*offsets):

@@ -35,6 +35,31 @@ def test_keys(name, sort, with_arrow, monkeypatch):
     assert (labels.dtype, labels.tolist()) == (known.dtype, known.tolist())
 
 
+INTEGERS = ["i1", "u1", "<i4", ">i4", "i8", "u8"]
+
+
+@pytest.mark.parametrize("span", ["dense", "wide", "all"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("with_arrow", [True, False])
+def test_integers(dtype, span, with_arrow, monkeypatch):
+    monkeypatch.setattr(factorizing, "_MANY_KEYS", 1)
+    if not with_arrow:
+        monkeypatch.setattr(factorizing, "_pyarrow", lambda: None)
+    rng, dtype = np.random.default_rng(2), np.dtype(dtype)
+    limits = np.iinfo(dtype)
+    keys = rng.integers(limits.max - 50, limits.max, 300, dtype.newbyteorder("="), endpoint=True)
+    keys = keys.astype(dtype)
+    if span != "dense":
+        keys[::7] = limits.min
+    if span == "all":
+        keys = np.concatenate([keys, np.arange(256).astype(dtype)])
+    for sort in (True, False):
+        numbers, labels = gatherum.groups.factorize(keys, sort=sort)
+        of_oracle, known = reference.factorize(keys, sort=sort)
+        assert same_bits(of_oracle, numbers)
+        assert (labels.dtype, labels.tolist()) == (known.dtype, known.tolist())
+
+
 @BOTH
 def test_several_keys(module):
     numbers, labels = module.factorize(["b", "a", "b", "a"], [2.0, 1.0, NAN, 2.0])

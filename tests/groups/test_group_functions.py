@@ -297,16 +297,6 @@ def test_cumulative_functions_and_ranks(module, name):
     assert same_bits(np.asarray(answer, result.dtype), result)
 
 
-def test_the_order_of_many_values_is_stable():
-    rng = np.random.default_rng(4)
-    for values in (rng.integers(-9, 9, 300_000), rng.random(300_000).astype("f4")):
-        values[::7] = 0
-        if values.dtype.kind == "f":
-            values[::5], values[::14] = NAN, -0.0
-        expected = np.argsort(values, kind="stable")
-        assert np.array_equal(namespace._stable_order(values), expected)
-
-
 @pytest.mark.parametrize("dtype", ["f4", "f2", "i8"])
 def test_long_and_short_groups_have_left_folds(dtype):
     rng = np.random.default_rng(3)

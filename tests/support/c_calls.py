@@ -69,6 +69,15 @@ class Fold(ctypes.Structure):
     )
 
 
+class GroupedValues(ctypes.Structure):
+    _fields_ = [
+        ("value", ctypes.c_char_p),
+        ("values", ctypes.c_void_p),
+        ("groups", ctypes.c_void_p),
+        ("group_count", ctypes.c_int64),
+    ]
+
+
 class Cumulation(ctypes.Structure):
     _fields_ = (
         *((name, c_char_p) for name in ("function", "value")),

@@ -268,6 +268,22 @@ typedef struct gatherum_cumulation {
 GATHERUM_API gatherum_status gatherum_cumulate(const gatherum_cumulation* of, void* to, int64_t n,
                                                const gatherum_poll* poll) GATHERUM_NOEXCEPT;
 
+/* Values to sort: contiguous, of the dtype `value`, a dtype with the reduction "max"; or null. `groups`
+ * contains the number of the group of each value, in [0, group_count). */
+typedef struct gatherum_grouped_values {
+  const char* value;
+  const void* values;
+  const int64_t* groups;
+  int64_t group_count;
+} gatherum_grouped_values;
+
+/* Writes the positions of n values to `order`: by group, then by value if there are values, then by position.
+ * NaN are last in their group and equal, and -0 equals 0. Returns GATHERUM_INVALID_PROGRAM if the dtype has
+ * no "max", and GATHERUM_INVALID_CALL if `order` shares memory with an operand. `poll` may be null. */
+GATHERUM_API gatherum_status gatherum_order(const gatherum_grouped_values* of, int64_t* order, int64_t n,
+                                            const gatherum_poll* poll,
+                                            gatherum_error* error) GATHERUM_NOEXCEPT;
+
 /* A gather of quantized rows: (value - zero point) * scale of the rows numbered by `rows`, computed in
  * float32 and rounded once. The gathered dimension has `gathered` rows. The dimensions before it are
  * `before[0]`, `before[1]` and `before[2]`, those after it `after[0]`, `after[1]` and `after[2]`; each is

@@ -271,6 +271,9 @@ bool RowLists::pack(int64_t edges, int threads, const Poll& poll) {
   return finished;
 }
 
+int64_t RowLists::start_of(int64_t destination) const { return number_at(starts_, wide_, destination); }
+int64_t RowLists::row_at(int64_t position) const { return number_at(rows_, wide_, position); }
+
 bool RowLists::fold(ListFold call, const Poll& poll) const {
   call.wide = wide_;
   call.starts = starts_.get();

@@ -73,6 +73,14 @@ class RowLists {
   int64_t table_rows() const { return table_rows_; }
   int64_t kept_edges() const { return kept_edges_; }
   bool has_edge_numbers() const { return edges_.get() != nullptr || kept_edges_ == 0; }
+  // The position of a destination's first edge in the lists, and the memory of the numbers of the rows from
+  // there on. These numbers have 8 bytes if is_wide(), or else 4 bytes.
+  int64_t start_of(int64_t destination) const;
+  const char* rows_of(int64_t destination) const {
+    return rows_.get() + start_of(destination) * (wide_ ? 8 : 4);
+  }
+  int64_t row_at(int64_t position) const;
+  bool is_wide() const { return wide_; }
   int64_t bytes() const { return starts_.bytes() + rows_.bytes() + edges_.bytes() + bounds_.bytes(); }
 
  private:

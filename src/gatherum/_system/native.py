@@ -78,6 +78,7 @@ gather_in_memory = _core.gather_in_memory
 new_result = _core.new_result
 map_items = _core.map
 cumulate = _core.cumulate
+order = _core.order
 dequantize = _core.dequantize
 dispatch_call = _core.dispatch_call
 run_normalized = _core.run_normalized

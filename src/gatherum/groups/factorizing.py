@@ -19,6 +19,9 @@ GroupNumbers: TypeAlias = NDArray[np.int64]
 Labels: TypeAlias = NDArray[Any]
 # The dtype kinds of strings, which Arrow encodes faster than a sort does.
 _STRINGS = "UST"
+_INTEGERS, _DATES = "iu", "mM"
+# For fewer keys, importing Arrow takes longer than sorting them.
+_MANY_KEYS = 1 << 20
 
 
 def factorize(
@@ -139,14 +142,43 @@ def _codes_and_labels(position: int, key: Any) -> tuple[GroupNumbers, Labels]:
     if pyarrow is not None:
         codes, labels = _of_arrow(pyarrow.array(array.ravel()))
         return codes.reshape(array.shape), labels.astype(array.dtype)
+    if array.dtype.kind in _INTEGERS:
+        numbers, labels = _of_integers(array.ravel())
+        return numbers.reshape(array.shape), labels
     missing = _missing(array)
+    known = array[~missing]
     try:
-        labels, numbers = np.unique(array[~missing], return_inverse=True)
+        if array.dtype.kind in _DATES:
+            numbers, labels = _of_integers(known.view(f"{known.dtype.byteorder}i8"))
+            labels = labels.view(known.dtype)
+        else:
+            labels, numbers = np.unique(known, return_inverse=True)
     except TypeError as error:
         raise errors.not_ordered(FACTORIZE, position, error) from None
     codes = np.full(array.shape, -1)
     codes[~missing] = numbers.reshape(-1)
     return codes, labels
+
+
+def _of_integers(keys: Labels) -> tuple[GroupNumbers, Labels]:
+    """Return the number of each integer among the distinct integers, which are sorted."""
+    least, greatest = (int(keys.min()), int(keys.max())) if keys.size else (0, 0)
+    span = greatest - least + 1
+    native = keys.astype(keys.dtype.newbyteorder("="), copy=False)
+    if span > 4 * keys.size + 1024:  # a table of the range would be larger than the keys
+        pyarrow = _pyarrow() if keys.size >= _MANY_KEYS else None
+        if pyarrow is not None:
+            numbers, labels = _of_arrow(pyarrow.array(native))
+        else:
+            labels, numbers = np.unique(native, return_inverse=True)
+        return numbers, labels.astype(keys.dtype, copy=False)
+    offset = native.dtype.type(least)  # differences from it are correct modulo 2^n
+    differences = (native - offset).view(f"u{native.itemsize}")
+    occurs = np.zeros(span, np.bool_)
+    occurs[differences] = True
+    numbers = (np.cumsum(occurs) - 1)[differences]
+    labels = np.flatnonzero(occurs).astype(native.dtype) + offset
+    return numbers, labels.astype(keys.dtype, copy=False)
 
 
 def _missing(array: Labels) -> NDArray[np.bool_]:

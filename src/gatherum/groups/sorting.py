@@ -60,16 +60,14 @@ class SortedGroups:
         """Return a mask of the sorted values that differ from the value before them in the cell.
         NaN equals NaN, and 0 equals -0.
         """
-        xp = self.xp
-        previous_positions = xp.where(self.positions() > 0, self.positions() - 1, 0)
-        previous_cells = gather_flat(xp, self.cells, previous_positions)
-        keys = _comparable(xp, values)
-        value = self.values_at(keys, self.positions())
-        previous_value = self.values_at(keys, previous_positions)
+        xp, previous = self.xp, self.positions() - 1
+        begins_cell = gather_flat(xp, self.cells, previous, -1) != self.cells
+        value = gather_flat(xp, flattened(xp, _comparable(xp, values)), self.order)
+        previous_value = gather_flat(xp, value, previous)
         equals_previous = xp.equal(value, previous_value)
         if has_nan(xp.plan_dtype(value)):
             equals_previous = equals_previous | (xp.isnan(value) & xp.isnan(previous_value))
-        return (self.positions_in_cell() == 0) | (previous_cells != self.cells) | ~equals_previous
+        return begins_cell | ~equals_previous
 
     def reduce(self, sorted_values: AnyArray, reduction: str, initial: int) -> AnyArray:
         """Reduce integers, one for each sorted value, to one for each cell."""

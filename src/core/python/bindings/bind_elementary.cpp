@@ -56,6 +56,29 @@ bool cumulate(const char* function, const char* value, nb::handle values, nb::ha
   return applies;
 }
 
+// Writes the positions of values to `order`, in the order of gatherum_order. `values` may be None. Returns
+// false if values of this dtype have no order.
+bool order(const char* value, nb::handle values, nb::handle groups, int64_t group_count, nb::handle order) {
+  PyArrayObject *const numbers = contiguous_array(groups), *const out = contiguous_array(order);
+  PyArrayObject* const in = values.is_none() ? numbers : contiguous_array(values);
+  const int64_t n = PyArray_SIZE(numbers);
+  for (PyArrayObject* const array : {numbers, out})
+    if (PyArray_TYPE(array) != NPY_INT64 || PyArray_SIZE(array) != n || PyArray_SIZE(in) != n)
+      throw nb::value_error(kOtherArrays);
+  if (!PyArray_ISWRITEABLE(out)) throw nb::value_error(kOtherArrays);
+  const gatherum_grouped_values of = {value, values.is_none() ? nullptr : PyArray_DATA(in),
+                                      static_cast<const int64_t*>(PyArray_DATA(numbers)), group_count};
+  bool applies = true;
+  gatherum_error error{};
+  run_without_lock_if_long(n >= kLongArrayItems, error, [&](const gatherum_poll* poll) {
+    const auto status = gatherum_order(&of, static_cast<int64_t*>(PyArray_DATA(out)), n, poll, &error);
+    applies = status != GATHERUM_INVALID_PROGRAM;
+    if (status == GATHERUM_INVALID_INDEX) error.message = kOtherArrays;
+    return !applies ? GATHERUM_OK : status == GATHERUM_INVALID_INDEX ? GATHERUM_INVALID_CALL : status;
+  });
+  return applies;
+}
+
 // Sets the floating-point control register as for kernels, for arithmetic outside the core, and returns its
 // previous value. The result is allocated first, so a failed call leaves the register unchanged.
 nb::object set_nearest() {
@@ -73,6 +96,8 @@ void bind_elementary(nb::module_& m) {
   m.def("map", &map, nb::arg("function"), nb::arg("value"), nb::arg("from_"), nb::arg("to"));
   m.def("cumulate", &cumulate, nb::arg("function"), nb::arg("value"), nb::arg("values"),
         nb::arg("factors").none(), nb::arg("groups"), nb::arg("group_count"), nb::arg("to"));
+  m.def("order", &order, nb::arg("value"), nb::arg("values").none(), nb::arg("groups"),
+        nb::arg("group_count"), nb::arg("order"));
 }
 
 }  // namespace gatherum
