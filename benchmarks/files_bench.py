@@ -174,7 +174,7 @@ def size(text: str) -> int:
     """Read a size as gatherum does."""
     from gatherum.files.resources.resources import Budget
 
-    return Budget.parse(text).total
+    return Budget.parse("files_bench", text).total
 
 
 def show(cases: list[dict[str, Any]]) -> None:

@@ -1,7 +1,7 @@
 """Every function of the C interface rejects null pointers and impossible sizes."""
 
 import ctypes
-from ctypes import byref, cast, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import byref, c_char_p, c_int, c_int32, c_int64, c_size_t, c_void_p, cast
 
 import numpy as np
 import pytest

@@ -163,8 +163,7 @@ def test_a_text_file_of_something_else(run, tmp_path, text, message):
         ),
         (
             "gather table.npy rows.npy -o o.npy --memory \u0661GiB",
-            "Invalid value for '--memory': memory must be a size such as '512MiB', "
-            "got '\u0661GiB'.",
+            "Invalid value for '--memory': must be a size such as '512MiB', got '\u0661GiB'.",
         ),
         (
             "explain gather --data 4x3 --values 1_0",

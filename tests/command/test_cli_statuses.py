@@ -43,7 +43,7 @@ EXAMPLES = ROOT / "examples"
         ),
         (
             ["gather", "table.npy", "rows.npy", "-o", "out.npy", "--memory", "pig"],
-            "Invalid value for '--memory': memory must be a size such as '512MiB', got 'pig'. "
+            "Invalid value for '--memory': must be a size such as '512MiB', got 'pig'. "
             "See gatherum gather --help.",
         ),
         (

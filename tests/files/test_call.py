@@ -79,9 +79,22 @@ def test_indices_are_checked_also_when_the_result_is_empty(tmp_path: Path) -> No
             ValueError,
             "gather: `fill_value` must be an integer where `data` is int64, got 0.1",
         ),
-        ({"memory": "1KiB"}, ValueError, "memory must be at least 64 KiB, got 1024 bytes"),
-        ({"memory": "much"}, ValueError, "memory must be a size such as '512MiB', got 'much'"),
-        ({"spill_dir": "/nowhere"}, FileNotFoundError, "/nowhere: there is no such directory"),
+        (
+            {"memory": "1KiB"},
+            ValueError,
+            "gather: `memory` must be at least 64 KiB, got 1024 bytes",
+        ),
+        (
+            {"memory": "much"},
+            ValueError,
+            "gather: `memory` must be a size such as '512MiB', got 'much'",
+        ),
+        ({"memory": 2**60}, ValueError, f"gather: `memory` must be less than 1 EiB, got {2**60}"),
+        (
+            {"spill_dir": "/nowhere"},
+            FileNotFoundError,
+            "gather: `spill_dir` must be a directory that exists, got /nowhere",
+        ),
     ],
 )
 def test_attributes(
@@ -202,13 +215,13 @@ def test_every_table_of_a_zarr_group(tmp_path: Path, in_place: bool) -> None:
     [("64KiB", 65536), ("3 GiB", 3 << 30), ("2GB", 2 * 10**9), ("70000", 70_000), (70000, 70000)],
 )
 def test_sizes(text: str | int, total: int) -> None:
-    assert Budget.parse(text).total == total
+    assert Budget.parse("gather", text).total == total
 
 
 @pytest.mark.parametrize("text", ["1_0GiB", "\u0661GiB", "\u00a01GiB", "1 000MiB", "+1GiB", "1_0"])
 def test_texts_that_are_not_sizes_raise(text: str) -> None:
     with pytest.raises(ValueError, match=re.escape(f"a size such as '512MiB', got {text!r}")):
-        Budget.parse(text)
+        Budget.parse("gather", text)
 
 
 def test_locations(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from files.storage import put
 from gatherum import groups
 from gatherum._command.cli import run
 from gatherum.files import reduce_file
-from gatherum.files.file_call import RunSettings
+from gatherum.files.arguments.outputs import RunSettings
 from gatherum.files.grouped import keys
 
 arrow = pytest.importorskip("pyarrow", reason="install pyarrow to test columns")

@@ -340,7 +340,9 @@ def test_a_batch_that_is_refused_comes_when_it_is_its_turn(tmp_path: Path) -> No
         next(files.rows(TABLE, [[1.5]]))
     with pytest.raises(ValueError, match="is not there, nor a known kind of file"):
         files.rows("t.txt", [])
-    with pytest.raises(FileNotFoundError, match="there is no such directory"):
+    with pytest.raises(
+        FileNotFoundError, match="`spill_dir` must be a directory that exists, got /nowhere"
+    ):
         files.rows(TABLE, [], spill_dir="/nowhere")
 
 

@@ -323,13 +323,34 @@ def test_an_array_in_memory_is_read_as_it_is(order: str, cache: str) -> None:
             table.gather(indices, out=out)
 
 
+@pytest.mark.parametrize("error", [TypeError, ValueError])
+def test_an_error_for_the_bytes_of_a_changed_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    monkeypatch.setattr(state, "NEAR", 100.0)  # seconds in which a call without an error is trusted
+    path = put(tmp_path, "t", TABLE)
+    with files.open(path) as table:
+        table.gather([1])
+        np.save(path, TABLE[:5])
+
+        def decode() -> None:
+            raise error("damaged")
+
+        with pytest.raises(OSError, match="changed while it was being read"):
+            table._opened("gather").read(decode)
+
+
 def test_arguments_of_open(tmp_path: Path) -> None:
     path = put(tmp_path, "t", TABLE)
-    with pytest.raises(ValueError, match="cache must be a size such as '512MiB', got 'much'"):
+    with pytest.raises(
+        ValueError, match="open: `cache` must be a size such as '512MiB', got 'much'"
+    ):
         files.open(path, cache="much")
-    with pytest.raises(ValueError, match="cache must hold at least one row, 41 bytes, got 40"):
+    with pytest.raises(
+        ValueError, match="open: `cache` must hold at least one row, 41 bytes, got 40"
+    ):
         files.open(path, cache=40)
-    with pytest.raises(TypeError, match="cache must be a str or an int, got NoneType"):
+    with pytest.raises(TypeError, match="open: `cache` must be a str or an int, got NoneType"):
         files.open(path, cache=None)  # type: ignore[arg-type]
     for readers in (0, 5000):
         with pytest.raises(ValueError, match=f"`readers` must be from 1 to 1024, got {readers}"):

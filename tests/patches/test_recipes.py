@@ -56,6 +56,14 @@ def test_each_path_of_a_recipe_exists(recipe):
             assert any(last.search(file.read_text("utf-8")) for file in files), match[0]
 
 
+def test_the_files_of_the_recipe_for_an_argument_contain_its_example():
+    others = "jax/adapter.py", "digests.json"  # types without names; results
+    for match in PATH.finditer(RECIPES["Add an argument"]):
+        files = files_named(match["path"])
+        has_example = any(re.search(r"\bnegative\b", file.read_text("utf-8")) for file in files)
+        assert has_example or match["path"] in others, match[0]
+
+
 def test_each_patch_is_in_a_recipe():
     text = "\n".join(RECIPES.values())
     assert set(re.findall(r"`tests/patches/(\w+)\.patch`", text)) == set(PATCHES)

@@ -33,6 +33,8 @@ AXES = Parameter("axes", "Axes | None", "None", keyword_only=True)
 SETTINGS = ("memory", "spill_dir", "resume", "overwrite", "progress", "storage_options")
 
 IMPORTS = """\
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, Never, Unpack, overload
 
@@ -44,7 +46,8 @@ from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
-from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.arguments.outputs import RunSettings
+from gatherum.files.file_call import FileCall
 from gatherum.files.options import GatherOptions, TupleOptions
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.files.strategies.reordered import Axes
@@ -55,7 +58,8 @@ from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Operand, Path
-from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.arguments.outputs import RunSettings
+from gatherum.files.file_call import FileCall
 from gatherum.files.options import ScatterOptions
 from gatherum.files.resources.stats import Progress, Stats
 """
@@ -70,21 +74,15 @@ def files() -> dict[Path, str]:
     return {
         PACKAGE / "files" / "gathers.py": written_module(
             "The three gathers on files.",
-            IMPORTS + GATHER_IMPORTS + _names(gathers),
+            IMPORTS + GATHER_IMPORTS,
             *(_on_files(each, docstrings[f"{each.name}_file"]) for each in gathers),
         ),
         PACKAGE / "files" / "scatters.py": written_module(
             "The three scatters on files.",
-            IMPORTS + SCATTER_IMPORTS + _names(scatters),
+            IMPORTS + SCATTER_IMPORTS,
             *(_on_files(each, docstrings[f"{each.name}_file"]) for each in scatters),
         ),
     }
-
-
-def _names(functions: list[Function]) -> str:
-    """Return the statement that lists the names of a module."""
-    names = ", ".join(sorted(f'"{each.name}_file"' for each in functions))
-    return f"\n__all__ = [{names}]\n"
 
 
 def _has_axes(function: Function) -> bool:

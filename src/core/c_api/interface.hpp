@@ -8,6 +8,7 @@
 
 #include "engine/outcome.hpp"
 #include "engine/overlaps.hpp"
+#include "kernels/calls.hpp"
 #include "model/program.hpp"
 
 struct gatherum_program {
@@ -17,6 +18,7 @@ struct gatherum_program {
 namespace gatherum {
 
 constexpr const char* kNoMemory = "there is no working memory";
+constexpr const char* kTooSmall = "an operand's memory is smaller than the program addresses";
 
 inline gatherum_status report_failure(gatherum_status status, gatherum_error* error, const char* message,
                                       const char* operand = "") {
@@ -82,6 +84,13 @@ gatherum_status with_memory(gatherum_error* error, const Body& body, const char*
     return report_failure(GATHERUM_NO_MEMORY, error, message);
   }
 }
+
+// Returns the addresses of the operands for kernels.
+Operands operands_of(const Program& p, const gatherum_operands& operands);
+// Reports an operand that is null, too small, or shares memory with `out`. If `writes` is false, the call
+// does not write to `out`, which may then be null.
+gatherum_status check_operands(const Program& p, const gatherum_operands& operands, bool writes,
+                               gatherum_error* error);
 
 inline Poll poll_of(const gatherum_poll* poll) { return poll == nullptr ? Poll{} : *poll; }
 

@@ -162,7 +162,6 @@ constexpr Value value_among(Types<All...>) {
 }
 template <class V>
 inline constexpr Value kValueOf = value_among<V>(ValueTypes{});
-static_assert(kValueOf<Complex<double>> == Value::complex128);
 
 // The largest number of items of a row whose accumulators are on the stack at a time.
 inline constexpr int64_t kStackItems = 256;
@@ -176,6 +175,24 @@ template <class V>
 struct StoredAs<V> {
   using Type = typename V::Stored;
 };
+
+// Returns true if a C++ type has the properties of the row of its value type.
+template <class V>
+constexpr bool agrees_with_row() {
+  constexpr Value value = kValueOf<V>;
+  if constexpr (std::is_void_v<V>)
+    return value == Value::none;
+  else
+    return sizeof(typename StoredAs<V>::Type) == bytes_of(value) && kIsHalf<V> == is_half(value) &&
+           std::is_floating_point_v<V> == (kind_of(value) == kFloats) &&
+           std::is_integral_v<V> == (kind_of(value) == kIntegers) &&
+           (std::is_integral_v<V> && std::is_signed_v<V>) == is_signed_integer(value);
+}
+template <class... All>
+constexpr bool agree_with_rows(Types<All...>) {
+  return sizeof...(All) == std::size(kValues) && (agrees_with_row<All>() && ...);
+}
+static_assert(agree_with_rows(ValueTypes{}), "a type of ValueTypes differs from its row of kValues");
 
 // The type in which a reduction of V accumulates.
 template <class V, Reduction R>
@@ -207,8 +224,10 @@ struct Arithmetic {
       return static_cast<Sum>(v);
     else if constexpr (std::is_same_v<V, Half>)
       return half_to_float<Rare::kBranches>(v);
-    else
+    else if constexpr (std::is_same_v<V, Bfloat16>)
       return bfloat16_to_float(v);
+    else
+      static_assert(!kIsUnhandled<kValueOf<V>>, "Arithmetic::widen: no conversion of a half type");
   }
   template <class Rare>
   static GATHERUM_INLINE Stored narrow(Sum v) {
@@ -216,8 +235,10 @@ struct Arithmetic {
       return static_cast<Stored>(v);
     else if constexpr (std::is_same_v<V, Half>)
       return float_to_half<Rare::kBranches>(v);
-    else
+    else if constexpr (std::is_same_v<V, Bfloat16>)
       return float_to_bfloat16(v);
+    else
+      static_assert(!kIsUnhandled<kValueOf<V>>, "Arithmetic::narrow: no conversion of a half type");
   }
 };
 

@@ -49,11 +49,15 @@ constexpr uint32_t kHalfInfinity = 0x7C00u << 13;  // shifted as in widen_halves
 // Converts the half-precision values in a 32-bit word, or in a vector of such words, to floats.
 template <class V, class Floats, class Words>
 GATHERUM_INLINE Floats widen_halves(Words h) {
-  if constexpr (std::is_same_v<V, Bfloat16>) return std::bit_cast<Floats>(h << 16);
-  const Words sign = (h & 0x8000u) << 16, magnitude = (h & 0x7FFFu) << 13;
-  const Words is_finite = is_less(magnitude, Words{} + kHalfInfinity);
-  return std::bit_cast<Floats>(sign | (corrected_exponent<Floats>(magnitude) & is_finite) |
-                               ((magnitude + 0x70000000u) & ~is_finite));
+  if constexpr (std::is_same_v<V, Bfloat16>) {
+    return std::bit_cast<Floats>(h << 16);
+  } else {
+    static_assert(std::is_same_v<V, Half>, "widen_halves: no conversion of this half type");
+    const Words sign = (h & 0x8000u) << 16, magnitude = (h & 0x7FFFu) << 13;
+    const Words is_finite = is_less(magnitude, Words{} + kHalfInfinity);
+    return std::bit_cast<Floats>(sign | (corrected_exponent<Floats>(magnitude) & is_finite) |
+                                 ((magnitude + 0x70000000u) & ~is_finite));
+  }
 }
 
 // With kBranches, a branch handles rare values; this is faster for elements that are processed one by one

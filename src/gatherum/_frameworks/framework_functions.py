@@ -6,6 +6,7 @@ from collections.abc import Callable
 from inspect import Parameter, signature
 from typing import Any, Generic, TypeVar
 
+from gatherum._model.call import OPERAND_NAMES
 from gatherum._model.operators import OPERATORS, Operator
 
 FrameworkArray = TypeVar("FrameworkArray")
@@ -60,7 +61,7 @@ def function_of(
         bound = bare.bind(*operands, **attributes)
         bound.apply_defaults()
         arguments = {"updates": None} | absent | bound.arguments
-        arrays = (arguments[name] for name in ("data", "indices", "updates"))
+        arrays = (arguments[name] for name in OPERAND_NAMES[:3])
         options = (arguments[name] for name in order if name in arguments)
         return run(operator.name, *arrays, arguments[operator.attribute], *options)
 

@@ -16,7 +16,7 @@ from gatherum._frameworks import registry
 from gatherum._functions.index_reports import IndexReport, reported
 from gatherum._model import errors
 from gatherum._model.arrays import NumpyArray
-from gatherum._model.call import ArraySpec, same_spec
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, same_spec
 from gatherum._model.call_types import OperatorName, PlanAttributes
 from gatherum._model.operators import Operator, find_operator
 from gatherum._plans.index_errors import find_refusal
@@ -277,7 +277,7 @@ def explained(
 ) -> Explanation:
     """Explain an operator's call on the data's device, as `explain` does."""
     plan, values = planned_with_operands(operator, *operands, attributes, device)
-    named = zip(("data", "indices", "updates"), values, strict=False)
+    named = zip(OPERAND_NAMES, values, strict=False)
     known = {name: v if isinstance(v, np.ndarray) else None for name, v in named}
     strategy = registry.describe(plan.call.attributes, *operands)
     return Explanation(plan, **known, fill_value=attributes.get("fill_value", 0), strategy=strategy)

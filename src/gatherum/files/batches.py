@@ -1,5 +1,7 @@
 """Batches of indices that a thread prefetches. Several fetched batches are returned together."""
 
+from __future__ import annotations
+
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -10,8 +12,6 @@ from typing import Any
 from numpy.typing import NDArray
 
 from gatherum._arguments.conversion import as_indices
-
-__all__ = ["Batches", "batch_note"]
 
 MOST_BATCHES = 1024  # of a piece
 
@@ -37,7 +37,7 @@ class Batches:
         self._is_fetching = self._ended = False
         self._error: BaseException | None = None
 
-    def __enter__(self) -> "Batches":
+    def __enter__(self) -> Batches:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -121,7 +121,7 @@ def batch_note(batch: int) -> str:
     return f"in batch {batch} (the first is 0)"
 
 
-def _work(tasks: "SimpleQueue[Callable[[], None] | None]") -> None:
+def _work(tasks: SimpleQueue[Callable[[], None] | None]) -> None:
     while (task := tasks.get()) is not None:
         task()
         del task

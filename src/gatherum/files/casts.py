@@ -1,5 +1,7 @@
 """Convert an array in a file to another dtype, or to text."""
 
+from __future__ import annotations
+
 import math
 import os
 from collections.abc import Iterator
@@ -21,8 +23,6 @@ from gatherum.files.gathers import gather_nd_file
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import size_text
 
-__all__ = ["array_text", "cast_copy", "check_cast", "copy_array", "description", "stored_dtype"]
-
 STEP = 1 << 16  # elements that are converted together
 PRINTED_WHOLE = 1000  # maximum number of elements of an array that NumPy prints in full
 PRINTED_EDGE = 3  # elements printed at each end of a longer array
@@ -42,7 +42,7 @@ def cast_copy(
     with _opened(where, folder, decode) as (source, resources), open(location.file, "wb") as file:
         stored = _dtype_of(source, like)
         check_cast(where, stored, dtype)
-        array = source.storage.flat(replace(resources, budget=Budget.parse("64MiB"))).array
+        array = source.storage.flat(replace(resources, budget=Budget(64 << 20))).array
         file.write(location.format.checked_header(location, source.shape, dtype))
         for start in range(0, array.size, STEP):
             values = array.read(start, min(start + STEP, array.size))

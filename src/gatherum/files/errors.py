@@ -8,6 +8,7 @@ errors are found.
 from __future__ import annotations
 
 from gatherum._model.errors.audience import option
+from gatherum._model.errors.texts import short
 
 
 def is_or_are(role: str) -> str:
@@ -83,6 +84,30 @@ def half_written(path: str, table: str) -> str:
         f"{path}: an in-place run was stopped while it wrote {table}; "
         f"complete it with {option('resume=True')} first"
     )
+
+
+def not_a_size(op: str, operand: str, size: str) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must be a size such as '512MiB', got {short(size)}")
+
+
+def other_type_of_size(op: str, operand: str, size: object) -> TypeError:
+    return TypeError(f"{op}: `{operand}` must be a str or an int, got {type(size).__name__}")
+
+
+def size_too_large(op: str, operand: str, size: object) -> ValueError:
+    return ValueError(f"{op}: `{operand}` must be less than 1 EiB, got {short(size)}")
+
+
+def memory_too_small(op: str, total: int) -> ValueError:
+    return ValueError(f"{op}: `memory` must be at least 64 KiB, got {total} bytes")
+
+
+def cache_too_small(op: str, row: int, total: int) -> ValueError:
+    return ValueError(f"{op}: `cache` must hold at least one row, {row} bytes, got {total} bytes")
+
+
+def no_folder(op: str, folder: str) -> FileNotFoundError:
+    return FileNotFoundError(f"{op}: `spill_dir` must be a directory that exists, got {folder}")
 
 
 def several_folders(op: str, found: object) -> TypeError:

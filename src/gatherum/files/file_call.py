@@ -1,5 +1,7 @@
 """Run a call on files: open the operands, run the strategies of the job, and commit."""
 
+from __future__ import annotations
+
 import os
 import tempfile
 from collections.abc import Iterator
@@ -25,8 +27,6 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Progress, Stats
 from gatherum.files.strategies import file_gather, file_scatter
 from gatherum.files.strategies.reordered import Axes, reordered
-
-__all__ = ["FileCall", "RunSettings"]
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,7 @@ class FileCall:
     @contextmanager
     def checked(
         self,
-    ) -> Iterator[
-        tuple[dict[str, Location | ArrayOperand], Resources, "FileOutput | MemoryOutput"]
-    ]:
+    ) -> Iterator[tuple[dict[str, Location | ArrayOperand], Resources, FileOutput | MemoryOutput]]:
         """Locate the operands, and check the output. Yield both, and the resources of the run."""
         with ExitStack() as stack:
             progress = self.settings.progress

@@ -1,5 +1,7 @@
 """A job is a call with opened operands, its plan and its requests. Strategies run jobs."""
 
+from __future__ import annotations
+
 import copy
 import math
 from dataclasses import dataclass, field, replace
@@ -13,11 +15,12 @@ from gatherum._arguments.conversion import is_integer_zero
 from gatherum._arguments.weak_values import as_narrow
 from gatherum._model.dtypes import Extension
 from gatherum._model.modes import FILLING
+from gatherum._model.named_bytes import named_bytes
 from gatherum._model.operators import OPERATORS
 from gatherum._plans.plans import apply, plan
 from gatherum.files import errors
 from gatherum.files.durable.sinks import Sink
-from gatherum.files.formats.dtypes import is_added, is_bytes, named_bytes
+from gatherum.files.formats.dtypes import is_added, is_bytes
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Meter
@@ -25,22 +28,20 @@ from gatherum.files.row_access.flat import FlatArray
 from gatherum.files.row_access.row_requests import Requests
 from gatherum.files.row_access.table import Panel, RowTable
 
-__all__ = ["IndexCheck", "Job", "Strategy"]
-
 S_contra = TypeVar("S_contra", bound=Sink, contravariant=True)
 
 
 class Strategy(Protocol[S_contra]):
     """A method to run a job, or one panel of a job. All strategies write the same bytes."""
 
-    def run(self, job: "Job", sink: S_contra) -> None:
+    def run(self, job: Job, sink: S_contra) -> None:
         """Check the indices of a job before the first write, and write its rows to a sink."""
 
 
 class IndexCheck:
     """The strategy of a job that moves no elements."""
 
-    def run(self, job: "Job", sink: Sink) -> None:
+    def run(self, job: Job, sink: Sink) -> None:
         """Check every index."""
         job.check_indices()
         sink.prepare()
@@ -85,14 +86,14 @@ class Job:
             return sources
         return sources | {"updates": replace(updates, dtype=dtype)}
 
-    def again(self, sources: dict[str, Source], resources: Resources) -> "Job":
+    def with_indices(self, sources: dict[str, Source], resources: Resources) -> Job:
         """Return the same call on other indices of the same shape and dtype.
 
         Results that depend only on the table and these settings are reused.
         """
-        again = copy.copy(self)
-        again._run = _Run(sources, resources)
-        return again
+        job = copy.copy(self)
+        job._run = _Run(sources, resources)
+        return job
 
     @property
     def sources(self) -> dict[str, Source]:
@@ -123,7 +124,7 @@ class Job:
     def is_call(
         self, op: str, attributes: dict[str, Any], fill_value: object, indices: Source
     ) -> bool:
-        """Return True if `again` can run this call with the given indices."""
+        """Return True if `with_indices` can run this call with the given indices."""
         own_indices = self.sources["indices"]
         have_same_spec = (own_indices.shape, own_indices.dtype) == (indices.shape, indices.dtype)
         return (

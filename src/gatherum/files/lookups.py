@@ -1,5 +1,7 @@
 """Lookups: many gathers from one open table."""
 
+from __future__ import annotations
+
 import threading
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
@@ -15,8 +17,6 @@ from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.job import Job
 from gatherum.files.resources.resources import Resources
 from gatherum.files.strategies.file_gather import IntoArray
-
-__all__ = ["Lookups"]
 
 
 class Lookups:
@@ -45,7 +45,7 @@ class Lookups:
             sources = open_all({"indices": where}, own_resources, table=self.table)
             last = self._last
             if last is not None and last.is_call(op, attributes, fill_value, sources["indices"]):
-                job = last.again(sources, own_resources)
+                job = last.with_indices(sources, own_resources)
             else:
                 job = Job(op, sources, attributes, fill_value, own_resources)
             self._last = job

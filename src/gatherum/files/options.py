@@ -1,5 +1,7 @@
 """The types of the options that functions share, for type checkers."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
@@ -8,8 +10,6 @@ from gatherum._model.modes import ModeName
 from gatherum.files.arguments.operands import Path
 from gatherum.files.resources.stats import Progress
 from gatherum.files.strategies.reordered import Axes
-
-__all__ = ["EveryOption", "GatherOptions", "ScatterOptions", "TupleOptions"]
 
 
 class EveryOption(TypedDict, total=False):

@@ -1,5 +1,7 @@
 """Rows of a table for consecutive batches of indices. The next batch is prefetched."""
 
+from __future__ import annotations
+
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -23,8 +25,6 @@ from gatherum.files.lookups import Lookups
 from gatherum.files.resources.disk import PAGE
 from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.table import as_items, stopped_early
-
-__all__ = ["RowSource", "rows", "rows_of"]
 
 PAUSE = 1.0  # seconds between two checks that the table is unchanged
 SHARE = 32  # the share of the memory for the rows of small batches in one call

@@ -17,7 +17,7 @@ FUNCTIONS = ("sum", "mean", "max", "min", "count")
 
 # A function that runs `reduce` on integers of 64 bits, given several names, the integers, and
 # `fill_value`.
-Run: TypeAlias = Callable[[Sequence[str], Any, Any], dict[str, NDArray[Any]]]
+ReduceIntegers: TypeAlias = Callable[[Sequence[str], Any, Any], dict[str, NDArray[Any]]]
 
 
 class Numbers(Protocol):
@@ -45,7 +45,12 @@ class Numbers(Protocol):
 
 
 def reduce_decimals(
-    op: str, names: Sequence[str], numbers: Numbers, run: Run, axis: int, fill_value: object
+    op: str,
+    names: Sequence[str],
+    numbers: Numbers,
+    reduce_integers: ReduceIntegers,
+    axis: int,
+    fill_value: object,
 ) -> dict[str, NDArray[Any]]:
     """Return the result of each function as an array of `Decimal`.
 
@@ -56,7 +61,7 @@ def reduce_decimals(
             raise errors.not_for_decimals(op, name, FUNCTIONS)
     fill = None if fill_value is None else _as_fill(op, fill_value)
     needed = {"sum" if name == "mean" else name for name in names} | {"count"}
-    totals = _totals([name for name in FUNCTIONS if name in needed], numbers, run)
+    totals = _totals([name for name in FUNCTIONS if name in needed], numbers, reduce_integers)
     counts = totals["count"]
     is_empty = counts == 0
     results = {}
@@ -65,7 +70,7 @@ def reduce_decimals(
             results[name] = counts
             if fill is not None:
                 whole_fill = int(fill) if fill.is_finite() and not fill % 1 else fill_value
-                results[name] = run(["count"], _countable(numbers), whole_fill)["count"]
+                results[name] = reduce_integers(["count"], _countable(numbers), whole_fill)["count"]
             continue
         if fill is None and name != "sum":
             check_nonempty(op, name, "Decimal", ~is_empty, axis, per_value=True)
@@ -85,17 +90,19 @@ def _as_fill(op: str, value: object) -> Decimal:
     raise errors.not_a_decimal_fill(op, value)
 
 
-def _totals(needed: list[str], numbers: Numbers, run: Run) -> dict[str, NDArray[Any]]:
+def _totals(
+    needed: list[str], numbers: Numbers, reduce_integers: ReduceIntegers
+) -> dict[str, NDArray[Any]]:
     """Return counts, sums, maxima and minima of the integers. Those of an empty group are 0."""
     integers = numbers.integers()
     extremes = [name for name in needed if name in ("max", "min")]
     if integers is not None:
-        totals = run(needed, integers, 0)
+        totals = reduce_integers(needed, integers, 0)
     else:
-        totals = run(["count"], _countable(numbers), 0)
-        totals |= _extremes(extremes, numbers, run) if extremes else {}
+        totals = reduce_integers(["count"], _countable(numbers), 0)
+        totals |= _extremes(extremes, numbers, reduce_integers) if extremes else {}
     if "sum" in needed and (integers is None or numbers.largest() * numbers.size >= 2**63):
-        totals["sum"] = _sums(numbers, run)
+        totals["sum"] = _sums(numbers, reduce_integers)
     return totals
 
 
@@ -105,21 +112,23 @@ def _countable(numbers: Numbers) -> Any:
     return next(numbers.parts())[1] if integers is None else integers
 
 
-def _sums(numbers: Numbers, run: Run) -> NDArray[Any]:
+def _sums(numbers: Numbers, reduce_integers: ReduceIntegers) -> NDArray[Any]:
     """Return the exact sums as Python integers."""
     total: Any = 0
     for first_bit, part in numbers.parts():
-        total = total + run(["sum"], part, 0)["sum"].astype(object) * 2**first_bit
+        total = total + reduce_integers(["sum"], part, 0)["sum"].astype(object) * 2**first_bit
     return np.asarray(total, object)
 
 
-def _extremes(names: list[str], numbers: Numbers, run: Run) -> dict[str, NDArray[Any]]:
+def _extremes(
+    names: list[str], numbers: Numbers, reduce_integers: ReduceIntegers
+) -> dict[str, NDArray[Any]]:
     """Return the largest or smallest numbers as Python integers, or any for an empty group."""
     assert isinstance(numbers, DecimalNumbers)
     order = np.lexsort((numbers.low.ravel(), numbers.high.ravel()))
     ranks = np.empty(order.size, np.int64)
     ranks[order] = np.arange(order.size)
-    best = run(names, ranks.reshape(numbers.high.shape), 0)
+    best = reduce_integers(names, ranks.reshape(numbers.high.shape), 0)
     sorted_numbers = numbers.python_integers().ravel()[order]
     return {name: sorted_numbers[best[name]] for name in names}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ from gatherum._model.errors import Shape, group_out_of_bounds
 
 from . import errors, namespace
 from .protocol import Arrays
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 
 @lru_cache(maxsize=64)
@@ -97,17 +101,11 @@ class Grouping:
 
     def gather(self, results: AnyArray, fill_value: object = 0) -> AnyArray:
         """Return the result of each value's group, or `fill_value` for a value without a group."""
-        try:
-            return self.destinations.gather(results, fill_value)
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.destinations.gather, results, fill_value)
 
     def fused_transform(self, name: str, values: AnyArray) -> AnyArray | None:
         """Run a transform in one call to the framework. Return None if it has no such call."""
-        try:
-            return self.xp.fused_transform(name, values, self.destinations)
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.xp.fused_transform, name, values, self.destinations)
 
     def float_mode(self) -> AbstractContextManager[None]:
         """Return the context in which a composition runs."""
@@ -128,19 +126,13 @@ class Grouping:
         """
         if not is_real_float(self.xp.plan_dtype(values)):
             return None
-        try:
-            return self.xp.squares_and_counts(values, self.destinations, skips_nan)
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.xp.squares_and_counts, values, self.destinations, skips_nan)
 
     def count_skipping_nan(self, values: AnyArray) -> AnyArray | None:
         """Return the number of real floats of each group that are not NaN, in one call to the
         framework. Return None if the framework does not support this.
         """
-        try:
-            return self.xp.count_skipping_nan(values, self.destinations)
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.xp.count_skipping_nan, values, self.destinations)
 
     def fold_skipping_nan(
         self, values: AnyArray, reduction: str, initial: AnyArray, *, reverses: bool = False
@@ -155,10 +147,7 @@ class Grouping:
         destinations = self.destinations
         if reverses:
             destinations, values = destinations.reversed(values)
-        try:
-            return self.xp.fold_skipping_nan(values, reduction, destinations, initial)
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.xp.fold_skipping_nan, values, reduction, destinations, initial)
 
     def count(self, initial: AnyArray | None = None) -> AnyArray:
         """Return the number of values in each group. For an empty group, return `initial` or 0.
@@ -212,10 +201,7 @@ class Grouping:
 
     def _resolved_entries(self) -> AnyArray:
         """Return the group of each entry, or -1 for a dropped entry."""
-        try:
-            return self.xp.resolve(self.destinations.attributes, *self._entries())
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(self.xp.resolve, self.destinations.attributes, *self._entries())
 
     def positions_of_extremes(
         self, extreme: str, values: AnyArray, initial: AnyArray | int, *, skips_nan: bool = False
@@ -225,12 +211,9 @@ class Grouping:
         It is the position along `axis` of the first largest or smallest value, or `initial` for an
         empty group. Return None if the framework does not support this.
         """
-        try:
-            return self.xp.positions_of_extremes(
-                values, extreme, self.destinations, initial, skips_nan
-            )
-        except IndexError as error:
-            raise self._invalid_group(error) from None
+        return self._run(
+            self.xp.positions_of_extremes, values, extreme, self.destinations, initial, skips_nan
+        )
 
     def first_positions(self, is_chosen: AnyArray, initial: AnyArray) -> AnyArray:
         """Return the position along `axis` of each group's first chosen value.
@@ -257,9 +240,13 @@ class Grouping:
     def _scatter(
         self, destinations: Destinations, values: AnyArray, reduction: str, initial: AnyArray
     ) -> AnyArray:
+        table = self.xp.broadcast_to(initial, destinations.shape)
+        return self._run(destinations.scatter, table, values, FoldRule.afresh(reduction))
+
+    def _run(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Return the result of a call. Raise its IndexError with the message about the groups."""
         try:
-            table = self.xp.broadcast_to(initial, destinations.shape)
-            return destinations.scatter(table, values, FoldRule.afresh(reduction))
+            return call(*args, **kwargs)
         except IndexError as error:
             raise self._invalid_group(error) from None
 

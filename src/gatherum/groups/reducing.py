@@ -253,11 +253,15 @@ def results_of_decimals(
         if value is not None:
             raise errors.no_argument_of_decimals(op, argument)
 
-    def run(names: Sequence[str], integers: NDArray[Any], fill: object) -> dict[str, Any]:
+    def reduce_integers(
+        names: Sequence[str], integers: NDArray[Any], fill: object
+    ) -> dict[str, Any]:
         return run_functions(op, names, integers, groups, replace(arguments, fill_value=fill))
 
     axis = plain_values.as_integer(op, "axis", arguments.axis)
-    return decimal_reductions.reduce_decimals(op, names, numbers, run, axis, arguments.fill_value)
+    return decimal_reductions.reduce_decimals(
+        op, names, numbers, reduce_integers, axis, arguments.fill_value
+    )
 
 
 def run_functions(
@@ -272,7 +276,7 @@ def run_functions(
     if scale is not None:
         array, scale = (without_dropped_gradients(operand, grouping) for operand in (array, scale))
 
-    def run(name: str) -> Any:
+    def result_of(name: str) -> Any:
         row = FUNCTIONS[name]
         row = row if scale is None else row.with_weights(scale)
         call = partial(_run_row, arguments, row, array, grouping)
@@ -281,19 +285,19 @@ def run_functions(
         return renumbered(op, "groups", values, grouping.axis, groups, "group", call)
 
     with grouping.sharing_calls() if len(names) > 1 else nullcontext():
-        return {name: run(name) for name in names}
+        return {name: result_of(name) for name in names}
 
 
 def _run_row(arguments: ReduceOptions, row: FunctionRow, array: Any, grouping: Grouping) -> Any:
     """Return the result of one function."""
 
-    def run(row: FunctionRow) -> Any:
+    def result_of(row: FunctionRow) -> Any:
         return run_function(row, array, grouping, arguments.ddof, arguments.fill_value)
 
     quantiles, method = arguments.quantiles, arguments.quantile_method
     if "q" not in row.takes or quantiles is None:
-        return run(row)
+        return result_of(row)
     if isinstance(quantiles, tuple) and grouping.xp.in_chunks:
-        results = [run(options.row_with_q(row, quantile, method)) for quantile in quantiles]
+        results = [result_of(options.row_with_q(row, quantile, method)) for quantile in quantiles]
         return grouping.xp.stack(results, 0)
-    return run(options.row_with_q(row, quantiles, method))
+    return result_of(options.row_with_q(row, quantiles, method))

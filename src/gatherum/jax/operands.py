@@ -13,7 +13,7 @@ from gatherum._arguments import conversion
 from gatherum._frameworks import registry
 from gatherum._model import errors
 from gatherum._model.arrays import AnyArray
-from gatherum._model.call import Attributes
+from gatherum._model.call import OPERAND_NAMES, Attributes
 from gatherum._model.dtypes import is_index
 
 from . import dtypes
@@ -37,9 +37,8 @@ def normalize(
         item = conversion.fill_item(op, operands[0].dtype, fill_value).tobytes()
     if any(item):
         attributes = attributes._replace(fill=item)
-    names = ("data", "indices", "updates")
     return attributes, tuple(
-        as_jax_dtype(op, *operand) for operand in zip(names, operands, strict=False)
+        as_jax_dtype(op, *operand) for operand in zip(OPERAND_NAMES, operands, strict=False)
     )
 
 

@@ -17,7 +17,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import mlir
 
 from gatherum._model.arrays import AnyArray
-from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, Attributes, Call
 from gatherum._model.callers import caller_of
 from gatherum._model.modes import FILLING
 from gatherum._plans.index_errors import invalid_index
@@ -45,7 +45,7 @@ def plan_of(attributes: Attributes, *specs: ArraySpec) -> Plan:
 
 def planned_for(attributes: Attributes, operands: Sequence[Any]) -> Plan:
     """Return the plan of a call on arrays or abstract values."""
-    named = zip(("data", "indices", "updates"), operands, strict=False)
+    named = zip(OPERAND_NAMES, operands, strict=False)
     return plan_of(attributes, *(spec_of(attributes.op, *operand) for operand in named))
 
 
@@ -62,7 +62,7 @@ def spec_of(op: str, operand: str, value: Any) -> ArraySpec:
 def _abstract(*avals: Any, attributes: Attributes) -> Any:
     shape = planned_for(attributes, avals).shape
     sharding: Any = getattr(avals[0], "sharding", None)
-    for name, aval in zip(("data", "indices", "updates"), avals, strict=False):
+    for name, aval in zip(OPERAND_NAMES, avals, strict=False):
         spec = getattr(getattr(aval, "sharding", None), "spec", ())
         if any(mesh_axes is not None for mesh_axes in spec):  # only explicit axes of a mesh
             raise jax_errors.explicit_shards(attributes.op, name, spec)

@@ -13,7 +13,7 @@ from torch import Tensor
 from gatherum._arguments.conversion import is_integer_zero
 from gatherum._edges.edge_reductions import NAME
 from gatherum._functions.quantized.spec import QuantizedAttributes
-from gatherum._model.call import Attributes, Call
+from gatherum._model.call import OPERAND_NAMES, Attributes, Call
 from gatherum._model.dtypes import AnyDType
 from gatherum._model.errors import Shape
 from gatherum._plans import index_errors, sharing
@@ -128,7 +128,7 @@ def run(
     """Run one call on dense tensors of one CUDA device. Return the result, or `out`."""
     op = attributes.op
     _check_device(op)
-    for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
+    for name, tensor in zip(OPERAND_NAMES, (data, indices, updates, out), strict=True):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
             checks.check_storage(op, name, tensor)
@@ -175,8 +175,7 @@ def _share_order(attributes: Attributes, *operands: Tensor) -> None:
     """
     data, indices, _ = operands
     shared, op = sharing.current(), attributes.op
-    names = "data", "indices", "updates"
-    specs = [addresses.spec_of(op, *pair) for pair in zip(names, operands, strict=True)]
+    specs = [addresses.spec_of(op, *pair) for pair in zip(OPERAND_NAMES, operands, strict=False)]
     plan, key = build_once(Call(attributes, *specs)), FRAMEWORK.call_key(attributes, *operands)
     device_number = data.device.index or 0
     device_and_stream = device_number, FRAMEWORK.stream(device_number, operands)

@@ -41,12 +41,13 @@ def run(
 ) -> Tensor:
     """Run one call on dense CPU tensors. Return the result, or `out`."""
     op, options = attributes.op, attributes.positional
-    for name, tensor in (("data", data), ("indices", indices), ("updates", updates), ("out", out)):
+    tensors = data, indices, updates, out
+    for name, tensor in zip(OPERAND_NAMES, tensors, strict=True):
         if tensor is not None:
             dtypes.code_of(op, name, tensor.dtype)
     item = fill_item(op, fill, data.dtype) if needs_fill_item(attributes.mode, fill) else None
     if private.exchange is None:
-        check_storages(op, OPERAND_NAMES, (data, indices, updates, out))
+        check_storages(op, OPERAND_NAMES, tensors)
         run = partial(addresses.run, op, data, indices, updates, options, item, out)
         return cast(Tensor, index_errors.run_named(attributes.caller, run))
     call = op, data, indices, updates, *options, item, out

@@ -34,9 +34,9 @@ def _size(_: click.Context, __: click.Parameter, text: str) -> str:
     from gatherum.files.resources.resources import Budget
 
     try:
-        Budget.parse(text)
+        Budget.parse("gather", text)
     except ValueError as error:
-        raise click.BadParameter(f"{error}.") from None
+        raise click.BadParameter(f"{str(error).partition('`memory` ')[2]}.") from None
     return text
 
 

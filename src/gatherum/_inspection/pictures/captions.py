@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatherum._model.call import Attributes, Call
+from gatherum._model.call import OPERAND_NAMES, Attributes, Call
 from gatherum._model.errors import Shape
 
 from .cells import shortened
@@ -12,7 +12,7 @@ from .roles import CallShapes
 
 def call_text(call: Call) -> str:
     """Format a call as Python code, without attributes that have default values."""
-    parts = ["data", "indices"] + ["updates"] * call.operator.scatters
+    parts = list(OPERAND_NAMES[: 3 if call.operator.scatters else 2])
     if call.axis or not call.operator.takes_tuples:
         parts.append(f"{call.operator.attribute}={call.axis}")
     usual = Attributes(call.op)._asdict()

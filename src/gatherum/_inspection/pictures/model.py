@@ -189,17 +189,17 @@ def _links(
     for entry in entries:
         split = len(entry.where) - len(shapes.inner)
         front, inner = entry.where[:split], entry.where[split:]
-        again, colour, position = False, -1, None
+        is_duplicate, colour, position = False, -1, None
         if entry.position is not None:
             key = front + entry.position
-            again = key in met
+            is_duplicate = key in met
             met.add(key)
             if not refused and 0 not in shapes.moved:
                 place = key[shapes.axis] if shapes.has_index_per_element else key
                 colour = colours.setdefault(place, len(colours) % len(HUES))
                 position = tuple(map(tuple.index, named, entry.position))
         if 0 in shapes.moved:
-            yield Link(entry, [], [], colour, again, False)
+            yield Link(entry, [], [], colour, is_duplicate, False)
             continue
         for i, outer in enumerate(np.ndindex(walked) if shapes.has_index_per_slice else [front]):
             source = (
@@ -208,7 +208,7 @@ def _links(
                 else data[(*outer, *whole_column, *position)].ravel().tolist()
             )
             target = moved[(*outer, *whole_column, *inner)].ravel().tolist()
-            yield Link(entry, source, target, colour, again, i > 0)
+            yield Link(entry, source, target, colour, is_duplicate, i > 0)
 
 
 def example_indices(call: Call, shapes: CallShapes) -> NDArray[np.int64]:

@@ -1,5 +1,7 @@
 """Operands, which are paths or arrays."""
 
+from __future__ import annotations
+
 import math
 import os
 import sys
@@ -28,8 +30,6 @@ from gatherum.files.row_access.dimension_names import Names, names_in
 
 from .origins import files_of
 from .tensors import array_of
-
-__all__ = ["ArrayOperand", "Operand", "Path", "files_under", "find_operand", "open_all"]
 
 Path = str | os.PathLike[str]
 Operand = Any  # a path, an operand of the functions on arrays, or an array object of Zarr or h5py

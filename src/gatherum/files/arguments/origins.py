@@ -1,10 +1,10 @@
 """The files that store an array object, such as a memory map, a Zarr array or an h5py dataset."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from typing import Any
-
-__all__ = ["files_of"]
 
 
 def files_of(array: Any) -> list[str]:

@@ -1,5 +1,7 @@
 """Check the output file of a call, and create the sink that receives the rows."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 from collections.abc import Iterator, Mapping
@@ -25,8 +27,6 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter, Progress
 
 from .operands import ArrayOperand, Path, files_under
-
-__all__ = ["FileOutput", "RunSettings", "check_absent", "check_changeable", "check_target"]
 
 Operands = Mapping[str, Location | ArrayOperand]
 

@@ -1,5 +1,7 @@
 """The `out` argument of a call: an array, or a tensor in CPU memory."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,6 @@ from gatherum._plans.overlap import check_out_memory
 from gatherum.files.formats.dtypes import name_of
 
 from .tensors import bytes_of
-
-__all__ = ["Receiver"]
 
 
 class Receiver:

@@ -1,5 +1,7 @@
 """Tensors as operands, and the memory of tensors whose dtype NumPy lacks, such as bfloat16."""
 
+from __future__ import annotations
+
 import sys
 from typing import Any
 
@@ -8,8 +10,6 @@ from numpy.typing import NDArray
 
 from gatherum._model.call import ArraySpec
 from gatherum.files.formats.dtypes import is_added, number_type
-
-__all__ = ["array_of", "bytes_of", "is_tensor"]
 
 
 def is_tensor(value: object) -> bool:

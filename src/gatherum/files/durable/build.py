@@ -1,5 +1,7 @@
 """A build writes an output to a `.partial` file with a journal, and then replaces the target."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import stat
@@ -13,8 +15,6 @@ from gatherum.files.durable.journal import JOURNAL, PARTIAL, PERCENT, READY, Jou
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
 from gatherum.files.resources.stats import Meter
-
-__all__ = ["CREATE", "Build", "remove_path", "replace_path"]
 
 CREATE = os.O_RDWR | os.O_CREAT | NO_LINK
 SYNC_BYTES = 512 << 20

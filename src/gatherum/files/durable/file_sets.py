@@ -4,6 +4,8 @@ Each output is written under a new name in its folder, forced to the disk, and r
 fails, it removes its temporary files and leaves the old files unchanged.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import secrets
@@ -15,8 +17,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from gatherum._system.regular_files import check_regular, open_regular
 from gatherum.files.durable.interrupt import uninterrupted
 from gatherum.files.resources.os_calls import NO_LINK, sync_directory, sync_file
-
-__all__ = ["write_files", "written_folder"]
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK
 PREFIX, SUFFIX = ".gatherum-", ".partial"  # of names in an incomplete folder

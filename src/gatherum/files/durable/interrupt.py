@@ -1,12 +1,12 @@
 """Delay Ctrl-C until a block of code has finished."""
 
+from __future__ import annotations
+
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-
-__all__ = ["uninterrupted"]
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """The journal of an unfinished output: a record of its inputs and of the parts on the disk."""
 
+from __future__ import annotations
+
 import json
 import os
 from typing import Any
@@ -15,19 +17,6 @@ from gatherum.files.resources.os_calls import (
     sync_directory,
     write_some,
 )
-
-__all__ = [
-    "ALL",
-    "COLUMNS",
-    "JOURNAL",
-    "PARTIAL",
-    "PERCENT",
-    "READY",
-    "WINDOW",
-    "Journal",
-    "Record",
-    "check_readable",
-]
 
 Record = dict[str, Any]
 PARTIAL = ".partial"  # the suffix that is added to the name of an output

@@ -7,6 +7,8 @@ changes anything. Some file systems do not support extended attributes. On these
 resume that needs the note raises ValueError.
 """
 
+from __future__ import annotations
+
 import errno
 import hashlib
 import json
@@ -16,8 +18,6 @@ from typing import Any
 from gatherum._model.errors.audience import option
 from gatherum.files.durable.journal import JOURNAL
 from gatherum.files.resources.os_calls import sync_directory, sync_file
-
-__all__ = ["is_completed", "mark"]
 
 NAME = "user.gatherum.completed"
 UNSUPPORTED = (errno.ENOTSUP, errno.ENOSYS, errno.EPERM)

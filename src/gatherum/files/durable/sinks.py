@@ -5,6 +5,8 @@ contains every changed row before the table itself is changed. Until the patch i
 table is unchanged. Afterwards, the patch can be applied repeatedly until it succeeds.
 """
 
+from __future__ import annotations
+
 import os
 import struct
 from collections.abc import Callable, Iterator
@@ -35,11 +37,6 @@ from gatherum.files.row_access.table import (
     gathered_rows,
     runs_of_numbers,
 )
-
-__all__ = [
-    "ArraySink", "CompleteSink", "CopySink", "FileSink", "FlatPatchSink", "PatchSink",
-    "ScatterSink", "Sink",
-]  # fmt: skip
 
 PIECE_HEADER = struct.Struct("<QQ")  # the offset in the table, and the number of bytes
 BUFFERED = 1 << 20

@@ -1,5 +1,7 @@
 """File formats. Each format is a class, and an entry of the table in this module."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterable, Iterator
 

@@ -33,8 +33,6 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxArray
 from gatherum.groups.arrow_arrays import as_numpy, dtype_of
 
-__all__ = ["Arrow"]
-
 
 class Arrow(Format):
     """A column in a Parquet file or in a file in Arrow's IPC format."""

@@ -16,8 +16,6 @@ from gatherum.files.formats.members import choose_member
 from gatherum.files.resources.resources import Resources
 from gatherum.groups.decimal_numbers import DecimalNumbers, decimals_in, largest_of, part_of
 
-__all__ = ["DecimalColumn", "WideError", "open_decimals"]
-
 OP = "reduce_file"
 HALF = 32  # bits: the sums of up to 2**31 halves of integers do not wrap around
 DECODED = 6  # the memory to convert decimals, in sizes of the integers

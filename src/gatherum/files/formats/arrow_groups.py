@@ -11,11 +11,6 @@ from gatherum.files.formats.format import Location, first_line
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 
-__all__ = [
-    "FEATHER1", "STREAM", "Groups", "NullsError", "ParquetGroups", "groups_in", "groups_of",
-    "plain_errors",
-]  # fmt: skip
-
 FEATHER1, STREAM = b"FEA1", b"\xff\xff\xff\xff"  # the first bytes of a file
 
 

@@ -11,8 +11,6 @@ from gatherum.files.formats.format import KeyColumn, Location
 from gatherum.files.formats.members import choose_member
 from gatherum.files.resources.resources import Resources
 
-__all__ = ["named_columns", "open_keys"]
-
 LONGEST = (
     1 << 30
 )  # bytes of keys that are numbered together: Arrow's offsets in strings have 32 bits

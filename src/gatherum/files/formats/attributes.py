@@ -1,5 +1,7 @@
 """Read the attributes of packed numbers, as netCDF and xarray write them."""
 
+from __future__ import annotations
+
 import base64
 import struct
 from collections.abc import Iterator, Mapping
@@ -12,8 +14,6 @@ import numpy as np
 from gatherum._model.errors.audience import option
 from gatherum.files.formats.packing import ATTRIBUTES, Attributes
 from gatherum.files.row_access.dimension_names import DAMAGED
-
-__all__ = ["attributes_of_hdf5", "attributes_of_zarr"]
 
 FILL, XARRAY = "_FillValue", "_ARRAY_DIMENSIONS"
 

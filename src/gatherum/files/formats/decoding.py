@@ -1,5 +1,7 @@
 """Decode packed arrays box by box, for any storage."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,8 +14,6 @@ from gatherum.files.formats.packing import ATTRIBUTES, LINEAR, UNSIGNED, Packing
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.resources.resources import Budget
 from gatherum.files.row_access.grid import BoxArray
-
-__all__ = ["decoded"]
 
 COUNTED = ("indices", "groups")  # the operands that contain indices
 

@@ -1,5 +1,7 @@
 """The dtypes of formats, including types that NumPy lacks."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -7,17 +9,6 @@ import numpy as np
 from gatherum._model import named_bytes as bytes_of_numbers
 from gatherum._model.dtype_rows import ROWS
 from gatherum._model.named_bytes import named_bytes
-
-__all__ = [
-    "as_bytes",
-    "cannot_hold",
-    "is_added",
-    "is_bytes",
-    "keeps_values",
-    "name_of",
-    "named_bytes",
-    "number_type",
-]
 
 
 def number_type(name: str) -> np.dtype[Any]:

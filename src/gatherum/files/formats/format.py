@@ -1,5 +1,7 @@
 """The interface of file formats, with default implementations of shared behaviour."""
 
+from __future__ import annotations
+
 import os
 import re
 from abc import abstractmethod
@@ -20,8 +22,6 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.flat import FlatArray
 
-__all__ = ["Format", "KeyColumn", "Location", "first_line"]
-
 
 @dataclass(frozen=True)
 class Location:
@@ -32,7 +32,7 @@ class Location:
 
     text: str
     file: str
-    format: "Format"
+    format: Format
     member: str | None = None
     remote: UrlAddress | None = None
 

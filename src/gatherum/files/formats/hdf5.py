@@ -6,6 +6,8 @@ of Zarr. Filters with an unbounded output are not supported. Links are not follo
 may lead to any file.
 """
 
+from __future__ import annotations
+
 import math
 import tempfile
 from contextlib import suppress
@@ -27,8 +29,6 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import dataset_type
 from gatherum.files.row_access.dimension_names import DAMAGED, is_hard, names_in
-
-__all__ = ["Hdf5"]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
 USERBLOCKS = tuple(512 << n for n in range(7))  # other possible offsets of the signature

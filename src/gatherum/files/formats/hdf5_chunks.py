@@ -1,5 +1,7 @@
 """Chunks of HDF5 datasets, decompressed within their own size."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from itertools import product
@@ -14,8 +16,6 @@ from gatherum.files.formats.inflating import encoded_size, inflated
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.boxes import SlicedArray
 from gatherum.files.row_access.grid import Box
-
-__all__ = ["ChunkedDataset", "other_filter"]
 
 DEFLATE, SHUFFLE, FLETCHER32 = 1, 2, 3  # the numbers of filters in HDF5
 FILTERS = {DEFLATE: "zlib", SHUFFLE: "shuffle", FLETCHER32: "fletcher32"}  # as codecs

@@ -14,14 +14,14 @@ memory than that:
 Other codecs are not supported, because their output could have any size.
 """
 
+from __future__ import annotations
+
 import struct
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-
-__all__ = ["INFLATING", "STEADY", "check_codec", "encoded_size", "inflated"]
 
 INFLATING = ("gzip", "zlib", "bz2", "lzma", "zstd", "blosc", "lz4")
 STEADY = (

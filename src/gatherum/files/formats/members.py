@@ -1,6 +1,6 @@
 """Members of files: the errors for absent members, and for groups in place of arrays."""
 
-__all__ = ["MOST_LISTED", "choose_member", "group_given"]
+from __future__ import annotations
 
 MOST_LISTED = 1000  # maximum number of members of a file or a group to search
 # For an anndata sparse matrix: the name of the lines that `indptr` divides, and the name of the

@@ -4,6 +4,8 @@ NumPy's reader is less strict: it accepts booleans as sizes, checks no size agai
 has no public function for format 3.
 """
 
+from __future__ import annotations
+
 import ast
 import math
 import re
@@ -20,8 +22,6 @@ from gatherum.files.formats.format import Format, Location
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
-
-__all__ = ["ArrayHeader", "Npy", "header_end", "parse_header", "read_header", "write_header"]
 
 MAGIC = b"\x93NUMPY"
 PREFIX_BYTES = 12

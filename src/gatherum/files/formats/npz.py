@@ -1,5 +1,7 @@
 """Members of `.npz` files. Stored members are read in place, deflated ones from a scratch file."""
 
+from __future__ import annotations
+
 import errno
 import struct
 import zipfile
@@ -14,8 +16,6 @@ from gatherum.files.formats.members import choose_member
 from gatherum.files.formats.storage import Source
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
-
-__all__ = ["Npz"]
 
 LOCAL_HEADER = struct.Struct("<4s5H3L2H")
 PIECE_BYTES = 1 << 20

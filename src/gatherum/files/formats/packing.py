@@ -6,6 +6,8 @@ Dtypes, the order of the steps and the types of the numbers follow ``mask_and_sc
 ``xarray.open_dataset``, so that the values are bit-for-bit equal. Times are not decoded.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +17,6 @@ from numpy.typing import NDArray
 
 from gatherum._model.errors.audience import option
 from gatherum._system import native
-
-__all__ = ["ATTRIBUTES", "Attributes", "Packing", "packing_of"]
 
 FILLS = ("missing_value", "_FillValue")
 LINEAR = ("scale_factor", "add_offset")

@@ -4,6 +4,8 @@ A file contains the header's length in 8 bytes, a JSON header, and the bytes of 
 tensors must follow one another without gaps or overlaps to the file's end.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
@@ -24,8 +26,6 @@ from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
-
-__all__ = ["Safetensors", "Tensor", "read_header", "write_header"]
 
 LONGEST_HEADER = 100_000_000
 SPELLING = {

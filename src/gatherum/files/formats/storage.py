@@ -1,5 +1,7 @@
 """Storages give access to the elements of an opened array, for all formats."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -19,18 +21,6 @@ from gatherum.files.row_access.flat import FlatArray, FlatLayout
 from gatherum.files.row_access.grid import BoxArray, BoxLayout
 from gatherum.files.row_access.table import TableLayout, largest_box
 
-__all__ = [
-    "Address",
-    "BoxStorage",
-    "FlatStorage",
-    "Opened",
-    "Source",
-    "Storage",
-    "boxes_of",
-    "check_unchanged",
-    "unchanged",
-]
-
 
 class Storage:
     """The elements of an opened array."""
@@ -42,7 +32,7 @@ class Storage:
         """Return the rows of the array for a call that addresses its leading `depth` dimensions."""
         raise NotImplementedError
 
-    def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, resources: Resources, *, any_order: bool = False) -> FlatStorage:
         """Return the same array in C order in a file, copied to a scratch file if necessary.
 
         If `any_order`, Fortran order is also accepted.
@@ -151,7 +141,7 @@ class FlatStorage(Storage):
     def of(
         cls, file: DiskFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any],
         fortran: bool = False,
-    ) -> "FlatStorage":  # fmt: skip
+    ) -> FlatStorage:  # fmt: skip
         """Return the elements at `offset` in a file. `shape` is the shape of the array."""
         fortran = fortran and len(shape) > 1
         return cls(FlatArray(file, offset, shape[::-1] if fortran else shape, dtype), fortran)
@@ -163,7 +153,7 @@ class FlatStorage(Storage):
             return FortranLayout(self.array, depth, budget)
         return FlatLayout(self.array, self.fortran, depth, budget)
 
-    def flat(self, resources: Resources, *, any_order: bool = False) -> "FlatStorage":
+    def flat(self, resources: Resources, *, any_order: bool = False) -> FlatStorage:
         """Return the same array in C order in a file."""
         if any_order or not self.fortran:
             return self if self.array.file.local else self._fetched(resources)
@@ -175,7 +165,7 @@ class FlatStorage(Storage):
         boxes = FlatBoxes(self.array, True, chunks)
         return _copied_in_c_order(boxes, chunks, resources)
 
-    def _fetched(self, resources: Resources) -> "FlatStorage":
+    def _fetched(self, resources: Resources) -> FlatStorage:
         """Copy the array to a scratch file, so that a remote file is read once."""
         file, nbytes, scratch = self.array.file, self.array.nbytes, resources.scratch()
         buffer = memoryview(bytearray(min(resources.budget.window, nbytes)))

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from gatherum.files.formats.storage import BoxStorage, FlatStorage, Source, boxes_of
 from gatherum.files.resources.resources import Resources
 
-__all__ = ["TooLargeError", "batches", "read_whole"]
-
 MOST_BYTES = 32 << 20  # of a batch
 FEWEST_ROWS = 1 << 17  # from which the rows of one chunk are a batch
 

@@ -23,7 +23,8 @@ from gatherum._model.dtypes import is_index
 from gatherum._model.errors import group_out_of_bounds
 from gatherum._model.modes import MOVING
 from gatherum.files.arguments.operands import Operand, Path, open_all
-from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.arguments.outputs import RunSettings
+from gatherum.files.file_call import FileCall
 from gatherum.files.formats.storage import Source, check_unchanged, unchanged
 from gatherum.files.resources.resources import Budget, Resources
 from gatherum.files.resources.stats import Stats
@@ -37,8 +38,6 @@ from gatherum.groups.reducing import ReduceOptions, run_functions
 from . import errors
 from .batches import TooLargeError, batches, read_whole
 from .folds import Fold, Folds, is_folded
-
-__all__ = ["REDUCE_FILE", "GroupCall", "Results"]
 
 REDUCE_FILE = "reduce_file"
 _CALLER = Caller(REDUCE_FILE, "groups", "values", "values").text
@@ -220,7 +219,7 @@ class _OpenedCall:
 
     def on_disk(self, out: Path | None, *, direct: bool) -> tuple[Results, Stats]:
         """Compute each function with a separate scatter, using buckets on the disk."""
-        memory = Budget.parse(self.call.settings.memory).total
+        memory = Budget.parse(REDUCE_FILE, self.call.settings.memory).total
         for name in self.call.names:
             if not self._is_one_scatter(name):
                 raise errors.accumulators_larger_than_memory(REDUCE_FILE, name, self.shape, memory)

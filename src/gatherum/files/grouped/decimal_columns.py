@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
-from gatherum.files.file_call import RunSettings
+from gatherum.files.arguments.outputs import RunSettings
 from gatherum.files.formats.arrow import Arrow
 from gatherum.files.formats.arrow_decimals import DecimalColumn, WideError, open_decimals
 from gatherum.files.resources.stats import Stats
@@ -24,8 +24,6 @@ from . import errors
 from .batches import read_whole
 from .calls import REDUCE_FILE, SORTING, GroupCall, Results
 from .keys import located, resources_of
-
-__all__ = ["FillText", "find_decimals", "reduce_column"]
 
 NUMBER_BYTES = 16
 
@@ -61,7 +59,7 @@ def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tu
         raise group_errors.no_argument_of_decimals(REDUCE_FILE, "weights")
     runs: list[Stats] = []
 
-    def run(names: Any, integers: Operand, fill: object) -> Results:
+    def reduce_integers(names: Any, integers: Operand, fill: object) -> Results:
         operands = {**call.operands, "values": integers}
         used = replace(call, names=tuple(names), operands=operands, fill_value=fill)
         results, stats = used.run(None)
@@ -71,7 +69,7 @@ def reduce_column(call: GroupCall, column: DecimalColumn | DecimalNumbers) -> tu
     axis, fill_value = call.attributes.axis, call.fill_value
     try:
         results = decimal_reductions.reduce_decimals(
-            REDUCE_FILE, call.names, column, run, axis, fill_value
+            REDUCE_FILE, call.names, column, reduce_integers, axis, fill_value
         )
     except WideError:
         assert isinstance(column, DecimalColumn)

@@ -25,8 +25,6 @@ from gatherum.groups.rows import FunctionRow, Method
 
 from .batches import TooLargeError
 
-__all__ = ["Folds", "is_folded"]
-
 
 def is_folded(name: str) -> bool:
     """Return True if a function is computed by one fold over batches of values."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gatherum.files.arguments.operands import Operand, find_operand, open_all
-from gatherum.files.file_call import RunSettings
+from gatherum.files.arguments.outputs import RunSettings
 from gatherum.files.formats import locate
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import Source
@@ -23,8 +23,6 @@ from gatherum.groups.arrow_arrays import codes_of
 from gatherum.groups.factorizing import factorize
 
 from .batches import batches
-
-__all__ = ["Keys", "columns_of", "located", "number_keys", "resources_of"]
 
 KINDS = "SUMmb"  # of the dtypes of arrays of keys
 MERGED = 1 << 20  # labels of several batches from which they are merged

@@ -15,25 +15,15 @@ from numpy.typing import NDArray
 
 from gatherum._model.call import Attributes
 from gatherum.files.arguments.operands import Operand, Path, find_operand
-from gatherum.files.arguments.outputs import check_absent, check_target
+from gatherum.files.arguments.outputs import RunSettings, check_absent, check_target
 from gatherum.files.durable.file_sets import write_files
-from gatherum.files.file_call import FileCall, RunSettings
+from gatherum.files.file_call import FileCall
 from gatherum.files.formats import locate, locate_output
 from gatherum.files.formats.dtypes import name_of
 from gatherum.files.formats.format import Location, first_line
 from gatherum.files.resources.stats import Meter, Stats
 
 from . import errors
-
-__all__ = [
-    "check_suffix",
-    "check_table",
-    "describe_table",
-    "labelled",
-    "table_suffix",
-    "table_target",
-    "write_results",
-]
 
 TABLES = ("parquet", "arrow", "feather", "csv")
 Results = dict[str, NDArray[Any]]

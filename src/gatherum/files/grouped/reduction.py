@@ -1,5 +1,7 @@
 """`reduce_file` checks its arguments, runs a call, and writes or returns its results."""
 
+from __future__ import annotations
+
 import operator
 import time
 from collections.abc import Mapping, Sequence
@@ -16,7 +18,7 @@ from gatherum._model.defaults import MEMORY
 from gatherum._model.errors import unknown_argument
 from gatherum._model.modes import MODES, ModeName
 from gatherum.files.arguments.operands import Operand, Path
-from gatherum.files.file_call import RunSettings
+from gatherum.files.arguments.outputs import RunSettings
 from gatherum.files.formats import locate
 from gatherum.files.options import EveryOption
 from gatherum.files.resources.stats import Progress, Stats
@@ -30,8 +32,6 @@ from .calls import REDUCE_FILE, GroupCall
 from .decimal_columns import FillText, find_decimals, reduce_column
 from .keys import Keys, columns_of, number_keys
 from .outputs import check_suffix, check_table, labelled, table_suffix, write_results
-
-__all__ = ["reduce_file"]
 
 
 class _Options(EveryOption, total=False):

@@ -1,13 +1,13 @@
 """Statistics of the requests to an open table."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
 import numpy as np
 
 from gatherum._system import native
 from gatherum.files.resources.stats import size_text
-
-__all__ = ["TableStats", "stats_of"]
 
 
 @dataclass(frozen=True, repr=False)

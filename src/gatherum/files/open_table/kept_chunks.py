@@ -1,5 +1,7 @@
 """Decoded chunks that an open table keeps for its next calls."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,8 +12,6 @@ from numpy.typing import NDArray
 from gatherum.files.formats.format import Location
 from gatherum.files.formats.storage import BoxStorage, Source
 from gatherum.files.row_access.grid import Box, BoxArray
-
-__all__ = ["keeping_chunks"]
 
 LEAST = 256 << 10  # bytes of a chunk; smaller ones take less time to decode than to look up here
 

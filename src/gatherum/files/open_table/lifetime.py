@@ -1,5 +1,7 @@
 """A Handle manages an open table from `open` to `close`, including threads, pickles and forks."""
 
+from __future__ import annotations
+
 import os
 import threading
 import time
@@ -19,8 +21,6 @@ from gatherum.files.formats.format import Location
 from gatherum.files.resources.resources import checked_options, size_of
 
 from .state import RELOAD, Settings, State
-
-__all__ = ["Handle", "anchored"]
 
 T = TypeVar("T")
 READERS = 16
@@ -43,7 +43,7 @@ class Handle:
     ) -> None:
         self._where, self._original = anchored("table", table)
         options = checked_options("open", storage_options)
-        nbytes = size_of("cache", cache)
+        nbytes = size_of("open", "cache", cache)
         count = READERS if readers is None else as_integer("open", "readers", readers)
         if not 1 <= count <= MOST_READERS:
             raise ValueError(f"open: `readers` must be from 1 to {MOST_READERS}, got {count}")
@@ -101,7 +101,7 @@ class Handle:
 
     def _start(
         self, call: Callable[..., T], *arguments: Any, called: str = "submit", **options: Any
-    ) -> "Future[T]":
+    ) -> Future[T]:
         with self._lock:
             if self._closing:
                 raise self._closed(called)

@@ -1,5 +1,7 @@
 """A table of quantized rows that stays open, and its scales."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from math import ceil
 from time import perf_counter_ns
@@ -28,8 +30,6 @@ from gatherum.files.formats.format import Location
 from .lifetime import anchored
 from .state import Settings, State
 from .table import Table
-
-__all__ = ["QuantizedTable"]
 
 Ints = NDArray[np.int64]
 OPEN, GATHER = "open", "gather"

@@ -1,5 +1,7 @@
 """Read complete rows of an open table by number."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,11 +12,10 @@ from numpy.typing import NDArray
 from gatherum._arguments.indices import first_invalid
 from gatherum._system import native
 from gatherum._system.regular_files import naming
+from gatherum.files import errors
 from gatherum.files.formats.storage import FlatStorage, Source
 from gatherum.files.lookups import Lookups
 from gatherum.files.resources.disk import DiskFile, StoredRows, byte_view
-
-__all__ = ["CALL", "DirectReads", "OtherReads", "RowReads", "cache_of", "reads_of"]
 
 Ints = NDArray[np.int64]
 WAITED_ROW, WAITED_CALL = 2_000, 20_000  # in nanoseconds; longer reads have waited for the disk
@@ -209,7 +210,5 @@ def cache_of(nbytes: int, extent: int, item: int) -> native.RowCache:
     """
     slots = min(nbytes // (item + NOTED), extent)
     if slots < 1:
-        raise ValueError(
-            f"cache must hold at least one row, {item + NOTED} bytes, got {nbytes} bytes"
-        )
+        raise errors.cache_too_small("open", item + NOTED, nbytes)
     return native.make_row_cache(slots, extent, item)

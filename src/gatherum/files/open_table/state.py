@@ -1,5 +1,7 @@
 """The state of an open table: its file, and the reader of its rows."""
 
+from __future__ import annotations
+
 import sys
 import time
 import weakref
@@ -22,6 +24,7 @@ from gatherum._system import native
 from gatherum.files.arguments.operands import ArrayOperand, Operand, find_operand, open_all
 from gatherum.files.arguments.receivers import Receiver
 from gatherum.files.formats.format import Location
+from gatherum.files.formats.storage import check_unchanged
 from gatherum.files.lookups import Lookups
 from gatherum.files.remote import ServerError
 from gatherum.files.resources.resources import Resources
@@ -31,8 +34,6 @@ from .kept_chunks import keeping_chunks
 from .row_reads import CALL, OtherReads, cache_of, reads_of
 from .writes import WriteLock, write_rows
 
-__all__ = ["FEW", "RELOAD", "Settings", "State"]
-
 Ints = NDArray[np.int64]
 T = TypeVar("T")
 FEW = 4096  # maximum rows of a call that are read directly to the result; larger calls are planned
@@ -41,7 +42,6 @@ FILLED = 8 << 20  # bytes of rows that are added to the cache together
 NEAR, FAR = 0.01, 1.0  # seconds between two checks that the table is unchanged: local, at a URL
 INT64 = np.dtype(np.int64)
 RELOAD = "Table.reload opens it again"
-ARGUMENT = TypeError, IndexError  # errors that do not depend on the bytes of a table
 
 
 def _is_plain(mode: object, negative: object, fill_value: object) -> bool:
@@ -124,9 +124,10 @@ class State:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Raise OSError, even in place of another error, if the table has changed.
 
-        The bytes of a changing table may be damaged.
+        The bytes of a changing table may be damaged. As in `unchanged` of formats/storage.py, an
+        IndexError does not depend on them.
         """
-        if error is None or isinstance(error, ARGUMENT):
+        if error is None or isinstance(error, IndexError):
             self.check()
         elif isinstance(error, Exception) and not isinstance(error, ServerError):
             self.check(now=True)
@@ -155,8 +156,7 @@ class State:
             self.memory.allow(due - time.monotonic())
 
     def _check_parts(self) -> None:
-        for part in self.opened_parts:
-            part.table.opened.check_unchanged()
+        check_unchanged([part.table for part in self.opened_parts])
 
     def _check_changed(self) -> None:
         try:
@@ -169,7 +169,7 @@ class State:
             self.is_replaced = True
 
     @property
-    def opened_parts(self) -> "tuple[State, ...]":
+    def opened_parts(self) -> tuple[State, ...]:
         """The arrays that lookups read, the table first."""
         return (self,)
 
@@ -257,7 +257,7 @@ class State:
         inside = (row_numbers >= 0) & (row_numbers < self.table.shape[0])
         return reads.are_resident(row_numbers[inside])
 
-    def parts(self, row_numbers: Ints) -> "list[tuple[State, Ints]]":
+    def parts(self, row_numbers: Ints) -> list[tuple[State, Ints]]:
         """Return the arrays from which rows are read, each with its row numbers."""
         return [(self, row_numbers)]
 

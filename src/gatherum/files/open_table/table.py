@@ -1,5 +1,7 @@
 """A Table stays open for lookups, from any thread."""
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
@@ -20,8 +22,6 @@ from .counts import TableStats, stats_of
 from .lifetime import Handle
 from .state import FEW, State
 from .tensors import TensorTarget
-
-__all__ = ["Table"]
 
 Rows = NDArray[Any]
 T = TypeVar("T")
@@ -324,7 +324,7 @@ class Table(Handle):
 
     # ----------------------------------------------------------- in the background
 
-    def submit(self, indices: Operand, axis: int = 0, **options: Any) -> "Future[Any]":
+    def submit(self, indices: Operand, axis: int = 0, **options: Any) -> Future[Any]:
         """Begin a gather, and return immediately.
 
         Rows in the page cache are read before the method returns, without a thread.
@@ -345,7 +345,7 @@ class Table(Handle):
 
     def _submit(
         self, name: str, indices: Operand, axis: int, options: dict[str, Any]
-    ) -> "Future[Any]":
+    ) -> Future[Any]:
         state, where = self._opened(name), find_operand("indices", indices)
         taken: Any = where
         if isinstance(where, ArrayOperand):
@@ -398,7 +398,7 @@ class Table(Handle):
                     self._start(part.fill, row_numbers, called="prefetch")
 
 
-def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> "Future[T]":
+def _done(call: Callable[..., T], *arguments: Any, **options: Any) -> Future[T]:
     """Run a call, and return its outcome as a future."""
     future = Future[T]()
     try:

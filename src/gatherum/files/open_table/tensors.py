@@ -12,8 +12,6 @@ from gatherum.files.formats.dtypes import name_of
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TensorTarget"]
-
 
 class TensorTarget(NamedTuple):
     """The device and the dtype of the tensors that a call returns."""

@@ -1,5 +1,7 @@
 """Write rows of an open table's file while other threads read rows."""
 
+from __future__ import annotations
+
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -25,8 +27,6 @@ from gatherum.files.job import Job
 from gatherum.files.resources.disk import DiskFile
 from gatherum.files.resources.resources import Resources
 from gatherum.files.row_access.table import Panel, RowTable
-
-__all__ = ["WriteLock", "write_rows"]
 
 T = TypeVar("T")
 OP, NAME = "scatter_slices", "write"

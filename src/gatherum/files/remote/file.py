@@ -1,5 +1,7 @@
 """Read a file at a URL like a file on disk, several parts at the same time."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -11,8 +13,6 @@ from gatherum.files.remote.store import AT_ONCE, Pipeline, Remote
 from gatherum.files.remote.urls import UrlAddress
 from gatherum.files.resources.disk import Bytes, DiskFile, Ints, Reading, StoredRows, pages_between
 from gatherum.files.resources.stats import Meter
-
-__all__ = ["RemoteFile"]
 
 HEAD = 64 << 10  # bytes to request when a file is opened; most headers fit
 SHORTEST, LONGEST = 256 << 10, 4 << 20  # bytes of a request if a long part is divided

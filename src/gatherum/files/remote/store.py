@@ -1,5 +1,7 @@
 """A Remote makes a few requests at a time, and repeats failed ones for a bounded time."""
 
+from __future__ import annotations
+
 import asyncio
 import random
 import time
@@ -21,8 +23,6 @@ from gatherum.files.remote.transport import (
 from gatherum.files.remote.urls import UrlAddress
 from gatherum.files.resources.stats import Meter
 
-__all__ = ["AT_ONCE", "Pipeline", "Remote"]
-
 T = TypeVar("T")
 AT_ONCE = 16  # requests at the same time
 TRIES = 6
@@ -40,7 +40,7 @@ class Remote:
         self._pending = set[Future[Any]]()
         self._stopped = False
 
-    def start(self, coroutine: Coroutine[Any, Any, T]) -> "Future[T]":
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine in the event loop of the transport."""
         if self._stopped:
             coroutine.close()
@@ -155,7 +155,7 @@ class Pipeline:
         if when_finished is not None:
             when_finished()
 
-    def __enter__(self) -> "Pipeline":
+    def __enter__(self) -> Pipeline:
         return self
 
     def __exit__(

@@ -3,6 +3,8 @@
 Text from a server, aiohttp or a filesystem is not passed on, because it may contain the URL.
 """
 
+from __future__ import annotations
+
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -13,11 +15,6 @@ from typing import Any, NamedTuple
 from gatherum._system.text_numbers import integer_of
 from gatherum.files.remote import private
 from gatherum.files.remote.urls import UrlAddress
-
-__all__ = [
-    "Changed", "Failed", "Missing", "Refused", "ServerError", "Transport", "Version",
-    "open_transport",
-]  # fmt: skip
 
 IDLE = 30.0  # seconds without a byte after which a request fails
 MOST_REDIRECTS = 10
@@ -79,7 +76,7 @@ class Version(NamedTuple):
     tag: str | None = None
     modified: str | None = None
 
-    def is_other(self, later: "Version") -> bool:
+    def is_other(self, later: Version) -> bool:
         """Return True if a later answer describes another object. Missing fields compare equal."""
         return self.size != later.size or any(
             None not in pair and pair[0] != pair[1]
@@ -87,7 +84,7 @@ class Version(NamedTuple):
         )
 
 
-def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> "Transport":
+def open_transport(address: UrlAddress, options: Mapping[str, Any]) -> Transport:
     """Return a transport for objects at `address` and below, with the filesystem's `options`.
 
     Raise ValueError if the filesystem does not accept them. Raise OSError if the filesystem

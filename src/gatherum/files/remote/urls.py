@@ -4,12 +4,12 @@ A password precedes the ``@`` of the host, and a signature is in the query. Mess
 representations contain neither. Only `UrlAddress.require` imports fsspec.
 """
 
+from __future__ import annotations
+
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-__all__ = ["UrlAddress", "address_of", "is_url", "refuse_url"]
 
 PROTOCOL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 CHAINED = re.compile(r"[^/]*::[^/]*://")
@@ -31,12 +31,12 @@ class UrlAddress:
     def __str__(self) -> str:
         return self.shown
 
-    def named(self, file: str) -> "UrlAddress":
+    def named(self, file: str) -> UrlAddress:
         """Return the address of a file whose `shown` form is `file`, a prefix of this one."""
         cut = len(self.shown) - len(file)
         return replace(self, shown=file, member=None, _path=self._path[: len(self._path) - cut])
 
-    def below(self, key: str) -> "UrlAddress":
+    def below(self, key: str) -> UrlAddress:
         """Return the address of an object below this one."""
         return replace(self, shown=f"{self.shown}/{key}", _path=f"{self._path}/{key}")
 

@@ -3,6 +3,8 @@
 A DiskFile counts every byte and detects every change.
 """
 
+from __future__ import annotations
+
 import errno
 import os
 import tempfile
@@ -17,17 +19,6 @@ from gatherum._system.regular_files import naming, open_regular
 
 from .os_calls import read_into, read_some, write_some
 from .stats import Meter
-
-__all__ = [
-    "PAGE",
-    "DiskFile",
-    "MemoryFile",
-    "Reading",
-    "StoredRows",
-    "byte_view",
-    "check_within",
-    "pages_between",
-]
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -84,7 +75,7 @@ class DiskFile:
         self._identity: tuple[int, ...] | None = self._state(os.fstat(self.fd))
 
     @classmethod
-    def scratch(cls, directory: str, meter: Meter) -> "DiskFile":
+    def scratch(cls, directory: str, meter: Meter) -> DiskFile:
         """Return an unnamed file, which is deleted when the process ends for any reason."""
         file = cls.__new__(cls)
         with tempfile.TemporaryFile(dir=directory, buffering=0) as unnamed:

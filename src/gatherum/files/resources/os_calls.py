@@ -4,6 +4,8 @@ Python has no positional reads and writes on Windows, so the core provides them.
 instead of files, has no fsync of directories, and neither replaces nor removes an open file.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 
@@ -14,11 +16,6 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
-
-__all__ = [
-    "NO_LINK", "lock", "peak_memory", "read_into", "read_some", "remove_locked", "sync_directory",
-    "sync_file", "write_some",
-]  # fmt: skip
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)  # do not open symbolic links, if the system has this flag
 LOCKED_BYTE = 1 << 30  # after the end of any journal: Windows cannot read a locked byte

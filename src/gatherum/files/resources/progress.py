@@ -1,5 +1,7 @@
 """Progress bars and lines."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import Iterator
@@ -11,8 +13,6 @@ from .stats import ProgressDisplay, amounts_text, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = ["progress_shown"]
 
 PAUSE = 1.0  # seconds between two lines
 
@@ -43,7 +43,7 @@ def progress_shown(shown: bool, label: str) -> Iterator[ProgressDisplay | None]:
 
 
 @contextmanager
-def bar(console: "Console", label: str) -> Iterator[ProgressDisplay]:
+def bar(console: Console, label: str) -> Iterator[ProgressDisplay]:
     """Yield the function that updates a `rich` bar."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -59,6 +59,7 @@ class Bar(ProgressDisplay):
         self._progress, self._task, self._label = progress, task, label
 
     def __call__(self, done: int, expected: int) -> None:
+        """Show the progress."""
         self._progress.update(self._task, completed=done, total=expected)
         speed = self._progress.tasks[0].speed
         rate = f", {size_text(int(speed))}/s" if speed else ""
@@ -80,6 +81,7 @@ class Lines(ProgressDisplay):
         self._last, self._written = time.monotonic(), 0
 
     def __call__(self, done: int, expected: int) -> None:
+        """Show the progress if a second has passed, or at the end."""
         time_now = time.monotonic()
         if time_now - self._last < PAUSE and done < expected:
             return

@@ -1,5 +1,7 @@
 """The resources of a call on files: memory, scratch files, counters, and the settings of inputs."""
 
+from __future__ import annotations
+
 import os
 import re
 import tempfile
@@ -14,8 +16,6 @@ from gatherum.files import errors
 from .disk import DiskFile
 from .stats import Meter, Progress
 
-__all__ = ["REQUEST_BYTES", "Budget", "Resources", "checked_options", "size_of"]
-
 REQUEST_BYTES = 48  # the memory of a request, with its position in the sorted order
 SMALLEST = 64 << 10
 LARGEST = 1 << 60
@@ -26,8 +26,8 @@ UNITS |= {f"{u}ib": 1024 ** (i + 1) for i, u in enumerate("kmgt")}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", re.ASCII)
 
 
-def size_of(name: str, size: object) -> int:
-    """Parse a number of bytes, such as ``"512MiB"``, for the argument `name`.
+def size_of(op: str, operand: str, size: object) -> int:
+    """Parse a number of bytes, such as ``"512MiB"``, for an argument of `op`.
 
     Raise TypeError for types other than str and int. Raise ValueError for strings that are not a
     size, and for 1 EiB and more.
@@ -35,16 +35,16 @@ def size_of(name: str, size: object) -> int:
     if isinstance(size, str):
         match = _SIZE.fullmatch(size)
         if match is None or match[2].lower() not in UNITS:
-            raise ValueError(f"{name} must be a size such as '512MiB', got {size!r:.60}")
+            raise errors.not_a_size(op, operand, size)
         # longer than any size; the float could be infinite
         amount = float(match[1]) if len(match[1]) <= LONGEST_NUMBER else float(LARGEST)
         total = int(amount * UNITS[match[2].lower()])
     elif isinstance(size, int) and not isinstance(size, bool):
         total = size
     else:
-        raise TypeError(f"{name} must be a str or an int, got {type(size).__name__}")
+        raise errors.other_type_of_size(op, operand, size)
     if total >= LARGEST:
-        raise ValueError(f"{name} must be less than 1 EiB")
+        raise errors.size_too_large(op, operand, size)
     return total
 
 
@@ -58,16 +58,16 @@ class Budget:
     total: int
 
     @classmethod
-    def parse(cls, memory: str | int) -> "Budget":
-        """Parse a size such as ``"512MiB"``: bytes, or a number with a unit.
+    def parse(cls, op: str, memory: str | int) -> Budget:
+        """Parse the `memory` of a call of `op`: bytes, or a number with a unit.
 
         Units are k, M, G, T (powers of 1000), KiB, MiB, GiB and TiB. Raise TypeError for types
         other than str and int. Raise ValueError for strings that are not a size, for less than 64
         KiB, and for 1 EiB and more.
         """
-        total = size_of("memory", memory)
+        total = size_of(op, "memory", memory)
         if total < SMALLEST:
-            raise ValueError(f"memory must be at least 64 KiB, got {total} bytes")
+            raise errors.memory_too_small(op, total)
         return cls(total)
 
     def check_item(self, name: object, nbytes: int) -> None:
@@ -149,14 +149,14 @@ class Resources:
         storage_options: Mapping[str, Any] | None = None,
         progress: Progress | None = None,
         decode: bool = True,
-    ) -> "Resources":
+    ) -> Resources:
         """Return the checked settings of the call of `op`. `stack` closes the opened files."""
-        budget, options = Budget.parse(memory), checked_options(op, storage_options)
+        budget, options = Budget.parse(op, memory), checked_options(op, storage_options)
         if not (spill_dir is None or isinstance(spill_dir, (str, os.PathLike))):
             raise errors.several_folders(op, spill_dir)
         folder = os.fspath(spill_dir or tempfile.gettempdir())
         if not os.path.isdir(folder):
-            raise FileNotFoundError(f"{folder}: there is no such directory")
+            raise errors.no_folder(op, folder)
         meter, at_end = Meter(progress), stack.callback
         return cls(meter, budget, folder, at_end, storage_options=options, decode=decode)
 

@@ -1,13 +1,13 @@
 """Count the work of a run with a meter, and report it at the end as `Stats`."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from .os_calls import peak_memory
-
-__all__ = ["Meter", "Progress", "ProgressDisplay", "Stats"]
 
 Progress = Callable[[int, int], object]
 
@@ -56,7 +56,7 @@ class Stats:
     bytes_requested: int = 0
     _in_chunks: bool = True
 
-    def __add__(self, other: "Stats") -> "Stats":
+    def __add__(self, other: Stats) -> Stats:
         """Return the statistics of two runs on the same rows, one after the other."""
         return Stats(
             max(self.rows, other.rows),

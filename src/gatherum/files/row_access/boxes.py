@@ -1,5 +1,7 @@
 """Read flat files in boxes, for Fortran order and for copies to and from Zarr."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from itertools import product
@@ -14,8 +16,6 @@ from gatherum.files.resources.stats import Meter
 from .flat import FlatArray, FlatRows
 from .grid import Box, BoxArray, BoxLayout, GridRows
 from .table import Panel, RowRuns, RowTable, largest_box
-
-__all__ = ["FlatBoxes", "FortranLayout", "SlicedArray", "chunk_boxes", "copy_boxes", "dataset_type"]
 
 FIRST, ONE = np.zeros(1, np.int64), np.ones(1, np.int64)
 

@@ -1,13 +1,13 @@
 """The names of an array's dimensions, as stored by xarray and netCDF."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from gatherum._arguments.xarray_labels import has_labels
-
-__all__ = ["DAMAGED", "Names", "is_hard", "names_in"]
 
 # A function that reads the names of each dimension when it is called. A dimension may have several
 # names.

@@ -1,5 +1,7 @@
 """Rows of a flat file, which the core reads."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +15,6 @@ from gatherum.files.resources.disk import DiskFile, Reading, StoredRows, byte_vi
 from gatherum.files.resources.resources import Budget
 
 from .table import Ints, Panel, RowRuns, RowsToRead, RowTable, largest_box, panels
-
-__all__ = ["FlatArray", "FlatLayout", "FlatRows"]
 
 SAMPLES = 256
 MINIMUM_SAMPLE_STEP = 8  # if there are few rows, every eighth row is sampled

@@ -1,5 +1,7 @@
 """Rows of a chunked array. They are numbered chunk by chunk and read in complete chunks."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,8 +24,6 @@ from .table import (
     read_runs,
     without_duplicates,
 )
-
-__all__ = ["Box", "BoxArray", "BoxLayout", "GridRows"]
 
 Box = tuple[slice, ...]
 TAKEN_BYTES = 256 << 10  # rows that are copied together; they must stay in the cache

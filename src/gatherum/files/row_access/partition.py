@@ -1,5 +1,7 @@
 """Requests sorted into buckets of neighbouring rows, in memory or in a spill file."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,8 +12,6 @@ from gatherum.files.resources.disk import DiskFile, MemoryFile
 from gatherum.files.resources.stats import Meter
 
 from .flat import FlatArray
-
-__all__ = ["Buckets", "Partition"]
 
 Ints = NDArray[np.int64]
 MOST_BINS = 1 << 15

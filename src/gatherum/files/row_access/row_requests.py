@@ -6,6 +6,8 @@ dimensions, all other dimensions of the elements operators) or from the value of
 trailing dimensions form the row that is moved.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Iterator
 from typing import Any
@@ -21,8 +23,6 @@ from gatherum._model.shape_limits import coordinates_of
 
 from .flat import FlatArray
 from .table import RowTable
-
-__all__ = ["Requests"]
 
 Ints = NDArray[np.int64]
 

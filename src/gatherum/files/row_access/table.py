@@ -4,6 +4,8 @@ A row is the unit that one request moves. Rows that are stored together have sim
 that sorting requests by number puts them in the order of the storage.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,23 +19,6 @@ from numpy.typing import NDArray
 
 from gatherum._plans.plans import apply
 from gatherum.files.resources.disk import PAGE
-
-__all__ = [
-    "CACHED_SHARE",
-    "Panel",
-    "RowRuns",
-    "RowTable",
-    "RowsToRead",
-    "TableLayout",
-    "as_items",
-    "best_order",
-    "computed_ahead",
-    "gathered_rows",
-    "is_long",
-    "largest_box",
-    "panels",
-    "read_runs",
-]
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
@@ -67,7 +52,7 @@ class Panel:
             position += stop - start
 
     @classmethod
-    def of(cls, row_shape: tuple[int, ...], box: tuple[tuple[int, int], ...]) -> "Panel":
+    def of(cls, row_shape: tuple[int, ...], box: tuple[tuple[int, int], ...]) -> Panel:
         """Return the panel for one part of each trailing dimension."""
         outer_dims = len(row_shape)
         length = 1  # of a range: the whole dimensions at the end, and the part before them
@@ -135,13 +120,13 @@ class RowsToRead:
     joins_neighbours: bool
 
     @classmethod
-    def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
+    def sorted(cls, row_numbers: Ints, positions: Ints | None = None) -> RowsToRead:
         """Sort rows into the order of the storage."""
         order = np.argsort(row_numbers)
         return cls(row_numbers[order], order if positions is None else positions[order], True)
 
     @classmethod
-    def in_request_order(cls, row_numbers: Ints, positions: Ints | None = None) -> "RowsToRead":
+    def in_request_order(cls, row_numbers: Ints, positions: Ints | None = None) -> RowsToRead:
         """Keep the order of the requests, which is best for long rows in the page cache."""
         return cls(row_numbers, positions, False)
 

@@ -1,5 +1,7 @@
 """Write rows in a second thread while the next rows are read."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,8 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Writer"]
 
 
 class Writer:
@@ -52,7 +52,7 @@ class Writer:
         while self._jobs:
             self._jobs.popleft()[1].result()
 
-    def __enter__(self) -> "Writer":
+    def __enter__(self) -> Writer:
         return self
 
     def __exit__(

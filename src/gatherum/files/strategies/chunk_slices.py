@@ -18,8 +18,6 @@ from gatherum.files.row_access.table import Ints, as_items, computed_ahead, with
 
 from .stored_columns import StoredColumns
 
-__all__ = ["ChunkSlices"]
-
 
 class ChunkSlices(StoredColumns):
     """Reads each chunk once, and copies its slices together.

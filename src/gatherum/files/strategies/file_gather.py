@@ -1,5 +1,7 @@
 """The strategies of a gather: into memory, by windows of an output file, or by a table pass."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +20,6 @@ from .chunk_slices import ChunkSlices
 from .stored_columns import StoredColumns
 from .table_pass import TablePass
 from .windows import WindowPass, Windows, valid_numbers
-
-__all__ = ["IntoArray", "strategies"]
 
 Ints = NDArray[np.int64]
 CHECKED_INDICES = 1 << 16  # checked together, few enough to stay in the cache

@@ -1,5 +1,7 @@
 """The strategies of a scatter: in memory, or with its updates grouped by pieces of the table."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -17,8 +19,6 @@ from gatherum.files.resources.disk import DiskFile
 from gatherum.files.row_access.flat import FlatArray, FlatRows
 from gatherum.files.row_access.partition import Buckets, Partition
 from gatherum.files.row_access.table import Panel, RowRuns, TableLayout, gathered_rows, read_runs
-
-__all__ = ["Updates", "strategies"]
 
 Ints = NDArray[np.int64]
 Slices = Iterator[tuple[Ints, NDArray[Any]]]

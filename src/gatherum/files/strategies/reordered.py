@@ -3,6 +3,8 @@
 The table is not copied; boxes of the file are transposed when they are read.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,8 +18,6 @@ from gatherum._model.errors.audience import argument
 from gatherum._model.operators import OPERATORS
 from gatherum.files.formats.storage import BoxStorage, Source, boxes_of
 from gatherum.files.row_access.grid import BoxArray
-
-__all__ = ["Axes", "reordered"]
 
 Order = tuple[int, ...]
 Axes = Sequence[int | str]

@@ -14,8 +14,6 @@ from gatherum.files.resources.disk import byte_view
 from gatherum.files.row_access.flat import FlatRows
 from gatherum.files.row_access.table import Panel, best_order
 
-__all__ = ["StoredColumns"]
-
 
 class StoredColumns:
     """Reads each slice as one run of bytes, and transposes the slices in memory.

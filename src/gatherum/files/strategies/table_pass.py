@@ -5,6 +5,8 @@ window is sorted. Parked windows are stored after the final ones in the file, so
 window never destroys data that a killed run would need again.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -20,8 +22,6 @@ from gatherum.files.row_access.table import RowsToRead, computed_ahead
 from gatherum.files.row_access.writer import Writer
 
 from .windows import Windows
-
-__all__ = ["TablePass"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

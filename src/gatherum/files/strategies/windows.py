@@ -1,5 +1,7 @@
 """Gather in windows. Rows are read in the order of the storage and placed as requested."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import Any
@@ -23,8 +25,6 @@ from gatherum.files.row_access.table import (
     is_long,
 )
 from gatherum.files.row_access.writer import Writer
-
-__all__ = ["WindowPass", "Windows", "valid_numbers"]
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -15,7 +15,13 @@ from torch import Tensor
 from gatherum._model.operators import OPERATORS, Operator
 from gatherum.torch import errors as torch_errors
 from gatherum.torch.checks import check_storages
-from gatherum.torch.library.ops import LIBRARY, forms, overload, scatter_attributes
+from gatherum.torch.library.ops import (
+    LIBRARY,
+    forms,
+    operand_names,
+    overload,
+    scatter_attributes,
+)
 from gatherum.torch.tracing.fakes import moved_shape
 
 Batched: TypeAlias = tuple[Tensor, int]
@@ -92,7 +98,7 @@ def broadcast_updates(updates: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def _register(operator: Operator) -> None:
-    names = ("data", "indices", "updates") if operator.scatters else ("data", "indices")
+    names = operand_names(operator, operator.name)
 
     def run_batch(info: Any, dims: Any, *operands: Any) -> Batched:
         check_storages(operator.name, names, operands)

@@ -19,7 +19,6 @@ from gatherum._derivatives.derivatives import ScatterValues
 from gatherum._model.call import Attributes, FoldRule
 from gatherum._model.modes import MODES, mode_after_check
 from gatherum._model.operators import OPERATORS, Operator, inverse
-from gatherum._plans import sharing
 from gatherum._system import native
 from gatherum.torch import namespace, private, shared_results
 from gatherum.torch.checks import check_storages
@@ -92,7 +91,7 @@ class _PlainGather(_PlainCall):
     def forward(ctx: Any, data: Tensor, indices: Tensor, call: _Attributes) -> Any:
         ctx.save_for_backward(indices)
         ctx.set_materialize_grads(False)
-        ctx.shape, ctx.call, ctx.shared = data.shape, call, sharing.current()
+        ctx.shape, ctx.call = data.shape, call
         op, axis, mode, negative = call
         return native.run_on_tensors(
             op, data, indices, None, axis, *_NO_FOLD, mode, negative, None, None
@@ -110,8 +109,7 @@ class _PlainGather(_PlainCall):
                 axis, "add", True, _WITHOUT_FILL[mode], negative, False,
             )  # fmt: skip
         if of_data is None:
-            with _resumed(ctx):
-                of_data = _PlainCall.destinations(ctx).sum_updates(gradient)
+            of_data = _PlainCall.destinations(ctx).sum_updates(gradient)
         return of_data, None, None
 
 

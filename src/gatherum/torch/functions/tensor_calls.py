@@ -81,12 +81,12 @@ def _run_op(
 def _check_tensors(
     op: str, data: Tensor, indices: Tensor, updates: Tensor | None, out: Tensor | None
 ) -> None:
-    named = (("data", data), ("indices", indices), ("updates", updates), ("out", out))
-    for name, tensor in named:
+    tensors = data, indices, updates, out
+    for name, tensor in zip(OPERAND_NAMES, tensors, strict=True):
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
     if torch.is_inference_mode_enabled():  # otherwise the ops' autograd kernels check this
-        checks.check_storages(op, OPERAND_NAMES, (data, indices, updates, out))
+        checks.check_storages(op, OPERAND_NAMES, tensors)
 
 
 def call(

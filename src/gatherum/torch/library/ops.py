@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from gatherum._model.call import Attributes
+from gatherum._model.call import OPERAND_NAMES, Attributes
 from gatherum._model.operators import OPERATORS, Operator
 from gatherum._system import native
 from gatherum.torch import checks, dlpack, private
@@ -186,7 +186,7 @@ def _refuse_device(op: str) -> Kernel:
     """Return the kernel for unsupported backends. It raises an error that names the device."""
 
     def kernel(data: Tensor, *others: Any) -> Any:
-        for name, tensor in zip(("data", "indices", "updates"), (data, *others), strict=False):
+        for name, tensor in zip(OPERAND_NAMES, (data, *others), strict=False):
             if isinstance(tensor, Tensor):
                 checks.check_dense(op, name, tensor, data.device)
         raise torch_errors.no_device(op, str(data.device))
@@ -202,8 +202,8 @@ def forms(operator: Operator) -> tuple[str, ...]:
 
 def operand_names(operator: Operator, name: str) -> tuple[str, ...]:
     """Return the tensor argument names of an op."""
-    updates = ("updates",) if operator.scatters else ()
-    return ("data", "indices", *updates, *(("out",) if name.endswith("_out") else ()))
+    *operands, out = OPERAND_NAMES if operator.scatters else (*OPERAND_NAMES[:2], OPERAND_NAMES[3])
+    return (*operands, out) if name.endswith("_out") else tuple(operands)
 
 
 def overload(name: str) -> Any:

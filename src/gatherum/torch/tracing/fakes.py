@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gatherum._arguments.checks import check_symbolic
 from gatherum._model import callers, errors, shape_limits
-from gatherum._model.call import ArraySpec, Attributes, Call
+from gatherum._model.call import OPERAND_NAMES, ArraySpec, Attributes, Call
 from gatherum._model.errors import Shape
 from gatherum._model.operators import OPERATORS, find_roles
 from gatherum._plans.overlap import check_out_memory, place_at
@@ -35,12 +35,13 @@ def moved_shape(
     """Check a call by its shapes and dtypes. Return the axis and the moved shape."""
     inductor.register_ops()  # inductor may compile this graph next
     op = attributes.op
-    for name, tensor in (("data", data), ("indices", indices), ("updates", updates)):
+    named = tuple(zip(OPERAND_NAMES, (data, indices, updates), strict=False))
+    for name, tensor in named:
         if tensor is not None:
             checks.check_dense(op, name, tensor, data.device)
     specs = [
         None if t is None else ArraySpec(tuple(t.shape), plan_dtype(op, name, t.dtype), ())
-        for name, t in (("data", data), ("indices", indices), ("updates", updates))
+        for name, t in named
     ]
     with errors.for_tensors():
         return check_symbolic(Call(attributes, *specs))  # type: ignore[arg-type]  # data is there

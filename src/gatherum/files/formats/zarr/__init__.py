@@ -1,5 +1,7 @@
 """The Zarr format. Chunks or shards of arrays in a directory are read and written completely."""
 
+from __future__ import annotations
+
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath

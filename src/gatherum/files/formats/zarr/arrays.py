@@ -1,5 +1,7 @@
 """Zarr arrays of formats 2 and 3 in a directory, read and written in complete chunks or shards."""
 
+from __future__ import annotations
+
 import hashlib
 import itertools
 import json
@@ -34,8 +36,6 @@ from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.dimension_names import names_in
 from gatherum.files.row_access.grid import BoxArray
 from gatherum.files.row_access.table import largest_box
-
-__all__ = ["ZarrArray", "check_dtype", "create_like", "tree_state"]
 
 CHUNK = 4 << 20  # maximum bytes of a new array's chunks
 INNER_BYTES = 512  # approximate bytes to handle a chunk of a shard

@@ -3,6 +3,8 @@
 Import this module only if `zarr` is installed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import math
 import os
@@ -23,8 +25,6 @@ from gatherum.files.formats.zarr.nodes import LONGEST_METADATA, METADATA
 from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.resources.disk import check_within
 
-__all__ = ["METADATA_KEYS", "RegularStore", "bounded", "inner_chunks", "span"]
-
 METADATA_KEYS = (*METADATA, ".zattrs", ".zgroup", ".zmetadata")
 SLACK = 64 << 10  # bytes that a file may have in addition to its chunk
 
@@ -40,13 +40,13 @@ class RegularStore(LocalStore):  # type: ignore[misc]  # zarr is not typed here
     within = "/"
 
     @classmethod
-    def at(cls, path: str, within: str, *, read_only: bool) -> "RegularStore":
+    def at(cls, path: str, within: str, *, read_only: bool) -> RegularStore:
         """Return the store of the directory `path`, whose files are within another directory."""
         store = cls(path, read_only=read_only)
         store.within = within
         return store
 
-    def with_read_only(self, read_only: bool = False) -> "RegularStore":
+    def with_read_only(self, read_only: bool = False) -> RegularStore:
         """Return the same store, read-only or writable."""
         store = self.at(str(self.root), self.within, read_only=read_only)
         store.limit = self.limit

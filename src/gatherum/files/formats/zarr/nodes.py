@@ -1,20 +1,13 @@
 """Nodes of a Zarr directory: arrays, and groups of nodes."""
 
+from __future__ import annotations
+
 import json
 import os
 from typing import Any
 
 from gatherum._system.regular_files import read_regular
 from gatherum.files.formats.members import MOST_LISTED, group_given
-
-__all__ = [
-    "ATTRIBUTES",
-    "LONGEST_METADATA",
-    "METADATA",
-    "metadata_name",
-    "parsed",
-    "zarr_group_given",
-]
 
 METADATA = ("zarr.json", ".zarray")
 GROUP, ATTRIBUTES = ".zgroup", ".zattrs"  # of format 2

@@ -5,6 +5,8 @@ overrides. If one of these methods is missing, Zarr arrays are not supported, be
 bound the inflated size of a chunk. Import this module only if `zarr` is installed.
 """
 
+from __future__ import annotations
+
 from typing import Any
 
 from gatherum._system import private_names

@@ -3,6 +3,8 @@
 Import this module only if `zarr` is installed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import hashlib
 import threading
@@ -20,8 +22,6 @@ from gatherum.files.formats.zarr.private import default_buffer_prototype
 from gatherum.files.remote import Remote
 from gatherum.files.remote.store import AT_ONCE
 from gatherum.files.resources.resources import Budget
-
-__all__ = ["RemoteZarrArray"]
 
 
 class RemoteZarrArray(ZarrArray):
@@ -111,7 +111,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
 
     __hash__ = object.__hash__
 
-    def with_read_only(self, read_only: bool = False) -> "RemoteStore":
+    def with_read_only(self, read_only: bool = False) -> RemoteStore:
         """Return the store itself, which is always read-only."""
         return self
 
@@ -139,7 +139,7 @@ class RemoteStore(Store):  # type: ignore[misc]  # zarr is not typed here
         """Release all chunks."""
         self.release(list(self._futures))
 
-    def _future(self, key: str) -> "Future[bytes | None]":
+    def _future(self, key: str) -> Future[bytes | None]:
         with self._lock:
             if key not in self._futures:
                 self._futures[key] = self._remote.start(self._remote.read_whole(key, self.limit))

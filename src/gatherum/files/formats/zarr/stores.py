@@ -1,5 +1,7 @@
 """Sinks for a scatter's changed chunks: a copy of the array, or a patch of only these chunks."""
 
+from __future__ import annotations
+
 import os
 import shutil
 from typing import Any
@@ -13,8 +15,6 @@ from gatherum.files.resources.resources import Resources
 from gatherum.files.resources.stats import Meter
 from gatherum.files.row_access.grid import BoxLayout, GridRows
 from gatherum.files.row_access.table import Panel, RowTable
-
-__all__ = ["ZarrCopySink", "ZarrPatchSink", "copy_array", "lay_chunks"]
 
 
 class _ChunkSink(ScatterSink):
