@@ -15,6 +15,7 @@ from gatherum._model.call import Attributes
 from gatherum._plans import index_errors
 from gatherum._system import native
 from gatherum.groups import integers, rounding
+from gatherum.groups import namespace as of_numpy
 from gatherum.groups.dtypes import working_dtype
 from gatherum.groups.protocol import DEFAULTS, Computed
 from gatherum.torch.library.ops import overload
@@ -246,6 +247,9 @@ def rounded(x: Tensor, target: torch.dtype) -> Tensor:
 
 
 def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
+    operands = (cells,) if values is None else (values, cells)
+    if cells.device.type == "cpu" and not plain_folds.is_dispatched(*operands):
+        return _order_of_arrays(values, cells)
     if values is None:
         return torch.argsort(cells, stable=True)
     keys = comparable(values)
@@ -253,6 +257,14 @@ def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
         keys = keys ^ torch.iinfo(torch.int64).min  # the order of signed integers
     order = torch.argsort(keys, stable=True)
     return order[torch.argsort(cells[order], stable=True)]
+
+
+def _order_of_arrays(values: Tensor | None, cells: Tensor) -> Tensor:
+    """Return the order of tensors in host memory."""
+    if values is not None and not dtypes.is_of_numpy(values.dtype):
+        values = values.float()  # bfloat16 and 8-bit floats
+    keys = None if values is None else values.resolve_neg().numpy()
+    return torch.from_numpy(of_numpy.sorted_order(keys, cells.numpy()))
 
 
 def cumsum(x: Tensor) -> Tensor:

@@ -456,3 +456,21 @@ def test_gradients_of_values_that_are_left_out(name, weighted):
         leaves = (values, weights) if weighted else (values,)
         for gradient in torch.autograd.grad(result.sum(), leaves):
             assert gradient[0] == 0 and not gradient.isnan().any()
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int64", "uint64", "float16", "bfloat16", "float32", "float64"]
+)
+def test_the_core_orders_tensors_in_memory(dtype):
+    rng = np.random.default_rng(7)
+    values = torch.from_numpy(rng.integers(0, 90, 2000)).to(getattr(torch, dtype))
+    if values.is_floating_point():
+        values[::7], values[::5], values[::3] = float("nan"), -0.0, 0.0
+    if dtype == "float32":
+        values = torch.imag(torch.complex(values, values).conj())  # negated when it is read
+    groups = torch.from_numpy(rng.integers(0, 40, 2000))
+    keys = values.float() if dtype == "bfloat16" else values.resolve_neg()
+    by_value = np.argsort(keys.numpy(), kind="stable")
+    by_group = groups.numpy()[by_value].argsort(kind="stable")
+    assert np.array_equal(namespace.sorted_order(values, groups), by_value[by_group])
+    assert np.array_equal(namespace.sorted_order(None, groups), groups.argsort(stable=True))
