@@ -66,6 +66,7 @@ void sort_values(const ValueOrder& call) {
   using Stored = typename Keys::Stored;
   using Key = std::make_unsigned_t<typename Keys::Key>;
   using Pair = std::conditional_t<sizeof(Key) == 4 && sizeof(Number) == 4, ShortPair, LongPair>;
+  static_assert(2 * sizeof(Pair) <= kOrderScratchBytes);
   constexpr int64_t ahead = 16;  // values to prefetch: their positions are far apart
   auto* const pairs = reinterpret_cast<Pair*>(call.scratch);
   const auto position = [&](int64_t i) { return int64_t{get<Number>(call.positions, i)}; };

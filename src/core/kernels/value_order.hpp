@@ -6,6 +6,8 @@
 
 namespace gatherum {
 
+inline constexpr int64_t kOrderScratchBytes = 32;
+
 // A part of the positions of some values: `count` positions, which ascend.
 struct ValueOrder {
   Value value;
@@ -13,12 +15,9 @@ struct ValueOrder {
   const char* positions;  // numbers of 8 bytes if `wide`, or else of 4 bytes
   bool wide;
   int64_t count;
-  char* scratch;   // [order_scratch_bytes(call)], aligned to 8 bytes
+  char* scratch;   // [kOrderScratchBytes * count], aligned to 8 bytes
   int64_t* order;  // [count] the result
 };
-
-// The bytes of `scratch` for parts of up to `count` positions.
-int64_t order_scratch_bytes(Value value, bool wide, int64_t count);
 
 // Writes the positions in the order of their values. Positions of equal values ascend. NaN are last and
 // equal, and -0 equals 0.

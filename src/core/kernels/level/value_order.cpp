@@ -19,12 +19,6 @@ void order_by_value(const ValueOrder& call) {
 }  // namespace
 }  // namespace gatherum::GATHERUM_LEVEL
 
-int64_t gatherum::order_scratch_bytes(Value value, bool wide, int64_t count) {
-  using namespace GATHERUM_LEVEL;
-  const bool is_short = bytes_of(value) < 8 && !wide;
-  return 2 * limited_product(count, is_short ? sizeof(ShortPair) : sizeof(LongPair));
-}
-
 void gatherum::order_values(const ValueOrder& call) {
   using namespace GATHERUM_LEVEL;
   if (call.wide) return order_by_value<uint64_t>(call);
