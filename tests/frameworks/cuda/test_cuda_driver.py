@@ -9,7 +9,7 @@ from doubles import CompilerDouble, DriverDouble, HostArray, Status, array_of
 
 import gatherum
 import gatherum.cuda
-from gatherum.cuda import driver, kernels, nvidia
+from gatherum.cuda import checks, driver, kernels, nvidia
 from gatherum.cuda.array_protocols import Protocols
 from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
 
@@ -182,14 +182,26 @@ def test_plans_name_the_launches(machine):
     call = "scatter_nd", data, index, updates
     plan = gatherum.plan(*call, reduction="add", mode="drop")
     assert plan.device == "cuda"
-    assert plan.algorithm == "gather + sorted_keys + fold"
-    assert plan.scratch == 5 * 8
-    assert "  launches  gather + sorted_keys + fold\n" in str(plan)
-    words = "launches  gather + sorted_keys + fold: the updates are sorted by destination"
+    assert plan.algorithm == "fold_small"
+    assert plan.scratch == 0
+    assert "  launches  fold_small\n" in str(plan)
+    words = (
+        "launches  fold_small: the scatter is small: each block sorts all updates by destination"
+    )
     assert words in str(gatherum.explain(*call, reduction="add", mode="drop"))
-    assert gatherum.plan(*call).algorithm == "check + gather + winners + scatter"
-    counted = gatherum.plan("scatter_nd", HostArray(np.zeros(9, np.int64)), index,
-                            HostArray(np.zeros(5, np.int64)), reduction="add")  # fmt: skip
+    assert gatherum.plan(*call).algorithm == "scatter_small"
+    assert gatherum.plan(*call).scratch == checks.RECORD_BYTES
+
+
+def test_plans_of_larger_scatters_name_the_launches(machine):
+    data, count = ((9, 8), "f4"), 600
+    call = "scatter_nd", data, ((count, 1), "i8"), ((count, 8), "f4")
+    plan = gatherum.cuda.plan(*call, reduction="add", mode="drop")
+    assert plan.algorithm == "gather + sorted_keys + fold + fold_long + fold_long"
+    assert plan.scratch == count * 8
+    assert gatherum.cuda.plan(*call).algorithm == "check + gather + winners + scatter"
+    counted = gatherum.cuda.plan("scatter_nd", ((9,), "i8"), ((count, 1), "i8"),
+                                 ((count,), "i8"), reduction="add")  # fmt: skip
     assert counted.algorithm == "check + gather + fold_atomic"
     none = gatherum.cuda.plan("gather", ((0, 3), "f4"), ((2,), "i8"), mode="clip")
     assert (none.algorithm, none.scratch) == ("none", 0)
