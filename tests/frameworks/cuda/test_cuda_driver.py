@@ -9,7 +9,7 @@ from doubles import CompilerDouble, DriverDouble, HostArray, Status, array_of
 
 import gatherum
 import gatherum.cuda
-from gatherum.cuda import checks, driver, kernels, nvidia
+from gatherum.cuda import checks, driver, kernels, nvidia, plan_launches
 from gatherum.cuda.array_protocols import Protocols
 from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
 
@@ -174,6 +174,42 @@ def test_the_floor_is_that_of_the_devices_copies(machine, monkeypatch):
     assert seconds == pytest.approx(16 * 2**20 / (2 * 2**16 / 0.25e-3))
     assert words == "0.524 GB/s, measured: a copy on cuda:0"
     assert machine.memory == {}
+
+
+def gathered(machine):
+    """Gather, with kernels loaded anew. Return the launches."""
+    nvidia.loaded_kernel.cache_clear()
+    before = len(machine.named("cuLaunchKernel"))
+    gatherum.gather(HostArray(np.zeros((3, 2))), HostArray(np.array([1, 2])), mode="clip")
+    return machine.named("cuLaunchKernel")[before:]
+
+
+def test_a_kernel_whose_parameters_are_not_those_of_the_launch_is_refused(compiler, machine):
+    assert len(gathered(machine)) == 1  # a driver before CUDA 12.4
+    plan = gatherum.cuda.plan("gather", ((3, 2), "f8"), ((2,), "i8"), mode="clip")
+    placement = plan_launches.usual_placement(plan)
+    (step,) = plan_launches.program_of(plan, placement, processors=4).steps
+    nbytes = len(step.arguments.content)
+    machine.parameters = [(0, nbytes)]
+    assert len(gathered(machine)) == 1
+    wanted = f"expected {nbytes} bytes at offset 0"
+    for parameters, words in (
+        ([(0, nbytes - 8)], f"0 has {nbytes - 8} bytes at offset 0, {wanted}"),
+        ([(8, nbytes)], f"0 has {nbytes} bytes at offset 8, {wanted}"),
+        ([(0, nbytes), (nbytes, 4)], f"1 has 4 bytes at offset {nbytes}, expected no parameter"),
+        ([], f"0 does not exist, {wanted}"),
+    ):
+        machine.parameters = parameters
+        before = len(machine.named("cuLaunchKernel"))
+        with pytest.raises(RuntimeError) as raised:
+            gathered(machine)
+        assert str(raised.value) == (
+            "gatherum.cuda: the kernel gather does not take the arguments of its launch: "
+            f"parameter {words}"
+        )
+        assert len(machine.named("cuLaunchKernel")) == before
+    machine.parameters = Status.CUDA_ERROR_NOT_SUPPORTED
+    assert len(gathered(machine)) == 1
 
 
 def test_plans_name_the_launches(machine):
