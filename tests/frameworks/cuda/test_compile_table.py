@@ -78,6 +78,14 @@ def test_a_table_takes_the_place_of_the_one_before():
         compile_table.written("before\n", "new\n")
 
 
+def test_rows_of_other_kernels_are_kept():
+    heading = "| kernel | sm_75 |\n|---|--:|\n"
+    old = f"of old sources\n\n{heading}| `a` | 1 |\n| `c` | 2 |\n"
+    new = f"of new sources\n\n{heading}| `c` | 3 |\n| `b` | 4 |\n"
+    expected = f"of new sources\n\n{heading}| `a` | 1 |\n| `b` | 4 |\n| `c` | 3 |\n"
+    assert compile_table.with_other_rows(old, new) == expected
+
+
 QUICK = [("float32", "mean"), ("complex64", "mul"), ("float16", "add"), ("float64", "mul")]
 
 
