@@ -174,8 +174,8 @@ def cuda(session: nox.Session) -> None:
     session.run("pytest", tests, *session.posargs, env={"GATHERUM_SHIM_CACHE": cache})
     if session.posargs:
         return
-    names = "test_kernels.py", "test_kernel_folds.py", "test_kernel_sorts.py"
-    kernels = [f"{tests}/{name}" for name in names]
+    files = "kernels", "kernel_folds", "kernel_small", "kernel_sorts"
+    kernels = [f"{tests}/test_{name}.py" for name in files]
     session.run(
         "pytest", "-s", *kernels, "-k", "not every",
         env={

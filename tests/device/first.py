@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TREE = Path(__file__).parents[2]
-CALLS = "tests/device/five_calls.py"
+CALLS = "tests/device/first_calls.py"
 GPU_TESTS = "tests/frameworks/cuda/test_cuda_gpu.py"
 # Warnings of that machine's packages are not errors of this package.
 PYTEST = ("-m", "pytest", "-q", "-W", "default", "-p", "no:cacheprovider", "--tb=short", GPU_TESTS)
@@ -60,7 +60,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     few = (("GATHERUM_EXAMPLES", "10"),)
     later = "far or inductor"
     others = f"not ({later} or cases or every_shape)"
-    bench = "benchmarks/cuda_bench.py"
+    bench, constants = "benchmarks/cuda_bench.py", "benchmarks/cuda_constants.py"
     curve = "benchmarks/limits/curve.py", "--only", "rows,add"
 
     def times(file: str, factor: int) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
     memory = (("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),)
     return [
         Step("versions", 60, (*python, "tests/device/versions.py")),
-        Step("five calls", 90, (*python, CALLS), waits),
+        Step("first calls", 90, (*python, CALLS), waits),
         Step("cases", 90, (*python, *PYTEST, "-k", "cases")),
         Step("properties", 90, (*python, *PYTEST, "-k", "every_shape"), few),
         Step("host times", 60, (*python, "benchmarks/cuda_small.py", *small)),
@@ -84,6 +84,7 @@ def steps(python: tuple[str, ...], out: Path, scale: float) -> list[Step]:
         Step("verify", 90, (*python, "-m", "gatherum", "verify", "--device", "cuda")),
         Step("far offsets, inductor", 90, (*python, *PYTEST, "-k", later)),
         Step("device times, 10 times as large", 120, (*python, bench, *times("large.json", 10))),
+        Step("constants", 90, (*python, constants, *times("constants.json", 1))),
         Step("threads of the processor", 60, (*python, *curve, *times("curve.json", 1))),
     ]
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-import five_calls
+import first_calls
 
 from cases import CASES
 from gatherum import cuda
@@ -63,7 +63,7 @@ def on_device(operand: Any) -> Any:
 
 def planned_calls() -> Iterator[Planned]:
     """Yield the calls of all steps."""
-    yield from five_calls.operands().values()
+    yield from first_calls.operands().values()
     for case in CASES:
         operands = (case.data, case.indices, case.updates)[: 2 if case.updates is None else 3]
         yield case.op, operands, dict(case.attributes)

@@ -2,8 +2,8 @@
 
 In mode "raise", a separate launch checks the indices of a scatter and writes the result to a record
 on the device. Later launches read the record first and write nothing if an index is invalid. So the
-call waits for the device only once, at its end. A gather checks while it moves data, because its
-result is undefined if an index is invalid.
+call waits for the device only once, at its end. The only launch of a small scatter does all of
+this. A gather checks while it moves data, because its result is undefined if an index is invalid.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from typing import NamedTuple, NoReturn
 from gatherum._plans.index_errors import raise_invalid
 from gatherum._plans.plans import Plan
 
+from .kernel_tables import count_points
 from .programs import Slot
-from .recording import CallRecording
+from .recording import CallRecording, Macros
+
+# The most index tuples that one block checks, 16 for each of its threads. Not measured. Such a
+# check saves the call that sets the record to zero, which takes the host about as long as a launch.
+MOST_CHECKED_BY_BLOCK = 4096
 
 
 class Record(NamedTuple):
@@ -32,11 +37,30 @@ _RECORD = struct.Struct("=QQQQq")
 RECORD_BYTES = _RECORD.size
 
 
-def new_record(recording: CallRecording) -> Slot | None:
-    """Return a cleared record, or None if the call cannot raise."""
-    if recording.plan.call.mode != "raise" or not recording.nest.check_loops:
+def raises(recording: CallRecording) -> bool:
+    """Return True if a call raises an error for an invalid index."""
+    return recording.plan.call.mode == "raise" and bool(recording.nest.check_loops)
+
+
+def new_record(recording: CallRecording, cleared: bool = True) -> Slot | None:
+    """Return a record, or None if the call cannot raise. Only a cleared record has any content."""
+    if not raises(recording):
         return None
-    return recording.recorder.cleared(RECORD_BYTES)
+    recorder = recording.recorder
+    return recorder.cleared(RECORD_BYTES) if cleared else recorder.allocate(RECORD_BYTES)
+
+
+def check_before_writing(recording: CallRecording) -> Slot | None:
+    """Check every index of a scatter before it writes.
+
+    Return the record, or None if the call cannot raise. If there are few indices, one block checks
+    them and fills the record, so nothing clears it.
+    """
+    few = 0 < count_points(recording.nest.check_loops) <= MOST_CHECKED_BY_BLOCK
+    record = new_record(recording, cleared=not few)
+    if record is not None:
+        check_indices(recording, record, one_block=few)
+    return record
 
 
 def or_null(slot: Slot | None) -> int | Slot:
@@ -44,9 +68,14 @@ def or_null(slot: Slot | None) -> int | Slot:
     return 0 if slot is None else slot
 
 
-def check_indices(recording: CallRecording, record: Slot, only_component: int = -1) -> None:
-    """Check every index tuple, or only one component of every tuple."""
-    _launch("check", recording, record, only_component)
+def check_indices(
+    recording: CallRecording, record: Slot, only_component: int = -1, one_block: bool = False
+) -> None:
+    """Check every index tuple, or only one component of every tuple.
+
+    Several blocks add to a cleared record. One block fills a record.
+    """
+    _launch("check", recording, record, only_component, {"ONE_BLOCK": int(one_block)})
 
 
 def read_record(recording: CallRecording, record: Slot | None) -> None:
@@ -68,7 +97,13 @@ def find_component(recording: CallRecording, record: Slot, only_component: int =
     _launch("first", recording, record, only_component)
 
 
-def _launch(kernel_name: str, recording: CallRecording, record: Slot, only_component: int) -> None:
+def _launch(
+    kernel_name: str,
+    recording: CallRecording,
+    record: Slot,
+    only_component: int,
+    macros: Macros | None = None,
+) -> None:
     nest = recording.nest
     components = (
         nest.components
@@ -76,8 +111,16 @@ def _launch(kernel_name: str, recording: CallRecording, record: Slot, only_compo
         else nest.components[only_component : only_component + 1]
     )
     loops = tuple(loop for loop in nest.check_loops if loop.extent != 1)
-    macros = recording.index_macros("raise")
-    recording.launch_nest(kernel_name, (record, recording.indices), loops, components, macros)
+    macros = recording.index_macros("raise") | (macros or {})
+    most_blocks = 1 if macros.get("ONE_BLOCK") else None
+    recording.launch_nest(
+        kernel_name,
+        (record, recording.indices),
+        loops,
+        components,
+        macros,
+        most_blocks=most_blocks,
+    )
 
 
 def is_invalid(record: bytes) -> bool:

@@ -11,7 +11,8 @@ kernels, as bytes serialized by `cuda.compute`.
 from __future__ import annotations
 
 import warnings
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from importlib import import_module, metadata
 from threading import Lock
 from typing import Any
@@ -20,13 +21,18 @@ import numpy as np
 
 from . import code_cache
 from . import errors as cuda_errors
-from .device import Pairs
+from .device import Pairs, Widths
 from .driver import open_compiler, open_driver
 from .nvidia import architecture_of
 
 # All calls with the same types share a sorter. The sorter holds the memory addresses of the last
 # call.
 _sorting = Lock()
+# The size in bytes of the scratch memory of a sort, by device, number of pairs and widths: all that
+# CUB's answer depends on. If the memory were too small, a sort would return an error.
+_scratch_bytes: dict[tuple[int, int, Widths], int] = {}
+_MOST_SIZES = 1024
+# An address that is never read.
 _ADDRESS = 256
 
 
@@ -70,21 +76,29 @@ def sort_with_cub(framework: Any, pairs: Pairs, device_number: int, stream: int)
     """Sort pairs in scratch memory. The results are in scratch memory of the same framework."""
     driver, (keys, payload, count, widths) = open_driver(), pairs
     buffers = [framework.allocate(count * width, device_number, stream) for width in widths[:2]]
-    operands = {
-        "d_in_keys": _Array(keys.address, count, widths.key),
-        "d_out_keys": _Array(buffers[0].address, count, widths.key),
-        "d_in_values": _Array(payload.address, count, widths.payload),
-        "d_out_values": _Array(buffers[1].address, count, widths.payload),
-    }
+    memory = keys, buffers[0], payload, buffers[1]
+    operands = _operands(count, widths, [each.address for each in memory])
     with _sorting, driver.on(device_number):
         sorter = _loaded(widths[:2], architecture_of(driver, device_number))
-        ends = {"begin_bit": 0, "end_bit": widths.bits}
-        more = {"num_items": count, "stream": _Stream(stream), **ends}
-        nbytes = sorter(temp_storage=None, **operands, **more)
-        nbytes = max(nbytes, 1)  # with a null address, the next call would only query the size
+        sort = partial(sorter, **operands, stream=_Stream(stream))
+        call = device_number, count, widths
+        if (nbytes := _scratch_bytes.get(call)) is None:
+            if len(_scratch_bytes) == _MOST_SIZES:
+                _scratch_bytes.clear()
+            # With a null address, the sort would only return the size.
+            nbytes = _scratch_bytes[call] = max(sort(temp_storage=None), 1)
         scratch = framework.allocate(nbytes, device_number, stream)
-        sorter(temp_storage=_Array(scratch.address, nbytes, 1), **operands, **more)
+        sort(temp_storage=_Array(scratch.address, nbytes, 1))
     return pairs._replace(keys=buffers[0], payload=buffers[1])
+
+
+def _operands(count: int, widths: Widths, addresses: Sequence[int]) -> dict[str, object]:
+    """Return the arguments of a sorter: the keys and their result, the payload and its result."""
+    names = "d_in_keys", "d_out_keys", "d_in_values", "d_out_values"
+    sizes = widths.key, widths.key, widths.payload, widths.payload
+    arrays = [_Array(at, count, size) for at, size in zip(addresses, sizes, strict=True)]
+    bits = {"begin_bit": 0, "end_bit": widths.bits}
+    return {**dict(zip(names, arrays, strict=True)), "num_items": count, **bits}
 
 
 @cache
@@ -102,8 +116,8 @@ def sorter_code(widths: tuple[int, int], architecture: str) -> bytes:
     compute = _compute()
 
     def compile_() -> bytes:
-        # These addresses are never read. For arrays without an address, such as
-        # `cuda.compute.ProxyArray`, cuda.compute would compile a sort of keys without payloads.
+        # For arrays without an address, such as `cuda.compute.ProxyArray`, cuda.compute would
+        # compile a sort of keys without payloads.
         keys, values = (_Array(_ADDRESS, 1, width) for width in widths)
         sorter = compute.make_radix_sort(
             d_in_keys=keys,

@@ -103,6 +103,23 @@ class Driver:
         """Return a kernel of loaded code."""
         return self.call("cuLibraryGetKernel", library, name.encode())
 
+    def parameters(self, kernel: Any) -> list[tuple[int, int]] | None:
+        """Return the offset and the size in bytes of each parameter of a kernel.
+
+        Return None if the driver cannot tell: drivers before CUDA 12.4 have no function for this.
+        """
+        places: list[tuple[int, int]] = []
+        while True:
+            try:
+                status, *place = self.api.cuKernelGetParamInfo(kernel, len(places))
+            except (AttributeError, RuntimeError):  # cuda.bindings, or the driver, is older
+                return None
+            if status == self.api.CUresult.CUDA_ERROR_INVALID_VALUE:  # there are no more
+                return places
+            if status != self.api.CUresult.CUDA_SUCCESS:
+                return None
+            places.append((int(place[0]), int(place[1])))
+
     def launch(self, kernel: Any, grid: int, block: int, stream: int, arguments: bytes) -> None:
         """Launch a kernel with one struct passed by value. The driver copies the struct."""
         struct = (ctypes.c_char * len(arguments)).from_buffer_copy(arguments)

@@ -1,5 +1,14 @@
 """Errors that only calls on CUDA devices raise; shared errors are in `errors`."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TypeAlias
+
+# The offset and the size in bytes of each parameter of a kernel.
+Places: TypeAlias = Sequence[tuple[int, int]]
+
 
 def not_on_cuda(op: str, operand: str, type_name: str, device: object) -> TypeError:
     location = "" if device is None else f" on {device}"
@@ -96,3 +105,14 @@ def driver_failed(name: str, status: str, why: str) -> RuntimeError:
 
 def not_compiled(name: str, log: str) -> RuntimeError:
     return RuntimeError(f"gatherum.cuda: the kernel {name} does not compile: {log}")
+
+
+def other_parameters(kernel_name: str, expected: Places, found: Places) -> RuntimeError:
+    pairs = zip_longest(expected, found)
+    number, (wanted, taken) = next((i, pair) for i, pair in enumerate(pairs) if len({*pair}) > 1)
+    has = "does not exist" if taken is None else f"has {taken[1]} bytes at offset {taken[0]}"
+    want = "no parameter" if wanted is None else f"{wanted[1]} bytes at offset {wanted[0]}"
+    return RuntimeError(
+        f"gatherum.cuda: the kernel {kernel_name} does not take the arguments of its launch: "
+        f"parameter {number} {has}, expected {want}"
+    )

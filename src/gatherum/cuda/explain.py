@@ -11,12 +11,14 @@ from .device import Kernel
 from .device_nests import unaddressable
 from .driver import LEGACY_STREAM, open_driver
 from .launch_sizes import WARP
-from .plan_launches import is_in_place, program_of, scratch_bytes
-from .programs import WIDEST, Launch, Placement, Sort
+from .plan_launches import program_of, scratch_bytes, usual_placement
+from .programs import Launch, Sort
 from .radix_sort import SORT_KERNELS
 
 # Maps the launch that determines the choice to the reason for the plan's launches.
 _REASONS = {
+    "fold_small": "the scatter is small: each block sorts all updates by destination",
+    "scatter_small": "the scatter is small: each block sorts all updates by destination",
     "fold_exact": "the updates are sorted by destination, then added up exactly",
     "sort": "the updates are sorted by destination, then folded in order",
     "sorted_keys": "the updates are sorted by destination, then folded in order",
@@ -43,6 +45,8 @@ _PURPOSES = {
     "fold_long": "folds destinations with more than {more_than} updates, by a {group}",
     "fold_exact": "adds up each destination's updates without rounding, by a thread",
     "fold_exact_long": "folds destinations with more than {more_than} updates, by a {group}",
+    "fold_small": "sorts the updates, folds those of each destination, copies the rest",
+    "scatter_small": "sorts the updates, moves the last of each destination, copies the rest",
     "fold_atomic": "folds each update directly into its destination",
     "fold_table": "folds the updates of each block in shared memory, then into the destinations",
 }
@@ -83,8 +87,7 @@ def list_launches(plan: Plan) -> Listing:
     listing = Listing([], [], [])
     if _raises(plan):
         return listing
-    placement = Placement(WIDEST, WIDEST, WIDEST, WIDEST, is_in_place(plan))
-    for step in program_of(plan, placement, processors=1).steps:
+    for step in program_of(plan, usual_placement(plan), processors=1).steps:
         match step:
             case Launch(kernel) if kernel.name in SORT_KERNELS:
                 listing.kernels.append(kernel)

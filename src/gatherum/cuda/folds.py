@@ -85,9 +85,9 @@ def fold_updates(recording: CallRecording, record: Slot | None) -> None:
     exact = is_exact(Reduction[call.reduction])
     kernel_name = "fold_exact" if exact else "fold"
     if exact:
-        value_macro, item_bytes = _exact_term(call)
+        term_macro, item_bytes = _exact_term(call)
     else:
-        value_macro, item_bytes = _value_macro(call), call.data.dtype.itemsize
+        term_macro, item_bytes = value_macro(call), call.data.dtype.itemsize
     align = recording.alignment(item_bytes if exact else WIDEST, nest.block)
     chunk_items = max(1, align // item_bytes)
     carried_bytes = 0 if recording.order else carried_bytes_of(call, nest)
@@ -96,7 +96,7 @@ def fold_updates(recording: CallRecording, record: Slot | None) -> None:
         recording.order or sort_updates(recording, carried_bytes), row_loops, record, HUGE_SEGMENT
     )
     macros: Macros = {
-        "VALUE": value_macro,
+        "VALUE": term_macro,
         "VALUE_ALIGN": align,
         "REDUCTION": call.reduction,
         "CARRIED_BYTES": carried_bytes,
@@ -170,7 +170,8 @@ def _candidates_per_group(candidates: int, groups: int, most: int) -> int:
     return min(most, -(-candidates // (LONG_BLOCKS_PER_PROCESSOR * groups)))
 
 
-def _value_macro(call: Call) -> str:
+def value_macro(call: Call) -> str:
+    """Return the name of a call's value type in kernels."""
     return kernels.value_macro(value_of(call.data.dtype).name)
 
 
@@ -179,7 +180,7 @@ def _exact_term(call: Call) -> tuple[str, int]:
     item_bytes = call.data.dtype.itemsize
     if call.data.dtype.kind == "c":
         return kernels.value_macro(f"float{4 * item_bytes}"), item_bytes // 2
-    return _value_macro(call), item_bytes
+    return value_macro(call), item_bytes
 
 
 def has_atomics(reduction: str, include_self: bool, value_name: str) -> bool:
@@ -205,7 +206,7 @@ def fold_atomic(recording: CallRecording, record: Slot | None) -> None:
     call, nest = recording.plan.call, recording.nest
     item_bytes = call.data.dtype.itemsize
     macros = recording.writing_macros()
-    macros |= {"VALUE": _value_macro(call), "REDUCTION": call.reduction}
+    macros |= {"VALUE": value_macro(call), "REDUCTION": call.reduction}
     leading_fields = recording.data, recording.indices, recording.moved, or_null(record)
     row_loops = nest.row_chunk_loops(item_bytes)
     items_per_row = count_points(row_loops)

@@ -24,7 +24,7 @@ LINE_TABLE_BYTES = 32 << 10
 LINE_THREADS = 512
 FEWEST_LINES = 128
 LEAST_UPDATED_SHARE = 1 / 4
-# The number of bytes of a fill item that one launch of ``pattern`` writes.
+# The number of bytes of a fill item that one launch of ``pattern`` writes. Not measured.
 PATTERN_BYTES = 240
 # A copy has no components, so these values are unused.
 _NO_INDEX = {"INDEX": "int64", "INDEX_ALIGN": 8, "INDEX_SWAPPED": 0, "MODE": "mode_drop"}

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from gatherum._system import native
 
 from . import code_cache, kernels, programs
+from . import errors as cuda_errors
 from .device import COMPILER_OPTIONS, Buffer, Kernel, Pairs, Widths
 from .device_views import DeviceFramework
 from .driver import Driver, open_compiler, open_driver
@@ -46,9 +47,8 @@ class Nvidia:
     def launch(self, kernel: Kernel, grid: int, block: int, arguments: bytes) -> None:
         """Launch a kernel, compiled for this device."""
         with self._driver.on(self._device_number):
-            function = loaded_kernel(
-                self._driver, kernel, architecture_of(self._driver, self._device_number)
-            )
+            architecture = architecture_of(self._driver, self._device_number)
+            function = loaded_kernel(self._driver, kernel, architecture, len(arguments))
             self._driver.launch(function, grid, block, self._stream, arguments)
 
     def sort(self, pairs: Pairs) -> Pairs:
@@ -116,7 +116,7 @@ def loaded_program(
     for step in program.steps:
         match step:
             case Launch(kernel, grid, block, (content, patches)):
-                handle = int(loaded_kernel(driver, kernel, architecture))
+                handle = int(loaded_kernel(driver, kernel, architecture, len(content)))
                 steps.append(("launch", handle, grid, block, content, patches))
             case Clear(slot, nbytes):
                 steps.append(("clear", slot, nbytes))
@@ -144,9 +144,17 @@ def architecture_of(driver: Driver, device_number: int) -> str:
 
 
 @cache
-def loaded_kernel(driver: Driver, kernel: Kernel, architecture: str) -> Any:
-    """Return a kernel that devices of an architecture can launch."""
-    return driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
+def loaded_kernel(driver: Driver, kernel: Kernel, architecture: str, nbytes: int) -> Any:
+    """Return a kernel that devices of an architecture can launch, with a struct of `nbytes` bytes.
+
+    Raise RuntimeError if the kernel takes other parameters. A launch would then read other fields,
+    or memory beyond the struct.
+    """
+    loaded = driver.kernel(driver.load(kernel_code(kernel, architecture)), kernel.name)
+    expected, found = [(0, nbytes)], driver.parameters(loaded)
+    if found is not None and found != expected:
+        raise cuda_errors.other_parameters(kernel.name, expected, found)
+    return loaded
 
 
 def kernel_code(kernel: Kernel, architecture: str) -> bytes:

@@ -1,7 +1,8 @@
 """Turn a plan into a program of launches, and run it.
 
-A gather is one launch. A scatter is, in order: a check of every index (mode "raise"); a copy of the
-data (unless it works in place); and one of
+A gather is one launch, and so are most small scatters (`small_scatters`). Other scatters are, in
+order: a check of every index (mode "raise"); a copy of the data (unless it works in place); and one
+of
 
 - movement if no two tuples have the same destination: one launch;
 - movement along lines, if a block finds the last updates of a line in shared memory: one launch;
@@ -27,7 +28,7 @@ from gatherum._model.call import Call
 from gatherum._plans.plans import Plan
 from gatherum._system import native
 
-from . import checks, folds, movement, radix_sort, sorted_updates
+from . import checks, folds, movement, radix_sort, small_scatters, sorted_updates
 from .device import Device, Pairs, Widths
 from .device_nests import DeviceNest, device_nest, unaddressable
 from .programs import (
@@ -37,6 +38,7 @@ from .programs import (
     PAYLOAD,
     UPDATES,
     WEIGHTS,
+    WIDEST,
     Addresses,
     DeviceProgram,
     Placement,
@@ -160,10 +162,10 @@ def program_of(
     `processors` is the number of multiprocessors of the device. A gather stores `fill`.
     """
     recording = recording_of(plan, placement, processors, Recorder())
-    record = checks.new_record(recording)
     if plan.call.operator.scatters:
-        _scatter(recording, _source(placement), record)
+        record = _scatter(recording, _source(placement))
     else:
+        record = checks.new_record(recording)
         _gather(recording, record, fill)
     checks.read_record(recording, record)
     return recording.recorder.program()
@@ -189,8 +191,13 @@ def ordered_program(
     recorder = Recorder((WEIGHTS if row_number_bytes else PAYLOAD) + 1)
     recording = recording_of(plan, placement, processors, recorder)
     recording = replace(recording, order=order, row_number_bytes=row_number_bytes)
-    _scatter(recording, _source(placement), None)
+    _copy_and_write(recording, _source(placement), None)
     return recorder.program()
+
+
+def usual_placement(plan: Plan) -> Placement:
+    """Return the placement of operands with the usual alignment of an allocator."""
+    return Placement(WIDEST, WIDEST, WIDEST, WIDEST, is_in_place(plan))
 
 
 def _source(placement: Placement) -> Slot | None:
@@ -217,10 +224,20 @@ def _gather(recording: CallRecording, record: Slot | None, fill: bytes) -> None:
         checks.check_indices(recording, record)
 
 
-def _scatter(recording: CallRecording, source: Slot | None, record: Slot | None) -> None:
+def _scatter(recording: CallRecording, source: Slot | None) -> Slot | None:
+    """Record a scatter, which copies the data from `source`, unless it is None.
+
+    Return the record of invalid indices, or None if the call cannot raise.
+    """
+    if small := small_scatters.small_scatter(recording, source):
+        return small_scatters.launch(recording, source, small)
+    record = checks.check_before_writing(recording)
+    _copy_and_write(recording, source, record)
+    return record
+
+
+def _copy_and_write(recording: CallRecording, source: Slot | None, record: Slot | None) -> None:
     """Copy the data from `source`, unless it is None, and write the updates."""
-    if record:
-        checks.check_indices(recording, record)
     if recording.nest.copy_block and source:
         movement.copy_data(recording, source, record)
     _write(recording, record)
@@ -300,7 +317,7 @@ def scratch_bytes(plan: Plan) -> int:
 
     With `n` index tuples that move something and `d` distinct destinations::
 
-        gathers                               0
+        gathers, small scatters               0
         movement along lines                  0
         movement, if tuples may collide       min(4 d, other folds), 4 d up to 16 MiB
         add, max, min of 32- and 64-bit ints  0
@@ -314,7 +331,11 @@ def scratch_bytes(plan: Plan) -> int:
     input and output is not included.
     """
     call, nest = plan.call, device_nest(plan)
-    record = checks.RECORD_BYTES if call.mode == "raise" and nest.check_loops else 0
+    placement = usual_placement(plan)
+    recording = recording_of(plan, placement, 1, Recorder())
+    record = checks.RECORD_BYTES if checks.raises(recording) else 0
+    if call.operator.scatters and small_scatters.small_scatter(recording, _source(placement)):
+        return record
     match method_of(call, nest, folds.may_be_atomic(call)):
         case Method.TABLE:
             return record + _table_bytes(nest)

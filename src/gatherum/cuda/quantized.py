@@ -35,7 +35,7 @@ from .recording import CallRecording
 
 # Slots of the operands of a program.
 _SCALES, _RESULT, _ZEROS = 2, 3, 4
-_MOST_VALUES = 4  # values of a thread
+_MOST_VALUES = 4  # values of a thread; not measured
 
 
 def gather_quantized(

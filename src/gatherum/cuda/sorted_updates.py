@@ -15,7 +15,8 @@ from .launch_sizes import THREADS, WARP, block_count, offset_bits
 from .programs import ROWS, WEIGHTS, WIDEST, Arguments, Field, Slot
 from .recording import CallRecording, Macros
 
-# The size in bytes of the largest item that a sort carries as payload.
+# The size in bytes of the largest item that a sort carries as payload: that of the widest payload.
+# Not measured.
 _MOST_CARRIED = 8
 
 # The largest number of updates that one block sorts. Sorting them again is cheaper than sharing
@@ -109,12 +110,17 @@ def write_pairs(
     if not in_block:
         recording.launch_nest("keys", leading_fields, nest.tuple_loops, nest.components, macros)
         return
-    padded = 1 << max(nest.entries - 1, 1).bit_length()
+    padded = padded_length(nest.entries)
     threads = min(SORT_THREADS, max(WARP, padded // 2))
     per_thread = -(-padded // threads)
     macros |= {"MOST_TUPLES": MOST_IN_BLOCK, "SORT_THREADS": SORT_THREADS}
     arguments = [*leading_fields, padded], nest.tuple_loops, nest.components, macros
     recording.launch_nest("sorted_keys", *arguments, threads=threads, per_thread=per_thread)
+
+
+def padded_length(count: int) -> int:
+    """Return the smallest power of two, at least 2, that is at least `count`."""
+    return 1 << max(count - 1, 1).bit_length()
 
 
 class SortedUpdates(NamedTuple):

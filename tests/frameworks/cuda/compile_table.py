@@ -4,6 +4,7 @@
     python tests/frameworks/cuda/compile_table.py --write    # writes it to its page
     python tests/frameworks/cuda/compile_table.py --only gather --architectures 75 90
 
+With `--only`, `--write` keeps the rows of the other kernels: their code must be the same as before.
 A variant that does not compile ends the program. `test_compile_table.py` compiles with the same
 functions, and checks that the table of the page matches the current sources.
 """
@@ -150,6 +151,14 @@ def written(page: str, text: str) -> str:
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
+def with_other_rows(page: str, text: str) -> str:
+    """Return a table with the rows that only the table of a page has, too."""
+    old, new = (dict(re.findall(r"^\| `(\w+)` (.*)$", each, re.MULTILINE)) for each in (page, text))
+    head = text.partition("| `")[0]
+    rows = (f"| `{name}` {cells}" for name, cells in sorted((old | new).items()))
+    return "\n".join([head.rstrip("\n"), *rows, ""])
+
+
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -163,6 +172,8 @@ def main() -> None:
     print(result)
     if options.write:
         page = PAGE.read_text(encoding="utf-8")
+        if options.only != sorted(AXES):
+            result = with_other_rows(page.partition(BEGIN)[2].partition(END)[0], result)
         PAGE.write_text(written(page, result), encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from doubles import DriverDouble, run_on_core, sort_on_host
 from shim.device import COMPILER, NO_COMPILER, ShimDevice
 
-from gatherum.cuda import driver, orders, plan_launches, radix_sort, sorted_updates
+from gatherum.cuda import driver, orders, plan_launches, radix_sort, small_scatters, sorted_updates
 from gatherum.cuda.nvidia import Nvidia
 
 
@@ -50,7 +50,13 @@ def on_core(machine, monkeypatch):
 
 
 @pytest.fixture
-def library_sorts(monkeypatch):
+def several_launches(monkeypatch):
+    """Run small scatters by the launches of larger ones."""
+    monkeypatch.setattr(small_scatters, "MOST_TUPLES", 0)
+
+
+@pytest.fixture
+def library_sorts(monkeypatch, several_launches):
     """Let the framework sort the updates of small scatters, too."""
     monkeypatch.setattr(sorted_updates, "MOST_IN_BLOCK", 0)
     monkeypatch.setattr(radix_sort, "MOST_PAIRS", 0)

@@ -21,6 +21,7 @@ class Status(IntEnum):
     CUDA_ERROR_INVALID_VALUE = 1
     CUDA_ERROR_OUT_OF_MEMORY = 2
     CUDA_ERROR_NOT_READY = 600
+    CUDA_ERROR_NOT_SUPPORTED = 801
     CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900
     CUDA_ERROR_CAPTURED_EVENT = 907
 
@@ -46,6 +47,9 @@ class DriverDouble:
         The status that a function returns instead of its result, keyed by name.
     device_of : dict
         The device of an address; 0 by default.
+    parameters : list of tuple, or Status, optional
+        The offset and the size of each parameter of all kernels, or the status of the request. None
+        for a driver that has no function for this.
     """
 
     CUresult = Status
@@ -60,6 +64,7 @@ class DriverDouble:
         self.fail = {}
         self.devices = 2
         self.device_of = {}
+        self.parameters = None
         self.memory = {}
         self.freed = []
         self.contexts = []
@@ -87,6 +92,15 @@ class DriverDouble:
         if event in self.captured:
             return (Status.CUDA_ERROR_CAPTURED_EVENT,)
         return (Status.CUDA_ERROR_NOT_READY if event in self.unfinished else OK,)
+
+    def cuKernelGetParamInfo(self, kernel, number):
+        if self.parameters is None:  # as `cuda.bindings` does
+            raise RuntimeError("function cuKernelGetParamInfo is not found")
+        if isinstance(self.parameters, Status):
+            return (self.parameters,)
+        if number >= len(self.parameters):
+            return (Status.CUDA_ERROR_INVALID_VALUE,)
+        return OK, *self.parameters[number]
 
     def named(self, *names):
         """Return the recorded calls of these names."""

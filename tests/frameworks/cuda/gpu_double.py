@@ -30,6 +30,7 @@ class Graph:
 
     def __init__(self, *_):
         self.runs = []
+        self.kept = []  # results of torch: a graph's memory lasts as long as the graph
 
     def capture_begin(self):
         DRIVER.capturing.update((STREAM, CUPY_STREAM))
@@ -90,7 +91,10 @@ def double_torch():
                 return function(*args, **(kwargs or {}))
             if function is torch.as_tensor and hasattr(args[0], "__cuda_array_interface__"):
                 return torch.from_numpy(sys.modules["cupy"].asarray(args[0]).values)
-            return function(*map(moved, args), **{k: moved(v) for k, v in (kwargs or {}).items()})
+            result = function(*map(moved, args), **{k: moved(v) for k, v in (kwargs or {}).items()})
+            for graph in Graph.open:
+                graph.kept.append(result)
+            return result
 
     OnHost().__enter__()
     cuda = torch.cuda

@@ -1,8 +1,10 @@
 /* A CUDA driver without a device: its memory is the host's, and every call is a line on standard output.
  *
  * cuda.bindings and the core load it in the place of libcuda.so.1, so every argument is seen as it arrives in
- * C. Kernels do nothing unless a test sets `fake_run`. Code that begins with "struct N " is a kernel whose
- * struct has N bytes: a launch shows all of them. A launch of other code shows the first ten.
+ * C. Kernels do nothing unless a test sets `fake_run`; without it, reads return zeros. Code that begins with
+ * "struct N " is a kernel whose struct has N bytes: a launch shows all of them. Code that begins with "shown
+ * N " is a kernel of which a launch shows N bytes, and whose parameters are not known. A launch of other code
+ * shows the first ten bytes.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,11 +17,11 @@ typedef unsigned long long Address;
 
 /* Set by tests, through ctypes. */
 enum { TO_OUTPUT, TO_TEXT, TO_NOTHING };
-int fake_log = TO_OUTPUT;      /* where the lines go: to standard output, to fake_text, or to nothing */
-char fake_text[1 << 24];       /* the lines since fake_length was set to 0 */
+int fake_log = TO_OUTPUT; /* where the lines go: to standard output, to fake_text, or to nothing */
+char fake_text[1 << 24];  /* the lines since fake_length was set to 0 */
 size_t fake_length = 0;
 int fake_events_done = 0;
-int fake_launches_left = -1;   /* the launches before one fails; negative: none fails */
+int fake_launches_left = -1; /* the launches before one fails; negative: none fails */
 void (*fake_run)(const char* code, const void* arguments, unsigned grid, unsigned block) = NULL;
 
 static void put(const char* format, ...) {
@@ -36,7 +38,8 @@ static void say(const char* name, long a, long b, long c) {
 }
 
 typedef struct {
-  long size; /* of the struct */
+  long size; /* of the struct, as far as a launch shows it */
+  int known;
   char code[512];
 } Kernel;
 static _Thread_local void* contexts[16];
@@ -64,9 +67,11 @@ int cuLibraryLoadData(void** library, const void* code, void* a, void* b, unsign
                       unsigned n) {
   (void)a, (void)b, (void)c, (void)d;
   *library = (void*)0x77;
-  if (strncmp(code, "struct ", 7) == 0) {
+  const int known = strncmp(code, "struct ", 7) == 0;
+  if (known || strncmp(code, "shown ", 6) == 0) {
     Kernel* kernel = calloc(1, sizeof *kernel);
-    kernel->size = strtol((const char*)code + 7, NULL, 10);
+    kernel->known = known;
+    kernel->size = strtol(strchr(code, ' '), NULL, 10);
     snprintf(kernel->code, sizeof kernel->code, "%s", (const char*)code);
     return *library = kernel, 0;
   }
@@ -77,14 +82,21 @@ int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
   put("kernel %s of %lx\n", name, (long)library);
   return *kernel = (void*)0x88, 0;
 }
+/* Answers CUDA_ERROR_NOT_SUPPORTED for a kernel whose parameters are not known. */
+int cuKernelGetParamInfo(void* kernel, size_t number, size_t* offset, size_t* size) {
+  const Kernel* k = kernel;
+  if (kernel == (void*)0x88 || !k->known) return 801;
+  if (number != 0) return 1;
+  return *offset = 0, *size = (size_t)k->size, 0;
+}
 int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void* stream, void** parameters, void** extra) {
   if (fake_launches_left >= 0 && fake_launches_left-- == 0) return 719;
   const Kernel* k = kernel == (void*)0x88 ? NULL : kernel;
   if (k != NULL && fake_run != NULL) fake_run(k->code, parameters[0], gx, bx);
   if (fake_log == TO_NOTHING) return 0;
-  put("launch %lx grid %u %u %u block %u %u %u shared %u stream %ld struct ", (long)kernel, gx, gy, gz, bx, by,
-      bz, shared, (long)stream);
+  put("launch %lx grid %u %u %u block %u %u %u shared %u stream %ld struct ", (long)kernel, gx, gy, gz, bx,
+      by, bz, shared, (long)stream);
   if (k == NULL) put("%.10s", (const char*)parameters[0]);
   for (long i = 0; k != NULL && i < k->size; ++i) put("%02x", ((const unsigned char*)parameters[0])[i]);
   put(" extra %ld", (long)extra);
@@ -102,7 +114,10 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t n, void* stream) {
   return say("copy in", (long)n, (long)stream, 0), 0;
 }
 int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t n, void* stream) {
-  memcpy(to, (void*)from, n);
+  if (fake_run != NULL)
+    memcpy(to, (void*)from, n);
+  else
+    memset(to, 0, n); /* no kernel has written the record of invalid indices */
   if (fake_log == TO_TEXT) put("at %llx ", from);
   return say("copy out", (long)n, (long)stream, 0), 0;
 }

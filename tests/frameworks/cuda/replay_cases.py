@@ -99,8 +99,8 @@ def test_a_replay_makes_the_calls_of_the_player(op, data):
 
 
 def test_a_failing_launch_ends_a_replay_with_the_error_of_the_driver():
-    data, indices = np.zeros((4, 2), np.float32), np.array([1, 2])
-    plan = gatherum.plan("scatter_slices", data, indices, data[:2], mode="clip")
+    data, indices = np.zeros((600, 2), np.float32), np.zeros(600, np.int64)
+    plan = gatherum.plan("scatter_slices", data, indices, data, mode="clip")
     program = program_of(plan, programs.Placement(16, 16, 16, 16, False), 132)
     FAKE.fail_after(1)
     with FAKE.logged() as lines, pytest.raises(RuntimeError) as raised:

@@ -142,11 +142,13 @@ def struct_bytes(kernel: Any) -> int:
 
 
 def compile_nothing(sizes: dict[Any, int] | None = None) -> None:
-    """Use a text as the code of each kernel: the bytes of its struct, else 64, and its macros."""
+    """Use a text as the code of each kernel: the bytes of its struct, if known, and its macros."""
     from gatherum.cuda import nvidia
 
     def kernel_code(kernel: Any, architecture: str) -> bytes:
         macros = " ".join(f"{name}={value}" for name, value in kernel.macros)
-        return f"struct {(sizes or {}).get(kernel, 64)} {kernel.name} {macros}\0".encode()
+        size = (sizes or {}).get(kernel)
+        struct = "shown 64" if size is None else f"struct {size}"
+        return f"{struct} {kernel.name} {macros}\0".encode()
 
     nvidia.kernel_code = kernel_code

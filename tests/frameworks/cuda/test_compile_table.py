@@ -78,6 +78,14 @@ def test_a_table_takes_the_place_of_the_one_before():
         compile_table.written("before\n", "new\n")
 
 
+def test_rows_of_other_kernels_are_kept():
+    heading = "| kernel | sm_75 |\n|---|--:|\n"
+    old = f"of old sources\n\n{heading}| `a` | 1 |\n| `c` | 2 |\n"
+    new = f"of new sources\n\n{heading}| `c` | 3 |\n| `b` | 4 |\n"
+    expected = f"of new sources\n\n{heading}| `a` | 1 |\n| `b` | 4 |\n| `c` | 3 |\n"
+    assert compile_table.with_other_rows(old, new) == expected
+
+
 QUICK = [("float32", "mean"), ("complex64", "mul"), ("float16", "add"), ("float64", "mul")]
 
 
@@ -92,7 +100,23 @@ def test_a_fold_has_no_fused_product_and_no_flush_to_zero(compiler, name, group,
     ptx = ptx_of(compiler, next(k for k in variants(name) if chosen <= set(k.macros)))
     # A warp waits for its lanes, and not for the block, whose other warps fold other runs.
     assert ("bar.warp.sync" in ptx, "bar.sync" in ptx) == (group == 32, group == 256)
-    assert re.findall(r"\bfma\.\S+|\b\S+\.ftz\S*|\S+\.approx\S*|\bred\.\S+|\batom\.\S+", ptx) == []
+    assert re.findall(r"\bred\.\S+|\batom\.\S+", ptx) == []
+    assert_rounds(ptx, value, reduction)
+
+
+@pytest.mark.parametrize(
+    ("value", "reduction"),
+    [pytest.param(*pair, marks=() if pair in QUICK else slow) for pair in FOLDS],
+)
+def test_a_small_fold_has_no_fused_product_and_no_flush_to_zero(compiler, value, reduction):
+    chosen = {("VALUE", f"value_{value}"), ("REDUCTION", reduction)}
+    kernel = next(k for k in variants("fold_small") if chosen <= set(k.macros))
+    assert_rounds(ptx_of(compiler, kernel), value, reduction)
+
+
+def assert_rounds(ptx, value, reduction):
+    """Assert that every operation of floats rounds separately, and that no memory is local."""
+    assert re.findall(r"\bfma\.\S+|\b\S+\.ftz\S*|\S+\.approx\S*", ptx) == []
     assert ".local" not in ptx
     operation = {"add": "add", "mul": "mul", "mean": "div"}.get(reduction)
     bits = {"float32": 32, "complex64": 32, "float64": 64, "complex128": 64}.get(value)
@@ -119,7 +143,10 @@ def test_an_exact_sum_has_no_operation_of_floats(compiler, name, group, value):
     assert atomics == ({"shared"} if group else set())
 
 
-@pytest.mark.parametrize("name", ["gather", "scatter", "scatter_sorted", "fold", "fold_long"])
+ROWS = ["gather", "scatter", "scatter_small", "scatter_sorted", "fold", "fold_long", "fold_small"]
+
+
+@pytest.mark.parametrize("name", ROWS)
 def test_rows_are_moved_128_bits_at_a_time(compiler, name):
     wide = {("CHUNK_BYTES", "16"), ("VALUE_ALIGN", "16")}
     ptx = ptx_of(compiler, next(k for k in variants(name) if wide & set(k.macros)))

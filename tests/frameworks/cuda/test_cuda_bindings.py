@@ -33,6 +33,8 @@ buffer = gpu.allocate(100)
 gpu.clear(buffer, 50)
 of(gpu.read(buffer, 50) == bytes(50))
 d.launch(d.kernel(d.load(b"a cubin"), "check"), 3, 128, 40, b"0123456789")
+for code in (b"struct 24 check\\0", b"shown 24 check\\0"):
+    of(d.parameters(d.kernel(d.load(code), "check")))
 event = d.record(40)
 of(d.is_done(event))
 d.wait(40, 50)
@@ -66,6 +68,8 @@ pop 0 0 0
 load 97 0 0
 kernel check of 77
 launch 88 grid 3 1 1 block 128 1 1 shared 0 stream 40 struct 0123456789 extra 0
+# [(0, 24)]
+# None
 event 2 0 0
 record 153 40 0
 # False

@@ -9,7 +9,7 @@ from doubles import CompilerDouble, DriverDouble, HostArray, Status, array_of
 
 import gatherum
 import gatherum.cuda
-from gatherum.cuda import driver, kernels, nvidia
+from gatherum.cuda import checks, driver, kernels, nvidia, plan_launches
 from gatherum.cuda.array_protocols import Protocols
 from gatherum.cuda.device import COMPILER_OPTIONS, Kernel
 
@@ -176,20 +176,68 @@ def test_the_floor_is_that_of_the_devices_copies(machine, monkeypatch):
     assert machine.memory == {}
 
 
+def gathered(machine):
+    """Gather, with kernels loaded anew. Return the launches."""
+    nvidia.loaded_kernel.cache_clear()
+    before = len(machine.named("cuLaunchKernel"))
+    gatherum.gather(HostArray(np.zeros((3, 2))), HostArray(np.array([1, 2])), mode="clip")
+    return machine.named("cuLaunchKernel")[before:]
+
+
+def test_a_kernel_whose_parameters_are_not_those_of_the_launch_is_refused(compiler, machine):
+    assert len(gathered(machine)) == 1  # a driver before CUDA 12.4
+    plan = gatherum.cuda.plan("gather", ((3, 2), "f8"), ((2,), "i8"), mode="clip")
+    placement = plan_launches.usual_placement(plan)
+    (step,) = plan_launches.program_of(plan, placement, processors=4).steps
+    nbytes = len(step.arguments.content)
+    machine.parameters = [(0, nbytes)]
+    assert len(gathered(machine)) == 1
+    wanted = f"expected {nbytes} bytes at offset 0"
+    for parameters, words in (
+        ([(0, nbytes - 8)], f"0 has {nbytes - 8} bytes at offset 0, {wanted}"),
+        ([(8, nbytes)], f"0 has {nbytes} bytes at offset 8, {wanted}"),
+        ([(0, nbytes), (nbytes, 4)], f"1 has 4 bytes at offset {nbytes}, expected no parameter"),
+        ([], f"0 does not exist, {wanted}"),
+    ):
+        machine.parameters = parameters
+        before = len(machine.named("cuLaunchKernel"))
+        with pytest.raises(RuntimeError) as raised:
+            gathered(machine)
+        assert str(raised.value) == (
+            "gatherum.cuda: the kernel gather does not take the arguments of its launch: "
+            f"parameter {words}"
+        )
+        assert len(machine.named("cuLaunchKernel")) == before
+    machine.parameters = Status.CUDA_ERROR_NOT_SUPPORTED
+    assert len(gathered(machine)) == 1
+
+
 def test_plans_name_the_launches(machine):
     data, updates = HostArray(np.zeros((9, 8), np.float32)), HostArray(np.zeros((5, 8), np.float32))
     index = HostArray(np.zeros((5, 1), np.int64))
     call = "scatter_nd", data, index, updates
     plan = gatherum.plan(*call, reduction="add", mode="drop")
     assert plan.device == "cuda"
-    assert plan.algorithm == "gather + sorted_keys + fold"
-    assert plan.scratch == 5 * 8
-    assert "  launches  gather + sorted_keys + fold\n" in str(plan)
-    words = "launches  gather + sorted_keys + fold: the updates are sorted by destination"
+    assert plan.algorithm == "fold_small"
+    assert plan.scratch == 0
+    assert "  launches  fold_small\n" in str(plan)
+    words = (
+        "launches  fold_small: the scatter is small: each block sorts all updates by destination"
+    )
     assert words in str(gatherum.explain(*call, reduction="add", mode="drop"))
-    assert gatherum.plan(*call).algorithm == "check + gather + winners + scatter"
-    counted = gatherum.plan("scatter_nd", HostArray(np.zeros(9, np.int64)), index,
-                            HostArray(np.zeros(5, np.int64)), reduction="add")  # fmt: skip
+    assert gatherum.plan(*call).algorithm == "scatter_small"
+    assert gatherum.plan(*call).scratch == checks.RECORD_BYTES
+
+
+def test_plans_of_larger_scatters_name_the_launches(machine):
+    data, count = ((9, 8), "f4"), 600
+    call = "scatter_nd", data, ((count, 1), "i8"), ((count, 8), "f4")
+    plan = gatherum.cuda.plan(*call, reduction="add", mode="drop")
+    assert plan.algorithm == "gather + sorted_keys + fold + fold_long + fold_long"
+    assert plan.scratch == count * 8
+    assert gatherum.cuda.plan(*call).algorithm == "check + gather + winners + scatter"
+    counted = gatherum.cuda.plan("scatter_nd", ((9,), "i8"), ((count, 1), "i8"),
+                                 ((count,), "i8"), reduction="add")  # fmt: skip
     assert counted.algorithm == "check + gather + fold_atomic"
     none = gatherum.cuda.plan("gather", ((0, 3), "f4"), ((2,), "i8"), mode="clip")
     assert (none.algorithm, none.scratch) == ("none", 0)

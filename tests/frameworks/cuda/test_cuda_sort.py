@@ -33,7 +33,7 @@ class SmallCompute(ModuleType):
 
     def __init__(self):
         super().__init__("cuda.compute")
-        self.compiled, self.ran, self.scratch = [], [], 1000
+        self.compiled, self.ran, self.asked, self.scratch = [], [], [], 1000
 
     def make_radix_sort(self, *, order, compute_capability, **arrays):
         addresses = [a.__cuda_array_interface__["data"][0] for a in arrays.values()]
@@ -50,6 +50,7 @@ class SmallCompute(ModuleType):
 
     def _sort(self, *, temp_storage, num_items, begin_bit, end_bit, stream, **arrays):
         if temp_storage is None:
+            self.asked.append((num_items, end_bit))
             return self.scratch
         buffers = {name: values(array) for name, array in arrays.items()}
         order = np.argsort(buffers["d_in_keys"], kind="stable")
@@ -76,12 +77,14 @@ def forget():
     """Simulate a new process, which has no sorter yet."""
     cub._compute.cache_clear()
     cub._loaded.cache_clear()
+    cub._scratch_bytes.clear()
 
 
-def sort(widths=(4, 4), count=4):
+def sort(widths=(4, 4), count=4, bits=2, device_number=0):
     framework = Protocols()
-    buffers = [framework.allocate(count * width, 0, 40) for width in widths]
-    return framework.sort(Pairs(*buffers, count, Widths(*widths, 2)), 0, 40)
+    buffers = [framework.allocate(count * width, device_number, 40) for width in widths]
+    pairs = Pairs(*buffers, count, Widths(*widths, bits))
+    return framework.sort(pairs, device_number, 40)
 
 
 def test_pairs_are_sorted(machine, compute):
@@ -127,10 +130,17 @@ def test_a_damaged_sorter_is_compiled_anew(compute, tmp_path):
     assert entry.read_bytes() == sound
 
 
-def test_the_size_of_scratch_memory_is_requested_once(compute):
+def test_no_scratch_memory_is_one_byte(compute):
     compute.scratch = 0
     sort(count=1)
     assert [run[0] for run in compute.ran] == [1]
+
+
+def test_the_size_of_scratch_memory_is_requested_once_for_the_same_sort(compute):
+    for more in ({}, {}, {"count": 5}, {"bits": 3}, {"device_number": 1}, {"widths": (4, 8)}, {}):
+        sort(**more)
+    assert compute.asked == [(4, 2), (5, 2), (4, 3), (4, 2), (4, 2)]
+    assert len(compute.ran) == 7
 
 
 MESSAGE = (

@@ -12,7 +12,7 @@ from hypothesis import settings
 sys.path.insert(0, str(Path(__file__).parents[2] / "device"))
 
 import first
-import five_calls
+import first_calls
 import kernels
 import pack
 
@@ -101,7 +101,7 @@ def test_the_first_calls_by_the_kernels_themselves(on_shim, monkeypatch, capsys)
 
     double = OnDevice("cuda:0, a double", HostArray, back)
     monkeypatch.setattr(verify, "_on_cuda", lambda: double)
-    assert five_calls.main() == 0
+    assert first_calls.main() == 0
     assert capsys.readouterr().out.splitlines() == [
         "cuda:0, a double",
         "gather: ok",
@@ -109,7 +109,10 @@ def test_the_first_calls_by_the_kernels_themselves(on_shim, monkeypatch, capsys)
         "integer add: ok",
         "float add, runs of 3, 100, 2000: ok",
         "a bad index: ok",
-        "0 of 5 calls went wrong",
+        "small scatter: ok",
+        "small float add: ok",
+        "a bad index of a small scatter: ok",
+        "0 of 8 calls went wrong",
     ]
 
 
@@ -124,13 +127,13 @@ def test_a_wrong_result_is_reported(monkeypatch, capsys):
             return data
 
     monkeypatch.setattr(verify, "_on_cuda", Wrong)
-    assert five_calls.main() == 5
+    assert first_calls.main() == 8
     lines = capsys.readouterr().out.splitlines()
     assert lines[1] == "gather: RuntimeError: it failed"
-    assert lines[2:6] == [
-        f"{name}: other bits than NumPy's" for name in list(five_calls.operands())[1:]
+    assert lines[2:9] == [
+        f"{name}: other bits than NumPy's" for name in list(first_calls.operands())[1:]
     ]
-    assert lines[6] == "5 of 5 calls went wrong"
+    assert lines[9] == "8 of 8 calls went wrong"
 
 
 def test_kernels_of_the_first_calls_are_packed(monkeypatch):
@@ -138,11 +141,11 @@ def test_kernels_of_the_first_calls_are_packed(monkeypatch):
     monkeypatch.setattr(kernels.verify_cases, "case_rows", lambda: iter(rows))
     monkeypatch.setattr(kernels, "DRAWN", settings(kernels.DRAWN, max_examples=20))
     needed = set(kernels.needed())
-    for call in five_calls.operands().values():
+    for call in first_calls.operands().values():
         assert needed >= set(kernels.launched(*call))
     assert {kernel.name for kernel in needed} >= {
         "check", "gather", "winners", "scatter", "keys", "fold", "fold_long", "fold_atomic",
-        "scatter_sorted", "pattern",
+        "scatter_sorted", "pattern", "fold_small", "scatter_small",
     }  # fmt: skip
     assert {dict(kernel.macros).get("REDUCTION") for kernel in needed} == {None, *FOLDS}
     assert 250 < len(needed) < 2000

@@ -35,14 +35,15 @@ def test_every_step_runs_on_doubles(tmp_path):
     log = (out / "log.txt").read_text()
     assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout + log
     lines = ran.stdout.splitlines()
-    assert len(lines) == 15
+    assert len(lines) == 16
     assert all(line.endswith("s  ok") for line in lines)
-    assert log.count("0 of 5 calls went wrong") == 3
+    assert log.count("0 of 8 calls went wrong") == 3
     assert re.search(r"^(\d+) of \1 digests as published \(cuda:0, a double", log, re.M)
     assert "20M into 256" in log
     assert sorted(path.name for path in out.iterdir()) == [
-        "bench.json", "curve.json", "large.json", "log.txt", "report.md", "small.json",
+        "bench.json", "constants.json", "curve.json", "large.json", "log.txt",
+        "report.md", "small.json",
     ]  # fmt: skip
     report = (out / "report.md").read_text()
-    assert report.count("\n| cuda:0, a double, tensors of torch ") == 15
-    assert report.count(" | ok | ") == 15
+    assert report.count("\n| cuda:0, a double, tensors of torch ") == 16
+    assert report.count(" | ok | ") == 16

@@ -11,7 +11,10 @@ from gatherum import reference
 from gatherum.cuda import folds
 from strategies import ML_DTYPES, same_bits
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
+    pytest.mark.usefixtures("several_launches"),
+]
 slow = pytest.mark.slow  # each variant of a kernel is compiled
 
 HALVES = [np.dtype("f2"), *(dtype for dtype in ML_DTYPES if dtype.name == "bfloat16")]

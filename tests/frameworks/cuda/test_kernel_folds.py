@@ -12,7 +12,10 @@ from gatherum._model.reductions import FOLDS
 from gatherum.cuda import folds, launch_sizes, radix_sort, sorted_updates
 from strategies import REDUCTIONS_OF, same_bits
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
+    pytest.mark.usefixtures("several_launches"),
+]
 slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
 
 

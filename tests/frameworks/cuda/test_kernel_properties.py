@@ -15,7 +15,7 @@ from shim.functions import ShimFunctions
 
 from canaries import byte_rows, strays
 from gatherum import reference
-from gatherum.cuda import radix_sort, sorted_updates
+from gatherum.cuda import radix_sort, small_scatters, sorted_updates
 from strategies import OPERATORS, SCATTERS, Call, calls, destinations, outcome, same_outcome
 
 pytestmark = [
@@ -51,7 +51,9 @@ def test_the_kernels_give_the_result_of_the_oracle(op, data):
     inputs = arrays_of(call)
     before = bytes_of(inputs)
     in_block, in_launches = data.draw(st.sampled_from(((4096, 0), (0, 4096), (0, 0))))
+    most_small = data.draw(st.sampled_from((0, small_scatters.MOST_TUPLES)))
     with (
+        patch.object(small_scatters, "MOST_TUPLES", most_small),
         patch.object(sorted_updates, "MOST_IN_BLOCK", in_block),
         patch.object(radix_sort, "MOST_PAIRS", in_launches),
     ):
@@ -72,7 +74,10 @@ def test_a_scatter_in_place_gives_the_same_bits(op, data):
     place = data.draw(destinations(source.shape, source.dtype, contents=source))
     inputs = arrays_of(call)
     before = bytes_of(inputs)
-    result = outcome(ShimFunctions(), Call(op, (place, *call.args[1:]), call.kwargs), out=place)
+    most_small = data.draw(st.sampled_from((0, small_scatters.MOST_TUPLES)))
+    in_place = Call(op, (place, *call.args[1:]), call.kwargs)
+    with patch.object(small_scatters, "MOST_TUPLES", most_small):
+        result = outcome(ShimFunctions(), in_place, out=place)
     assert bytes_of(inputs) == before
     assert [strays(array) for array in (*inputs, place)] == [[]] * (len(inputs) + 1)
     assert same_outcome(expected, result), (expected, result)

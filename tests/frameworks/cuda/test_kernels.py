@@ -14,11 +14,14 @@ import gatherum
 from cases import CASES
 from gatherum import reference
 from gatherum._model.reductions import FOLDS
-from gatherum.cuda import movement, plan_launches, radix_sort, sorted_updates
+from gatherum.cuda import movement, plan_launches, radix_sort, small_scatters, sorted_updates
 from gatherum.cuda.kernel_tables import DeviceLoop, common_alignment, divisor_of, largest_number
 from strategies import INDEX_DTYPES, MODES, same_bits
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER)
+pytestmark = [
+    pytest.mark.skipif(COMPILER is None, reason=NO_COMPILER),
+    pytest.mark.usefixtures("several_launches"),
+]
 slow = pytest.mark.slow  # compiles each variant of a kernel, a third of a second each
 
 
@@ -270,7 +273,11 @@ CALLS = [
 
 @slow
 @pytest.mark.parametrize(("op", "data", "indices", "updates", "options"), CALLS, ids=str)
-def test_scratch_follows_the_formula(shim, op, data, indices, updates, options):
+@pytest.mark.parametrize("most_small", [0, small_scatters.MOST_TUPLES])
+def test_scratch_follows_the_formula(
+    shim, op, data, indices, updates, options, most_small, monkeypatch
+):
+    monkeypatch.setattr(small_scatters, "MOST_TUPLES", most_small)
     plan = gatherum.plan(op, data, indices, *([] if updates is None else [updates]), **options)
     size = max(data[0][0], 1)
     operands = [values(*data), RNG.integers(0, size, indices[0])]
@@ -388,8 +395,10 @@ def test_the_order_of_threads_and_blocks_changes_nothing():
 
 
 @slow
-def test_the_compile_table_has_the_macros_of_every_call(shim):
+@pytest.mark.parametrize("most_small", [0, small_scatters.MOST_TUPLES])
+def test_the_compile_table_has_the_macros_of_every_call(shim, most_small, monkeypatch):
     """`nox -s cuda` compiles the macros that calls use for devices."""
+    monkeypatch.setattr(small_scatters, "MOST_TUPLES", most_small)
     seen = set()
     for op, data, indices, updates, options in (*CALLS[:6], *CALLS[7:9]):
         operands = [values(*data), RNG.integers(0, 5, indices[0])]

@@ -14,7 +14,7 @@ from gatherum._core import Reduction, Value, has_meaning, is_exact
 from gatherum._functions.quantized import formats
 from gatherum._model import reductions
 from gatherum._model.reductions import ROWS
-from gatherum.cuda import folds, kernel_tables, movement, sorted_updates
+from gatherum.cuda import folds, kernel_tables, movement, small_scatters, sorted_updates
 from gatherum.cuda.device import Kernel
 from gatherum.cuda.kernels import value_macro
 from gatherum.cuda.launch_sizes import CHUNKS_PER_THREAD
@@ -35,6 +35,13 @@ INDICES: Axes = {
 }
 WRITING: Axes = {**INDICES, "MODE": ("mode_drop", "mode_clip", "mode_wrap")}
 CHECKING: Axes = {**INDICES, "MODE": ("mode_raise",)}
+SMALL: Axes = {
+    **INDICES,
+    "MODE": (*CHECKING["MODE"], *WRITING["MODE"]),
+    "SOURCE": (small_scatters.SAME_LAYOUT, small_scatters.IN_PLACE, small_scatters.ONE_ITEM),
+    "MOST_TUPLES": (small_scatters.MOST_TUPLES,),
+    "SMALL_THREADS": (small_scatters.SMALL_THREADS,),
+}
 WIDTHS: Axes = {"CHUNK_BYTES": (16, 8, 4, 2, 1), "PER_THREAD": (CHUNKS_PER_THREAD,)}
 SORTED: Axes = {**LOOPS, "KEY_BYTES": (4, 8), "PAYLOAD_BYTES": (4, 8)}
 VALUES = tuple(value.name for value in Value if value is not Value.none)
@@ -69,7 +76,7 @@ AXES: dict[str, Axes] = {
         "REDUCTION": ("add", "mean"),
     },
     "widen": {**_WIDENED, "REDUCTION": ("mean",), "VALUE_ALIGN": (1, 2)},
-    "check": CHECKING,
+    "check": {**CHECKING, "ONE_BLOCK": (0, 1)},
     "dequantize": {
         **CHECKING,
         "CHUNK_ITEMS": (4, 2, 1),
@@ -107,6 +114,8 @@ AXES: dict[str, Axes] = {
         "MOST_TUPLES": (sorted_updates.MOST_IN_BLOCK,),
         "SORT_THREADS": (sorted_updates.SORT_THREADS,),
     },
+    "fold_small": {**SMALL, "VALUE_ALIGN": (16, 8, 4, 2, 1), "CHUNK_ITEMS": (1,)},
+    "scatter_small": {**SMALL, "CHUNK_BYTES": WIDTHS["CHUNK_BYTES"]},
     "sort_count": _RADIX,
     "sort_offsets": _RADIX,
     "sort_move": _RADIX,
@@ -141,37 +150,63 @@ AXES: dict[str, Axes] = {
 }
 
 
+# The value and the reduction with which the other macros of a kernel take each of their values.
+_WIDE_SUM = {"VALUE": "value_complex128", "REDUCTION": "add"}
+_EXACT_SUM = {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_BYTES": 8}
+_COMMON_FOLD: dict[str, dict[str, object]] = {
+    "fold": {**_WIDE_SUM},
+    "fold_long": {**_WIDE_SUM},
+    "fold_small": {**_WIDE_SUM},
+    "fold_exact": {**_EXACT_SUM},
+    "fold_exact_long": {**_EXACT_SUM},
+}
+
+
 def variants(name: str) -> Iterator[Kernel]:
     """Yield the variants of a kernel."""
     axes = AXES[name]
     common = {macro: values[0] for macro, values in axes.items()}
-    if name in ("fold_atomic", "fold_table"):
-        for value, reduction in product(folds.ATOMIC_VALUES, ATOMIC):
-            yield _kernel(name, common, VALUE=value_macro(value), REDUCTION=reduction)
-    elif name.startswith("fold_exact"):
-        for (value, reduction), group in product(EXACT, axes.get("GROUP_THREADS", (0,))):
-            options: dict[str, object] = {"VALUE": value_macro(value), "REDUCTION": reduction}
-            options |= {"GROUP_THREADS": group} if group else {}
-            yield _kernel(name, common, **options, VALUE_ALIGN=BYTES[value])
-        common |= {"VALUE": "value_float64", "REDUCTION": "fsum", "PAYLOAD_BYTES": 8}
-    elif name.startswith("fold"):
-        for (value, reduction), group in product(FOLDS, axes.get("GROUP_THREADS", (0,))):
-            macros: dict[str, object] = {"VALUE": value_macro(value), "REDUCTION": reduction}
-            macros |= {"GROUP_THREADS": group} if group else {}
-            size = BYTES[value]
-            if group != 128 or size > 8:  # rows
-                yield _kernel(name, common, **macros, VALUE_ALIGN=16, CHUNK_ITEMS=16 // size)
-            if size <= 8 and group != 256:  # single items
-                macros |= {"PAYLOAD_BYTES": max(size, 4), "CARRIED_BYTES": size}
-                yield _kernel(name, common, **macros, VALUE_ALIGN=size)
-        common |= {"VALUE": "value_complex128", "REDUCTION": "add"}
-    elif name == "elementary":
-        for value, function in product(axes["VALUE"], axes["FUNCTION"]):
-            yield _kernel(name, common, VALUE=value, FUNCTION=function)
+    for macros in _of_every_value(name, axes):
+        yield _kernel(name, common, **macros)
+    common |= _COMMON_FOLD.get(name, {})
     yield _kernel(name, common)
     for macro, values in axes.items():
         for value in values[1:] if macro != "THREADS" else ():
             yield _kernel(name, common, **{macro: value})
+
+
+def _of_every_value(name: str, axes: Axes) -> Iterator[dict[str, object]]:
+    """Yield the macros of each value type and each reduction or function of a kernel."""
+    if name in ("fold_atomic", "fold_table"):
+        for value, reduction in product(folds.ATOMIC_VALUES, ATOMIC):
+            yield {"VALUE": value_macro(value), "REDUCTION": reduction}
+    elif name.startswith("fold_exact"):
+        for (value, reduction), group in product(EXACT, axes.get("GROUP_THREADS", (0,))):
+            macros = {"VALUE": value_macro(value), "REDUCTION": reduction}
+            yield {**macros, **({"GROUP_THREADS": group} if group else {}),
+                   "VALUE_ALIGN": BYTES[value]}  # fmt: skip
+    elif name == "fold_small":
+        for value, reduction in FOLDS:
+            macros = {"VALUE": value_macro(value), "REDUCTION": reduction}
+            yield {**macros, "CHUNK_ITEMS": 16 // BYTES[value]}
+    elif name.startswith("fold"):
+        yield from _of_every_fold(axes)
+    elif name == "elementary":
+        for value, function in product(axes["VALUE"], axes["FUNCTION"]):
+            yield {"VALUE": value, "FUNCTION": function}
+
+
+def _of_every_fold(axes: Axes) -> Iterator[dict[str, object]]:
+    """Yield the macros of each fold of rows, and of single items, by each group of threads."""
+    for (value, reduction), group in product(FOLDS, axes.get("GROUP_THREADS", (0,))):
+        macros: dict[str, object] = {"VALUE": value_macro(value), "REDUCTION": reduction}
+        macros |= {"GROUP_THREADS": group} if group else {}
+        size = BYTES[value]
+        if group != 128 or size > 8:  # rows
+            yield {**macros, "VALUE_ALIGN": 16, "CHUNK_ITEMS": 16 // size}
+        if size <= 8 and group != 256:  # single items
+            carried = {"PAYLOAD_BYTES": max(size, 4), "CARRIED_BYTES": size}
+            yield {**macros, **carried, "VALUE_ALIGN": size}
 
 
 def _kernel(name: str, common: dict[str, object], **own: object) -> Kernel:

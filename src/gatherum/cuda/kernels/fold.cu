@@ -29,21 +29,9 @@ extern "C" __global__ void fold(const __grid_constant__ gatherum::Arguments call
     const Point p = point_of(sorted.row_loops, f - begin * static_cast<Offset>(sorted.row_chunks.value));
     char* const destination = call.data + sorted.destination_offset(key) + p.data;
     Sums sums = widen(include_self ? load_items(destination) : update_of(call, begin, p.moved));
-    Offset j = begin + (include_self ? 0 : 1);
-    while (sorted.has_key(j, key)) {
-      Items updates[kUpdatesInFlight];
-      int count = 0;
-#pragma unroll
-      for (int k = 0; k < kUpdatesInFlight; ++k) {
-        if (!sorted.has_key(j + k, key)) continue;
-        updates[k] = update_of(call, j + k, p.moved);
-        count = k + 1;
-      }
-#pragma unroll
-      for (int k = 0; k < kUpdatesInFlight; ++k)
-        if (k < count) fold_into(sums, widen(updates[k]));
-      j += count;
-    }
-    finish(destination, sums, j - begin, include_self);
+    const Offset end = fold_entries(
+        sums, begin + (include_self ? 0 : 1), [&](Offset j) { return sorted.has_key(j, key); },
+        [&](Offset j) { return update_of(call, j, p.moved); });
+    finish(destination, sums, end - begin, include_self);
   }
 }

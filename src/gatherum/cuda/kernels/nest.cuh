@@ -81,7 +81,7 @@ __device__ __forceinline__ Offset grid_stride(int per_thread) {
   return static_cast<Offset>(gridDim.x) * static_cast<Offset>(blockDim.x) * per_thread;
 }
 
-// The record of invalid tuples; all zeros if there are none.
+// The record of invalid tuples; all zeros if there are none. small.cuh only counts them.
 struct Record {
   uint64 invalid_tuples;
   uint64 inverse_position;  // maximum of ~position, which gives the first position

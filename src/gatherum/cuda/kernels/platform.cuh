@@ -3,7 +3,8 @@
 // NVRTC compiles these files without system headers. The tests compile the same files with g++;
 // shim.hpp then provides the extensions of CUDA C++.
 //
-// Macros, if a kernel uses them (launch_sizes.py, folds.py, movement.py and radix_sort.py choose them):
+// Macros, if a kernel uses them (launch_sizes.py, folds.py, movement.py, small_scatters.py and radix_sort.py
+// choose them):
 //   OFFSET_BITS        64, or 32 if every offset, number and position of the launch is below 2^31
 //   LOOPS              number of loops in a table of the arguments
 //   COMPONENTS         number of components of an index tuple in the arguments
@@ -24,8 +25,10 @@
 //   PER_THREAD         chunks, updates or pairs in flight per thread
 //   MOST_TUPLES        the most tuples that a block sorts
 //   SORT_THREADS       the most threads of such a block
-//   DIGIT_VALUES       the most values of a digit of a sort by radix
-//   TABLE_BYTES        bytes of a table in shared memory
+//   SMALL_THREADS      threads of a block that sorts and writes a small scatter
+//   SOURCE             the old values of a small scatter: 0 in place, 1 with the layout of the data, 2 one
+//   item ONE_BLOCK          1 if the only block of a launch fills the record, else 0 DIGIT_VALUES       the
+//   most values of a digit of a sort by radix TABLE_BYTES        bytes of a table in shared memory
 //   PATTERN_BYTES      the most bytes of a fill item that a launch writes
 //   KEY_BYTES, PAYLOAD_BYTES, WINNER_BYTES   bytes of these integers: 4 or 8
 //   CODE, CODE_BITS    the type of a quantized value, and its bits

@@ -36,7 +36,7 @@ AT_ONCE = os.environ.get("GATHERUM_SHIM_AT_ONCE") == "1"
 # Kernels whose threads wait for each other, in a block or in a warp.
 WAITING = (
     "fold_long", "fold_exact_long", "fold_table", "scatter_lines", "sort_count", "sort_move",
-    "sort_offsets", "sorted_keys",
+    "sort_offsets", "sorted_keys", "fold_small", "scatter_small",
 )  # fmt: skip
 _OPTIONS = ["-std=c++20", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"]
 _KERNEL_OPTIONS = ["-O0", "-fno-strict-aliasing", "-ffp-contract=off", "-fvisibility=hidden"]
@@ -169,7 +169,7 @@ class ShimDevice:
         entry = ctypes.cast(library.shim_entry, ctypes.c_void_p)
         self.launches.append(kernel)
         self.seed += 1
-        waits = kernel.name in WAITING
+        waits = kernel.name in WAITING or ("ONE_BLOCK", "1") in kernel.macros
         _runner().shim_launch(entry, arguments, grid, block, waits, AT_ONCE, self.seed)
 
     def sort(self, pairs: Pairs) -> Pairs:

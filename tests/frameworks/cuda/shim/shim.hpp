@@ -11,7 +11,7 @@
 #define __forceinline__ inline
 #define __noinline__
 #define __grid_constant__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static  // kernels with shared memory run one block at a time
 
 struct ShimIndex {

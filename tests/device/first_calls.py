@@ -26,6 +26,7 @@ def operands() -> dict[str, tuple[str, tuple[Array, ...], dict[str, str]]]:
     near_one = (1 + random.random((3000, 12)) / 64).astype("f4")
     # Destinations with runs of 3, 100 and 2000 updates: for a thread, for a warp, for a block.
     runs = random.permutation(np.repeat([5, 17, 999], [3, 100, 2000]))
+    far = np.where(np.arange(500) == 123, 1000, near[:500])
     wrong = np.where(np.arange(3000) == 1234, 1000, near)
     add = {"reduction": "add"}
     return {
@@ -34,6 +35,9 @@ def operands() -> dict[str, tuple[str, tuple[Array, ...], dict[str, str]]]:
         "integer add": ("scatter_slices", (whole[:1000].copy(), near, whole), add),
         "float add, runs of 3, 100, 2000": ("scatter_slices", (table, runs, near_one[:2103]), add),
         "a bad index": ("scatter_slices", (table, wrong, near_one), {}),
+        "small scatter": ("scatter_slices", (table, near[:500], near_one[:500]), {}),
+        "small float add": ("scatter_slices", (table, runs[:500], near_one[:500]), add),
+        "a bad index of a small scatter": ("scatter_slices", (table, far, near_one[:500]), add),
     }
 
 
