@@ -4,6 +4,8 @@ The expectation is written here a second time, in another form than the package'
 would have to be made twice to go unnoticed.
 """
 
+from itertools import product
+
 import pytest
 
 from gatherum.directml import (
@@ -53,6 +55,7 @@ TYPE_BEGINS = {
     **dict.fromkeys(("INT32", "INT16", "INT8", "UINT32", "UINT16", "UINT8"), "2_1"),
     **dict.fromkeys(("FLOAT64", "INT64", "UINT64"), "4_1"),
 }
+TYPE_SAMPLE = ("FLOAT32", "INT32", "UINT64")
 INDEX_TYPE_BEGINS = {"UINT32": "1_0", "INT64": "3_0", "INT32": "3_0", "UINT64": "3_0"}
 DIMENSION_COUNT_BEGINS = {4: "1_0", **dict.fromkeys((1, 2, 3, 5, 6, 7, 8), "3_0")}
 
@@ -98,15 +101,17 @@ def test_check_accepts_exactly_the_table(operator):
     acceptances = 0
     types = TensorDataType.__members__
     levels = [(name, FeatureLevel(name)) for name in LEVELS]
-    for data_type in types:
-        for index_type in types:
-            for d in range(10):
-                desc = valid_desc(operator, data_type, index_type, d)
-                for name, level in levels:
-                    accepts = check(desc, level) == []
-                    acceptances += accepts
-                    if accepts != accepted(operator, name, data_type, index_type, d):
-                        wrong.append((name, data_type, index_type, d, accepts))
+    # Tensors of few data types suffice to reject an index type that no level accepts.
+    for data_type, index_type in product(types, types):
+        if index_type not in INDEX_TYPE_BEGINS and data_type not in TYPE_SAMPLE:
+            continue
+        for d in range(10):
+            desc = valid_desc(operator, data_type, index_type, d)
+            for name, level in levels:
+                accepts = check(desc, level) == []
+                acceptances += accepts
+                if accepts != accepted(operator, name, data_type, index_type, d):
+                    wrong.append((name, data_type, index_type, d, accepts))
     assert wrong == []
     later = {"GATHER_ND1": 0, "GATHER_ELEMENTS": 8, "GATHER_ND": 8, "SCATTER_ND": 8}
     before_3_0 = later.get(operator, {"GATHER": 2 + 2 + 8, "SCATTER": 2 + 8}.get(operator))

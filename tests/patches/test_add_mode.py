@@ -11,7 +11,7 @@ import pytest
 
 from recipes import (
     CHECKS_CORE,
-    compile_kernels,
+    compile_core,
     copied,
     files_of,
     needs_build,
@@ -115,13 +115,14 @@ def test_a_rule_missing_in_the_core_does_not_compile(
 ) -> None:
     sources = copied(tmp_path_factory.mktemp("sources"), "src", "tests")
     patched(sources, PATCH)
-    path = sources / "src" / "core" / "kernels" / "indices.hpp"
+    rules = "kernels/indices.hpp"
+    path = sources / "src" / "core" / rules
     whole = path.read_text()
     without, changes = re.subn(r"    case Mode::first:\n.*?\}\);\n", "", whole, flags=re.DOTALL)
     assert changes == 1
     path.write_text(without)
-    done = compile_kernels(sources)
+    done = compile_core(sources, rules)
     assert done.returncode != 0
     assert "'first' not handled in switch" in done.stderr
     path.write_text(whole)
-    assert compile_kernels(sources).returncode == 0
+    assert compile_core(sources, rules).returncode == 0

@@ -8,7 +8,8 @@ import pytest
 
 from recipes import (
     CHECKS_CORE,
-    compile_kernels,
+    KERNELS,
+    compile_core,
     copied,
     files_of,
     needs_build,
@@ -145,33 +146,34 @@ def test_a_row_missing_in_python_is_named(tree: Path) -> None:
         table.write_text(whole)
 
 
-# The file, its replaced text, the replacement, and the compiler's message.
+# The file, its replaced text, the replacement, the compiled file, and the compiler's message.
+TYPES = "model/types.hpp"
 FORGOTTEN = {
     "the row": (
-        "model/types.hpp", r"    case Reduction::absmax:.*?\};\n", "",
-        "'absmax' not handled in switch",
+        TYPES, r"    case Reduction::absmax:.*?\};\n", "",
+        TYPES, "'absmax' not handled in switch",
     ),
     "a field of the row": (
-        "model/types.hpp",
+        TYPES,
         r"\.widens = kHalves,\s+(?=\.divides = false,\s+\S+ = false,\s+\S+ = Neutral::none)", "",
-        "ReductionRow",
+        TYPES, "ReductionRow",
     ),
     "the step": (
         "fold/combine.hpp", r"else if constexpr \(R == Reduction::absmax\)\n.*?;\n    (?=else)", "",
-        "Fold::fold: a reduction has no step",
+        KERNELS, "Fold::fold: a reduction has no step",
     ),
     "the step of booleans": (
-        "model/types.hpp",
+        TYPES,
         r"\.values = (?=kIntegers \| kHalves \| kFloats,)", ".values = kBooleans | ",
-        "Fold::fold_truths: a reduction has no step for booleans",
+        KERNELS, "Fold::fold_truths: a reduction has no step for booleans",
     ),
     "the neutral element that skipping NaN requires": (
-        "model/types.hpp", r"(case Reduction::absmax:[^}]*skips_nan = )false", r"\1true",
-        "static assertion failed",
+        TYPES, r"(case Reduction::absmax:[^}]*skips_nan = )false", r"\1true",
+        TYPES, "static assertion failed",
     ),
     "the value types of the kernels of gradients": (
-        "model/types.hpp", r"(case Reduction::absmax:[^}]*Gradient::)none", r"\1product",
-        "static assertion failed",
+        TYPES, r"(case Reduction::absmax:[^}]*Gradient::)none", r"\1product",
+        TYPES, "static assertion failed",
     ),
 }  # fmt: skip
 
@@ -185,14 +187,14 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("part", FORGOTTEN)
 def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -> None:
-    name, pattern, instead, said = FORGOTTEN[part]
+    name, pattern, instead, compiled, said = FORGOTTEN[part]
     path = sources / "src" / "core" / name
     whole = path.read_text()
     without, changes = re.subn(pattern, instead, whole, flags=re.DOTALL)
     assert changes == 1
     path.write_text(without)
     try:
-        done = compile_kernels(sources)
+        done = compile_core(sources, compiled)
     finally:
         path.write_text(whole)
     assert done.returncode != 0
@@ -200,7 +202,7 @@ def test_a_part_missing_in_the_core_does_not_compile(sources: Path, part: str) -
 
 
 def test_with_all_its_parts_it_compiles(sources: Path) -> None:
-    assert compile_kernels(sources).returncode == 0
+    assert compile_core(sources).returncode == 0
 
 
 @needs_build

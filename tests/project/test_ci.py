@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from session_marks import PACKAGES
+from session_marks import PACKAGES, SLOW
 from source import ROOT
 
 SCRIPT = ROOT / ".ci" / "run"
@@ -57,6 +57,13 @@ def test_every_package_of_the_session_counts_as_a_framework():
     required = [*groups["frameworks"], *(row for name in chosen.split(",") for row in extras[name])]
     names = {re.split(r"[^\w]", row)[0] for row in required}
     assert names - PACKAGES["frameworks"] == {"flatbuffers"}  # which JAX imports, and no test
+
+
+def test_the_session_of_slow_tests_knows_every_list_of_marks_that_contains_slow():
+    """It imports only modules with one of the texts."""
+    texts = [path.read_text() for path in (ROOT / "tests" / "support").glob("*.py")]
+    lists = re.findall(r"^([A-Z_]+) = \[\s*pytest\.mark\.slow\b", "\n".join(texts), re.MULTILINE)
+    assert {"mark.slow", *lists} == set(SLOW)
 
 
 def test_a_skip_without_a_framework_needs_the_mark(tmp_path):

@@ -28,7 +28,7 @@ PACKAGES = {
 }  # fmt: skip
 
 # The texts by which modules mark tests as slow.
-SLOW = "mark.slow", "CHECKS_CORE"
+SLOW = "mark.slow", "CHECKS_CORE", "COPIES_CORE"
 
 
 def is_in_framework_folder(path: Path) -> bool:
