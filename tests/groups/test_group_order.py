@@ -49,13 +49,40 @@ def threads(request):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_values_are_in_order(dtype, count, threads):
     rng = np.random.default_rng(count)
-    for group_count in (1, 3, 1000, 5 * count + 2000):  # the last: too many groups for the core
+    for group_count in (1, 3, 1000, 5 * count + 2000):  # the last: few groups have values
         groups = rng.integers(0, group_count, count)
         groups[: count // 2] = 0  # one group is large
         values = _random(rng, dtype, count)
         order = namespace.sorted_order(values, groups)
         assert np.array_equal(order, _expected(values, groups)), group_count
         assert np.array_equal(namespace.sorted_order(None, groups), _expected(None, groups))
+
+
+def test_values_that_ascend():
+    values = np.repeat(np.array([-1.5, -0.0, 0.0, 2.5, np.nan]), 100)
+    groups = np.zeros(500, np.int64)
+    assert np.array_equal(namespace.sorted_order(values, groups), np.arange(500))
+    assert np.array_equal(namespace.sorted_order(-values, groups), _expected(-values, groups))
+
+
+@pytest.mark.parametrize("dtype", ["M8[s]", ">m8[ns]"])
+def test_dates_are_in_order_and_nat_is_last(dtype):
+    rng = np.random.default_rng(3)
+    values = rng.integers(-5, 5, 1000).astype(dtype)
+    values[::9] = "NaT"
+    groups = rng.integers(0, 20, 1000)
+    assert np.array_equal(namespace.sorted_order(values, groups), _expected(values, groups))
+
+
+@pytest.mark.parametrize("name", ["median", "rank", "cumsum"])
+def test_unaligned_values_and_groups(name):
+    aligned = np.array([3.0, 1.0, 2.0]), np.array([0, 0, 1])
+    pairs = [np.frombuffer(b"0" + x.tobytes(), x.dtype, offset=1) for x in aligned]
+    values, groups = pairs
+    assert not values.flags.aligned
+    assert not groups.flags.aligned
+    call = gatherum.groups.reduce if name == "median" else gatherum.groups.transform
+    assert np.array_equal(call(values, groups, func=name), call(*aligned, func=name))
 
 
 @pytest.mark.parametrize("values", [np.array([2.5, -1.5, 0.5]), None])
@@ -67,6 +94,6 @@ def test_the_core_refuses_other_arrays(values):
         with pytest.raises(ValueError, match="not the arrays of this function"):
             native.order("float64", values, wrong, 2, order)
     for count in (1, 0):
-        with pytest.raises(ValueError, match="not the arrays of this function"):
+        with pytest.raises(ValueError, match="`groups` changed during the call"):
             native.order("float64", values, groups, count, order)
     assert not native.order("complex64", np.zeros(3, "c8"), groups, 2, order)

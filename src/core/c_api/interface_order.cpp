@@ -25,5 +25,8 @@ gatherum_status gatherum_order(const gatherum_grouped_values* of, int64_t* order
   if (call.values != nullptr &&
       shares_memory(written, {call.values, limited_product(n, bytes_of(call.value))}))
     return report_overlap(error, "values");
-  return with_memory(error, [&] { return report(order_by_group(call, order, poll_of(poll)), error); });
+  const auto run = [&] { return report(order_by_group(call, order, poll_of(poll)), error); };
+  const gatherum_status status = with_memory(error, run);
+  if (status == GATHERUM_INVALID_INDEX && error != nullptr) error->operand = "groups";
+  return status;
 }

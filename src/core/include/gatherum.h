@@ -279,7 +279,8 @@ typedef struct gatherum_grouped_values {
 
 /* Writes the positions of n values to `order`: by group, then by value if there are values, then by position.
  * NaN are last in their group and equal, and -0 equals 0. Returns GATHERUM_INVALID_PROGRAM if the dtype has
- * no "max", and GATHERUM_INVALID_CALL if `order` shares memory with an operand. `poll` may be null. */
+ * no "max", GATHERUM_INVALID_INDEX for an invalid group, and GATHERUM_INVALID_CALL if `order` shares memory
+ * with an operand, or a count is not in [0, 2^60]. `poll` and `error` may be null. */
 GATHERUM_API gatherum_status gatherum_order(const gatherum_grouped_values* of, int64_t* order, int64_t n,
                                             const gatherum_poll* poll,
                                             gatherum_error* error) GATHERUM_NOEXCEPT;

@@ -4,8 +4,8 @@
 //
 // key maps a value to an unsigned integer. Equal values have equal keys (OrderKeys). Few pairs of a key and a
 // position are sorted by comparison, others byte by byte of the key, with stable counting sorts. A byte that
-// all keys share is skipped. Cost: each value is read once, in the order of the positions; each pair is
-// written once for each byte.
+// all keys share is skipped, and values that are in order are not sorted. Cost: each value is read once, in
+// the order of the positions; each pair is written once for each byte.
 #pragma once
 
 #include <algorithm>
@@ -41,16 +41,15 @@ unsigned byte_of(const Pair& pair, int byte) {
   return static_cast<unsigned>(pair.key() >> 8 * byte) & 0xFF;
 }
 
-// Sorts pairs whose positions ascend. `spare` has room for as many. Returns the sorted pairs, which are in
-// one of the two arrays.
-template <class Pair>
+// Sorts pairs whose positions ascend and whose keys have `Bytes` bytes. `spare` has room for as many. Returns
+// the sorted pairs, which are in one of the two arrays.
+template <int Bytes, class Pair>
 Pair* sort_pairs(Pair* pairs, Pair* spare, int64_t n) {
   if (n < kFewPairs) return std::sort(pairs, pairs + n), pairs;
-  constexpr int bytes = sizeof(pairs->key());
-  int64_t next[bytes][256] = {};  // counts, then positions in the result
+  int64_t next[Bytes][256] = {};  // counts, then positions in the result
   for (int64_t i = 0; i < n; ++i)
-    for (int byte = 0; byte < bytes; ++byte) ++next[byte][byte_of(pairs[i], byte)];
-  for (int byte = 0; byte < bytes; ++byte) {
+    for (int byte = 0; byte < Bytes; ++byte) ++next[byte][byte_of(pairs[i], byte)];
+  for (int byte = 0; byte < Bytes; ++byte) {
     if (next[byte][byte_of(pairs[0], byte)] == n) continue;
     int64_t before = 0;
     for (int64_t& count : next[byte]) before += std::exchange(count, before);
@@ -60,23 +59,41 @@ Pair* sort_pairs(Pair* pairs, Pair* spare, int64_t n) {
   return pairs;
 }
 
+// Returns an unsigned key with as many bytes as the value.
+template <class V>
+GATHERUM_INLINE auto sort_key(typename OrderKeys<Fold<V, Reduction::max>>::Stored value) {
+  using Keys = OrderKeys<Fold<V, Reduction::max>>;
+  using Key = typename Keys::Key;
+  constexpr int bits = 8 * sizeof(value);
+  const Key key = Keys::key_of_equals(Keys::key_of(value));
+  if constexpr (sizeof(value) == sizeof(Key))
+    return static_cast<std::make_unsigned_t<Key>>(key) ^ std::make_unsigned_t<Key>{1} << (bits - 1);
+  else if constexpr (std::is_same_v<V, Boolean> || std::is_unsigned_v<V>)
+    return static_cast<uint32_t>(key);
+  else  // the key of NaN has more bytes, and the greatest key of `bits` bits is unused in half precision
+    return static_cast<uint32_t>(std::min(key, (Key{1} << (bits - 1)) - 1) + (Key{1} << (bits - 1)));
+}
+
 template <class V, class Number>
 void sort_values(const ValueOrder& call) {
-  using Keys = OrderKeys<Fold<V, Reduction::max>>;
-  using Stored = typename Keys::Stored;
-  using Key = std::make_unsigned_t<typename Keys::Key>;
+  using Stored = typename OrderKeys<Fold<V, Reduction::max>>::Stored;
+  using Key = decltype(sort_key<V>(Stored{}));
   using Pair = std::conditional_t<sizeof(Key) == 4 && sizeof(Number) == 4, ShortPair, LongPair>;
-  static_assert(2 * sizeof(Pair) <= kOrderScratchBytes);
+  static_assert(2 * sizeof(Pair) == order_scratch_bytes(sizeof(Stored), sizeof(Number) == 8));
   constexpr int64_t ahead = 16;  // values to prefetch: their positions are far apart
   auto* const pairs = reinterpret_cast<Pair*>(call.scratch);
   const auto position = [&](int64_t i) { return int64_t{get<Number>(call.positions, i)}; };
+  bool ascend = true;
+  Key previous = 0;
   for (int64_t i = 0; i < call.count; ++i) {
     prefetch(call.values + position(std::min(i + ahead, call.count - 1)) * int64_t{sizeof(Stored)});
-    const auto key = Keys::key_of_equals(Keys::key_of(get<Stored>(call.values, position(i))));
-    constexpr Key sign = Key{1} << (8 * sizeof(Key) - 1);  // the order of signed keys
-    new (pairs + i) Pair(static_cast<Key>(key) ^ sign, static_cast<uint64_t>(position(i)));
+    const Key key = sort_key<V>(get<Stored>(call.values, position(i)));
+    ascend &= previous <= key;
+    previous = key;
+    new (pairs + i) Pair(key, static_cast<uint64_t>(position(i)));
   }
-  const Pair* const sorted = sort_pairs(pairs, pairs + call.count, call.count);
+  const Pair* const sorted =
+      ascend ? pairs : sort_pairs<sizeof(Stored)>(pairs, pairs + call.count, call.count);
   for (int64_t i = 0; i < call.count; ++i) call.order[i] = sorted[i].position();
 }
 

@@ -6,7 +6,10 @@
 
 namespace gatherum {
 
-inline constexpr int64_t kOrderScratchBytes = 32;
+// The bytes of scratch for each position: two pairs of a key and a position.
+constexpr int64_t order_scratch_bytes(int64_t value_bytes, bool wide) {
+  return value_bytes < 8 && !wide ? 16 : 32;
+}
 
 // A part of the positions of some values: `count` positions, which ascend.
 struct ValueOrder {
@@ -15,7 +18,7 @@ struct ValueOrder {
   const char* positions;  // numbers of 8 bytes if `wide`, or else of 4 bytes
   bool wide;
   int64_t count;
-  char* scratch;   // [kOrderScratchBytes * count], aligned to 8 bytes
+  char* scratch;   // [order_scratch_bytes() * count], aligned to 8 bytes
   int64_t* order;  // [count] the result
 };
 

@@ -85,7 +85,8 @@ Outcome order_by_group(const GroupedValues& call, int64_t* order, const Poll& po
   const auto run = [&](size_t begin, size_t end, int workers) {
     if (begin == end) return true;
     const int64_t values = std::max(tasks[begin].values, kTaskValues);
-    const WorkerScratch scratch(limited_product(values, kOrderScratchBytes), workers);
+    const int64_t bytes = order_scratch_bytes(bytes_of(call.value), lists.is_wide());
+    const WorkerScratch scratch(limited_product(values, bytes), workers);
     if (!scratch) throw std::bad_alloc();
     return run_tasks(static_cast<int64_t>(end - begin), workers, poll, [&](int64_t i, int worker) {
       const Task& task = tasks[begin + static_cast<size_t>(i)];

@@ -19,9 +19,9 @@ struct GroupedValues {
 // result does not depend on the number of threads. Throws std::bad_alloc.
 //
 // A counting sort orders the positions by group. Then each thread sorts the values of one group after
-// another. Scratch: 8 or 16 bytes per value, one counter per group and thread, and for each thread 32 bytes
-// per value of the largest group. Few threads work on large groups, so that the last amount is at most 64
-// bytes per value.
+// another. Scratch: 8 or 16 bytes per value, one counter per group and thread, and for each thread 16 or 32
+// bytes per value of the largest group. Few threads work on large groups, so that the last amount is at most
+// 64 bytes per value.
 Outcome order_by_group(const GroupedValues& call, int64_t* order, const Poll& poll);
 
 }  // namespace gatherum

@@ -22,6 +22,7 @@ _STRINGS = "UST"
 _INTEGERS, _DATES = "iu", "mM"
 # For fewer keys, importing Arrow takes longer than sorting them.
 _MANY_KEYS = 1 << 20
+_SAMPLED = 1 << 12
 
 
 def factorize(
@@ -166,7 +167,7 @@ def _of_integers(keys: Labels) -> tuple[GroupNumbers, Labels]:
     span = greatest - least + 1
     native = keys.astype(keys.dtype.newbyteorder("="), copy=False)
     if span > 4 * keys.size + 1024:  # a table of the range would be larger than the keys
-        pyarrow = _pyarrow() if keys.size >= _MANY_KEYS else None
+        pyarrow = _pyarrow() if keys.size >= _MANY_KEYS and _repeats(native) else None
         if pyarrow is not None:
             numbers, labels = _of_arrow(pyarrow.array(native))
         else:
@@ -179,6 +180,16 @@ def _of_integers(keys: Labels) -> tuple[GroupNumbers, Labels]:
     numbers = (np.cumsum(occurs) - 1)[differences]
     labels = np.flatnonzero(occurs).astype(native.dtype) + offset
     return numbers, labels.astype(keys.dtype, copy=False)
+
+
+def _repeats(keys: Labels) -> bool:
+    """Return True if a sample shows that Arrow's hash table is faster than a sort.
+
+    It is faster for at most about 100,000 distinct keys. With as many distinct keys as there are
+    keys, it takes three to five times as long.
+    """
+    sample = keys[:: max(1, keys.size // _SAMPLED)]
+    return bool(len(np.unique(sample)) < 0.98 * len(sample))
 
 
 def _missing(array: Labels) -> NDArray[np.bool_]:

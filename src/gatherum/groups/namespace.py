@@ -161,17 +161,29 @@ def rounded(x: NumpyArray, target: DType) -> NumpyArray:
 
 
 def sorted_order(values: NumpyArray | None, cells: NumpyArray) -> NumpyArray:
+    if values is None and (cells[1:] >= cells[:-1]).all():
+        return np.arange(cells.size)
     if values is not None and values.dtype.kind == "V":
         values = values.astype(np.float32)  # from bfloat16 or an 8-bit float
+    if values is not None and is_date(values.dtype):
+        native_dates = values.astype(values.dtype.newbyteorder("="), copy=False)
+        values = native_dates.view(np.int64) - 1  # NaT, the least integer, becomes the greatest one
     cell_count = int(cells.max()) + 1 if cells.size else 0
+    if cell_count > 4 * cells.size + 1024:  # the counters would need more memory than the values
+        cells = np.unique(cells, return_inverse=True)[1]
+        cell_count = int(cells.max()) + 1
     order: NumpyArray = np.empty(cells.size, np.int64)
-    keys = None if values is None else np.ascontiguousarray(values)
+    keys = None if values is None else _contiguous(values)
     name = "none" if values is None else values.dtype.name
-    # For more cells, the counters of the core would need more memory than the values.
-    is_dense = cell_count <= 4 * cells.size + 1024
-    if is_dense and native.order(name, keys, np.ascontiguousarray(cells), cell_count, order):
+    if native.order(name, keys, _contiguous(cells), cell_count, order):
         return order
-    return np.lexsort((cells,) if values is None else (values, cells))
+    assert values is not None  # complex numbers
+    return np.lexsort((values, cells))
+
+
+def _contiguous(x: NumpyArray) -> NumpyArray:
+    """Return an aligned array in C order, which the core accepts: `x` itself if possible."""
+    return np.require(x, requirements=("C", "A"))
 
 
 def cumsum(x: NumpyArray) -> NumpyArray:
@@ -226,8 +238,8 @@ def cumulate(
     factors: NumpyArray | None = None,
 ) -> NumpyArray:
     result: NumpyArray = native.new_result(values.dtype, values.shape)
-    values, groups = np.ascontiguousarray(values), np.ascontiguousarray(groups)
-    scales = None if factors is None else np.ascontiguousarray(factors)
+    values, groups = _contiguous(values), _contiguous(groups)
+    scales = None if factors is None else _contiguous(factors)
     call = function, values.dtype.name, values, scales, groups, group_count, result
     native.cumulate(*call)
     return result

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from gatherum.groups.grouping import Grouping
 
 Shape = tuple[int, ...]
+# For fewer values, torch's sorts take less time than the conversion to arrays.
+_MANY_VALUES = 1 << 12
 
 where = torch.where
 conj = torch.conj
@@ -248,7 +250,8 @@ def rounded(x: Tensor, target: torch.dtype) -> Tensor:
 
 def sorted_order(values: Tensor | None, cells: Tensor) -> Tensor:
     operands = (cells,) if values is None else (values, cells)
-    if cells.device.type == "cpu" and not plain_folds.is_dispatched(*operands):
+    on_arrays = cells.device.type == "cpu" and not plain_folds.is_dispatched(*operands)
+    if on_arrays and cells.numel() >= _MANY_VALUES:
         return _order_of_arrays(values, cells)
     if values is None:
         return torch.argsort(cells, stable=True)

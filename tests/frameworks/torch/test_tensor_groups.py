@@ -463,12 +463,12 @@ def test_gradients_of_values_that_are_left_out(name, weighted):
 )
 def test_the_core_orders_tensors_in_memory(dtype):
     rng = np.random.default_rng(7)
-    values = torch.from_numpy(rng.integers(0, 90, 2000)).to(getattr(torch, dtype))
+    values = torch.from_numpy(rng.integers(0, 90, 5000)).to(getattr(torch, dtype))
     if values.is_floating_point():
         values[::7], values[::5], values[::3] = float("nan"), -0.0, 0.0
     if dtype == "float32":
         values = torch.imag(torch.complex(values, values).conj())  # negated when it is read
-    groups = torch.from_numpy(rng.integers(0, 40, 2000))
+    groups = torch.from_numpy(rng.integers(0, 40, 5000))
     keys = values.float() if dtype == "bfloat16" else values.resolve_neg()
     by_value = np.argsort(keys.numpy(), kind="stable")
     by_group = groups.numpy()[by_value].argsort(kind="stable")

@@ -73,7 +73,7 @@ bool order(const char* value, nb::handle values, nb::handle groups, int64_t grou
   run_without_lock_if_long(n >= kLongArrayItems, error, [&](const gatherum_poll* poll) {
     const auto status = gatherum_order(&of, static_cast<int64_t*>(PyArray_DATA(out)), n, poll, &error);
     applies = status != GATHERUM_INVALID_PROGRAM;
-    if (status == GATHERUM_INVALID_INDEX) error.message = kOtherArrays;
+    if (status == GATHERUM_INVALID_INDEX) error.message = "gatherum: `groups` changed during the call";
     return !applies ? GATHERUM_OK : status == GATHERUM_INVALID_INDEX ? GATHERUM_INVALID_CALL : status;
   });
   return applies;
