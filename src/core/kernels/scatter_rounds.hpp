@@ -31,7 +31,7 @@ template <int W>
 struct RoundPair {
   static constexpr int64_t kBytes = RoundScatter::pair_bytes(W);
   // A run begins with an address, in place of one or two pairs, and ends with the last byte of a pair.
-  static constexpr int64_t kFirst = W == 8 ? 16 : sizeof(char*);
+  static constexpr int64_t kFirst = W == 8 ? 16 : std::max<int64_t>(kBytes, sizeof(char*));
   static constexpr int64_t kInRun = (RoundScatter::kRunBytes - kFirst) / kBytes;
   static_assert(kFirst + kInRun * kBytes == RoundScatter::kRunBytes && kFirst >= int64_t{sizeof(char*)});
   static constexpr int64_t kItem = W == 8 ? kBytes - W : kBytes / 2;  // the offset of the item
