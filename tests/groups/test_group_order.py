@@ -58,6 +58,19 @@ def test_values_are_in_order(dtype, count, threads):
         assert np.array_equal(namespace.sorted_order(None, groups), _expected(None, groups))
 
 
+@pytest.mark.parametrize("dtype", ["i4", "i8", "f4", "f8"])
+def test_keys_that_share_their_highest_bits(dtype):
+    rng = np.random.default_rng(6)
+    signed = np.dtype(dtype.replace("f", "i"))
+    extremes = np.array([np.iinfo(signed).min // 2, np.iinfo(signed).max // 2], signed)
+    parts = [extremes]
+    for shift in range(0, 8 * signed.itemsize - 12, 8):  # 1000 keys of 10 bits at each place
+        parts.append(extremes[1] // 3 + (rng.integers(0, 1024, 1000).astype(signed) << shift))
+    values = rng.permutation(np.concatenate(parts)).view(dtype)
+    groups = np.zeros(len(values), np.int64)
+    assert np.array_equal(namespace.sorted_order(values, groups), _expected(values, groups))
+
+
 def test_values_that_ascend():
     values = np.repeat(np.array([-1.5, -0.0, 0.0, 2.5, np.nan]), 100)
     groups = np.zeros(500, np.int64)
