@@ -1,11 +1,12 @@
 """Predict the gain of many threads on one processor: ``python benchmarks/threads_bench.py``.
 
-All threads share one processor, in time slices of 0.1 ms, so no thread takes the work of threads
-that wait for the processor. The processor time of the busiest thread then predicts the wall time on
-as many processors as threads, not counting the time in which threads wake up, and the limits of
-shared caches and memory. The speedup is the processor time of one thread divided by that of the
-busiest thread. The work is the processor time of all threads divided by that of one thread. One
-thread and many threads take turns; each figure is the median of the rounds.
+All threads share one processor. Long time slices would let a running thread do the work of threads
+that wait, so a slice lasts 0.1 ms. The processor time of the busiest thread then predicts the wall
+time on as many processors as threads, except for the time in which threads wake up, and for the
+limits of shared caches and memory. Speedups and work are relative to a call on one thread: its
+processor time divided by the processor time of the busiest thread, and the processor time of all
+threads divided by its own. Calls on one thread and on many threads alternate; each figure is the
+median of the rounds.
 
 The script needs Linux 6.12 or later and the right to set a real-time priority: a second process
 with such a priority wakes up every 0.1 ms, so that the system ends time slices.

@@ -13,9 +13,9 @@
 namespace gatherum {
 namespace {
 
-// Tasks have groups of about this many values together. A larger group is a task of its own.
+// Tasks have groups of about this many values together. A larger group is a separate task.
 constexpr int64_t kTaskValues = int64_t{1} << 16;
-// The time to sort a value is about that of moving this many bytes.
+// Sorting a value takes about as long as moving this many bytes.
 constexpr int64_t kSortedValueBytes = 64;
 
 // Returns a program that reads one group number for each value.
@@ -30,7 +30,8 @@ Program reads_groups(const GroupedValues& call) {
   return p;
 }
 
-// Groups [begin, end) with `values` values together, or more than kTaskValues if there is one group.
+// Groups [begin, end), which have `values` values together. If these are more than kTaskValues, only one of
+// the groups has values.
 struct Task {
   int64_t begin, end, values;
 };

@@ -19,7 +19,8 @@ from .programs import Slot
 from .recording import CallRecording, Macros
 
 # The most index tuples that one block checks, 16 for each of its threads. Not measured. Such a
-# check saves the call that sets the record to zero, which takes the host about as long as a launch.
+# check saves the call that sets the record to zero. On the host, this call is about as long as a
+# launch.
 MOST_CHECKED_BY_BLOCK = 4096
 
 

@@ -185,8 +185,7 @@ def _of_integers(keys: Labels) -> tuple[GroupNumbers, Labels]:
 def _repeats(keys: Labels) -> bool:
     """Return True if a sample shows that Arrow's hash table is faster than a sort.
 
-    It is faster for at most about 100,000 distinct keys. With as many distinct keys as there are
-    keys, it takes three to five times as long.
+    It is faster for at most about 100,000 distinct keys, and slower if most keys are distinct.
     """
     sample = keys[:: max(1, keys.size // _SAMPLED)]
     return bool(len(np.unique(sample)) < 0.98 * len(sample))

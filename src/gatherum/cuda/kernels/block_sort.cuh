@@ -1,8 +1,8 @@
 // A sort of up to MOST_TUPLES tuples by destination, in the shared memory of one block.
 //
 // The bitonic network compares entries as `key * 2^32 + f`, where `f` is the number of the tuple, and `key`
-// that of its destination. All entries differ, so the order is the stable order by key: each destination's
-// updates remain in row-major order of the indices, with invalid tuples last.
+// is the number of its destination. All entries differ, so the order is the stable order by key: each
+// destination's updates remain in row-major order of the indices, with invalid tuples last.
 #pragma once
 
 #include "indices.cuh"

@@ -7,8 +7,8 @@
 //
 // The plan guarantees: as in fold.cu; keys of 4 bytes; blocks of whole warps; `padded` is a power of 2 from
 // `total` to MOST_TUPLES; unless SOURCE is 0, the destinations are all items of D, and S has the layout of D,
-// or is one item that stands for all (SOURCE 2). Cost: the indices read by every block, the updates once, old
-// values and destinations once.
+// or is one item that all items of D start from (SOURCE 2). Cost: the indices read by every block, the
+// updates once, old values and destinations once.
 #include "items.cuh"
 #include "small.cuh"
 

@@ -1,4 +1,4 @@
-// Scatters of up to MOST_TUPLES tuples in one launch: their arguments, and what their threads share.
+// Scatters of up to MOST_TUPLES tuples in one launch: their arguments, and functions of both kernels.
 //
 // Every block sorts all tuples, so that blocks need not wait for each other. In mode "raise", every block
 // also checks all indices and writes nothing if one is invalid. The first block writes the record.
